@@ -1,0 +1,1 @@
+"""Kafka to bronze: every record as it was received, exactly once."""

@@ -1,0 +1,1 @@
+"""The command line ``tidemark``: one module per verb, and nothing that another layer needs."""

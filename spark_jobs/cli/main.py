@@ -1,0 +1,54 @@
+"""The entry point: options that every verb shares, and how errors reach the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import Settings, load_settings
+
+app = typer.Typer(
+    name="tidemark",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
+)
+
+
+@app.callback()
+def project_options(
+    context: typer.Context,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="TIDEMARK_PROJECT",
+            help="The project directory, which holds sources/ and sql/. Default: this directory.",
+        ),
+    ] = None,
+) -> None:
+    """Options that come before the verb."""
+    context.obj = project
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """The settings of the project that ``--project`` names.
+
+    Raises:
+        ProblemsError: settings that are unknown or do not fit.
+    """
+    return load_settings(context.obj)
+
+
+def run() -> None:
+    """Run the command line; a known error is shown without a traceback and ends with status 1."""
+    try:
+        app()
+    except LakehouseError as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)
+        sys.exit(1)

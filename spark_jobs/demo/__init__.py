@@ -1,0 +1,1 @@
+"""The demo's world: a shop with a video catalogue, and the load on it."""

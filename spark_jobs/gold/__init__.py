@@ -1,0 +1,1 @@
+"""Refreshing gold views: plan, stage, audit, publish, record."""

@@ -1,0 +1,1 @@
+"""The local stack: real parts as supervised processes on loopback."""

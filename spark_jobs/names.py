@@ -1,0 +1,88 @@
+"""Names that more than one layer must agree on, and the one rule for names that people give."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spark_jobs.errors import InvalidNameError
+
+# Lower case only, so that a name means the same in Spark (case-insensitive), on an object store
+# (case-sensitive), in Airflow ids and in a shell; 63 bytes is PostgreSQL's limit.
+IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+# Columns and directories that the project itself adds start with these, so that they can never
+# meet a column or a table that a user declares.
+RESERVED_COLUMN_PREFIX = "__"
+RESERVED_DIRECTORY_PREFIX = "_"
+
+
+class Layer(StrEnum):
+    """The medallion layers; also the schema part of a table's name in SQL."""
+
+    BRONZE = "bronze"
+    SILVER = "silver"
+    GOLD = "gold"
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """A table as SQL names it: ``layer.name``."""
+
+    layer: Layer
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Read ``layer.name``.
+
+        Raises:
+            InvalidNameError: the layer is unknown, or the name is not an identifier.
+
+        >>> TableName.parse("gold.daily_orders")
+        TableName(layer=<Layer.GOLD: 'gold'>, name='daily_orders')
+        """
+        layer, dot, name = text.partition(".")
+        if not dot or layer not in set(Layer) or not IDENTIFIER.fullmatch(name):
+            raise InvalidNameError(text)
+        return cls(Layer(layer), name)
+
+
+class BronzeColumn(StrEnum):
+    """The columns of a bronze table: a Kafka record as it was received."""
+
+    KEY = "key"
+    VALUE = "value"
+    HEADERS = "headers"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    TIMESTAMP = "timestamp"
+    ARRIVED_AT = "arrived_at"
+    ARRIVAL_DATE = "arrival_date"
+
+
+class SilverColumn(StrEnum):
+    """Columns that a silver table carries beside those of its SELECT."""
+
+    # Where the row's record stands in Kafka; tells a re-run of a batch from a repeated event.
+    PARTITION = "__partition"
+    OFFSET = "__offset"
+    # When bronze received the record.
+    ARRIVED_AT = "__arrived_at"
+    # The place of a change in the source's commit order; only where changes are applied by key.
+    SEQUENCE = "__sequence"
+
+
+class Disposition(StrEnum):
+    """What became of a bronze record in a silver table; every record has exactly one."""
+
+    APPLIED = "applied"
+    SUPERSEDED = "superseded"
+    QUARANTINED = "quarantined"
+    DUPLICATE = "duplicate"
+    IGNORED = "ignored"

@@ -1,0 +1,1 @@
+"""The graph as Airflow DAGs, through a blueprint that is plain data."""

@@ -1,0 +1,1 @@
+"""What to refresh, how and why: pure values, no Spark."""

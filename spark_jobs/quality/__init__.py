@@ -1,0 +1,1 @@
+"""Great Expectations suites as gates: a suite and a staged result in, a verdict out."""

@@ -1,0 +1,204 @@
+"""Every setting: where it comes from, its default and its unit. Nothing else reads the environment.
+
+Order of precedence: environment variables ``TIDEMARK_*`` (nested with ``__``, for example
+``TIDEMARK_PORTS__KAFKA``), then ``tidemark.yml`` in the project directory, then the defaults here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from spark_jobs.errors import Location, ProblemsError, SettingError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SETTINGS_FILE = "tidemark.yml"
+
+
+class Ports(BaseModel):
+    """Loopback ports of the local stack; each can be changed when it is taken."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    postgres: int = 25432
+    kafka: int = 29092
+    kafka_controller: int = 29093
+    connect: int = 28083
+    spark_connect: int = 25002
+    spark_ui: int = 24040
+    streams_ui: int = 24041
+    airflow: int = 28080
+    airflow_scheduler_logs: int = 28793
+    airflow_triggerer_logs: int = 28794
+
+
+class SparkSettings(BaseModel):
+    """Where Spark runs and how it is tuned; the defaults suit two cores."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server where it is up,
+    # otherwise a session in this process on ``master``.
+    remote: str = ""
+    master: str = "local[*]"
+    driver_memory: str = "2g"
+    connect_memory: str = "3g"
+    shuffle_partitions: int = Field(default=2, ge=1)
+    # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
+    snapshot_partitions: int = Field(default=1, ge=1)
+    conf: dict[str, str] = Field(default_factory=dict)
+
+
+class StreamSettings(BaseModel):
+    """Pace of the streaming application."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bronze_trigger_seconds: float = Field(default=5, gt=0)
+    silver_trigger_seconds: float = Field(default=5, gt=0)
+    # Back-pressure: no batch of one source holds more records than this.
+    max_offsets_per_trigger: int = Field(default=200_000, ge=1)
+    # A record above this size is quarantined, not parsed.
+    max_record_bytes: int = Field(default=1_000_000, ge=1)
+
+
+class GoldSettings(BaseModel):
+    """How gold views are refreshed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Replaces every view's own ``every`` (for instance "1 minute" in the demo). Empty: not at all.
+    every_override: str = ""
+    lease_seconds: float = Field(default=900, gt=0)
+    staging_days: float = Field(default=7, gt=0)
+
+
+class Settings(BaseSettings):
+    """All settings of one project directory."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TIDEMARK_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    project_dir: Path
+    # Everything that runs writes below this one directory.
+    state_dir: Path = Path()
+    # The storage root: a path, or the URL of an object store. Empty: <state_dir>/lake.
+    lake_root: str = ""
+    # A SQLAlchemy URL. Empty: SQLite in <state_dir>/control.db.
+    control_db: str = ""
+    kafka_bootstrap_servers: str = ""
+    # Directory of Spark's extra jars; see jars/spark/pom.xml.
+    spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
+    kafka_jars: Path = REPOSITORY / "jars/kafka/target/dependency"
+    # A name for the log and the DAG tags; never part of a path.
+    environment: str = "local"
+    ports: Ports = Ports()
+    spark: SparkSettings = SparkSettings()
+    streams: StreamSettings = StreamSettings()
+    gold: GoldSettings = GoldSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The project's file comes after the environment and before the defaults."""
+        del dotenv_settings, file_secret_settings
+        project_dir = Path(init_settings()["project_dir"])
+        return (
+            init_settings,
+            env_settings,
+            YamlConfigSettingsSource(settings_cls, yaml_file=project_dir / SETTINGS_FILE),
+        )
+
+    @cached_property
+    def state(self) -> Path:
+        """The state directory, absolute."""
+        if self.state_dir != Path():
+            return (self.project_dir / self.state_dir).resolve()
+        return default_state_dir(self.project_dir)
+
+    @cached_property
+    def lake(self) -> str:
+        """The storage root, as a URL or an absolute path without a trailing slash."""
+        if "://" in self.lake_root:
+            return self.lake_root.rstrip("/")
+        return str(
+            (self.project_dir / self.lake_root).resolve() if self.lake_root else self.state / "lake"
+        )
+
+    @cached_property
+    def control_url(self) -> str:
+        """The control database's SQLAlchemy URL."""
+        return self.control_db or f"sqlite:///{self.state / 'control.db'}"
+
+    @cached_property
+    def kafka(self) -> str:
+        """Kafka's bootstrap servers."""
+        return self.kafka_bootstrap_servers or f"127.0.0.1:{self.ports.kafka}"
+
+    @cached_property
+    def manifest_file(self) -> Path:
+        """Where the compiled manifest lies."""
+        return self.state / "manifest.json"
+
+    @cached_property
+    def secrets_dir(self) -> Path:
+        """Directory of generated secrets, one file each, readable by the owner only."""
+        return self.state / "secrets"
+
+
+def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings:
+    """Read the settings of a project directory.
+
+    Args:
+        project_dir: the directory; ``TIDEMARK_PROJECT`` or the current one when None.
+        overrides: values that win over every other origin.
+
+    Raises:
+        ProblemsError: every unknown key and every value that does not fit, at once.
+    """
+    chosen = project_dir or Path(os.environ.get("TIDEMARK_PROJECT", "."))
+    try:
+        return Settings(project_dir=chosen.resolve(), **overrides)
+    except ValidationError as error:
+        place = Location(SETTINGS_FILE)
+        raise ProblemsError(
+            [
+                SettingError(".".join(map(str, one["loc"])), one["msg"], location=place)
+                for one in error.errors()
+            ]
+        ) from error
+
+
+def default_state_dir(project_dir: Path) -> Path:
+    """``.tidemark`` in the project, or a directory below /var/lib where that cannot serve.
+
+    PostgreSQL refuses to run as root, so root's stack runs it as another user, who must be able to
+    reach the data: a project below a private home directory is out of that user's reach.
+    """
+    inside = project_dir / ".tidemark"
+    reachable = all(
+        parent.stat().st_mode & stat.S_IXOTH for parent in project_dir.resolve().parents
+    ) and bool(project_dir.resolve().stat().st_mode & stat.S_IXOTH)
+    if os.geteuid() != 0 or reachable:
+        return inside.resolve()
+    digest = hashlib.sha256(str(project_dir.resolve()).encode()).hexdigest()[:8]
+    return Path("/var/lib/tidemark") / f"{project_dir.resolve().name}-{digest}"
