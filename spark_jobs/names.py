@@ -52,6 +52,14 @@ class TableName:
         return cls(Layer(layer), name)
 
 
+@dataclass(frozen=True)
+class TableVersion:
+    """One state of a Delta table; the id tells a table from another one made at the same place."""
+
+    table_id: str
+    version: int
+
+
 class BronzeColumn(StrEnum):
     """The columns of a bronze table: a Kafka record as it was received."""
 
