@@ -1,0 +1,179 @@
+"""The compiled project: all that planning, streaming, refreshing and DAG parsing read.
+
+Plain data without SQL parsing or Spark: reading it costs milliseconds. Types are Spark SQL types
+in lower case; "" stands for a type that only Spark can tell.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat, Strategy
+from spark_jobs.names import Layer, TableName
+
+# The relation that stands for the typed source in ``SilverEntry.projection``.
+SOURCE_RELATION = "source"
+
+
+class ApplyMode(StrEnum):
+    """How typed records become silver rows."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(_Entry):
+    """A column of a table; ``required`` columns are quarantined when they are NULL."""
+
+    name: str
+    type: str
+    description: str | None = None
+    required: bool = False
+
+
+class SourceEntry(_Entry):
+    """A source: a Kafka topic, or a Delta table that somebody else writes."""
+
+    name: str
+    description: str | None = None
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+    format: SourceFormat
+    topic: str | None = None
+    # An absolute path or a URL; only where the format is delta.
+    location: str | None = None
+    columns: tuple[Column, ...]
+    event_id: str | None = None
+    event_time: str | None = None
+    watermark_seconds: float | None = None
+    keys: tuple[str, ...] = ()
+    # The table in the source database, as schema.table.
+    table: str | None = None
+    file: str
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName(Layer.BRONZE, self.name)
+
+
+class SilverEntry(_Entry):
+    """A silver table: a projection and filter over one source."""
+
+    name: str
+    description: str | None = None
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+    source: str
+    # The SELECT as the file has it, without the header.
+    sql: str
+    # The same in canonical Spark SQL, over the relation SOURCE_RELATION.
+    projection: str
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...] = ()
+    apply: ApplyMode
+    # The name that the source's event id has in the output, where it is projected.
+    event_id: str | None = None
+    # Spark SQL over the typed source's columns; None where changes are appended.
+    apply_as_deletes: str | None = None
+    # Spark SQL over the typed source's columns; None: the source's commit order.
+    sequence_by: str | None = None
+    suite: dict[str, Any] | None = None
+    file: str
+    fingerprint: str
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName(Layer.SILVER, self.name)
+
+
+class GoldEntry(_Entry):
+    """A gold view: one SELECT and how it is refreshed."""
+
+    name: str
+    description: str
+    owner: str
+    tags: tuple[str, ...] = ()
+    refresh: RefreshPolicy
+    every_seconds: int | None = None
+    freshness_seconds: int | None = None
+    ttl_seconds: int | None = None
+    grain: tuple[str, ...] = ()
+    strategy: Strategy = Strategy.AUTO
+    # The SELECT as the file has it, without the header.
+    sql: str
+    # The same in canonical, qualified Spark SQL; tables are written layer.name.
+    query: str
+    inputs: tuple[str, ...]
+    columns: tuple[Column, ...]
+    fingerprint: str
+    deterministic: bool
+    reads_clock: bool
+    suite: dict[str, Any] | None = None
+    file: str
+    # 0 where no input is a gold view, otherwise one more than the highest tier among the inputs.
+    tier: int
+    # Names of the gold views that this one reads, and of those that read it.
+    upstream: tuple[str, ...] = ()
+    downstream: tuple[str, ...] = ()
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName(Layer.GOLD, self.name)
+
+
+class Manifest(_Entry):
+    """The whole project."""
+
+    format: Literal[1] = 1
+    # The name of the project directory.
+    project: str
+    sources: dict[str, SourceEntry] = Field(default_factory=dict)
+    silver: dict[str, SilverEntry] = Field(default_factory=dict)
+    gold: dict[str, GoldEntry] = Field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Read a manifest file.
+
+        Raises:
+            FileNotFoundError: the project was not compiled.
+            ValidationError: another version of the program wrote the file.
+        """
+        return cls.model_validate_json(path.read_bytes())
+
+    def write(self, path: Path) -> None:
+        """Write atomically, so that a reader sees the old manifest or the new one."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.model_dump_json(indent=2) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def inputs_of(self, view: str) -> tuple[TableName, ...]:
+        """The tables that a gold view reads, sorted."""
+        return tuple(TableName.parse(name) for name in self.gold[view].inputs)
+
+    def gold_by_tier(self) -> tuple[tuple[GoldEntry, ...], ...]:
+        """The gold views, those that only read the layers below first."""
+        tiers = sorted({entry.tier for entry in self.gold.values()})
+        return tuple(
+            tuple(entry for _, entry in sorted(self.gold.items()) if entry.tier == tier)
+            for tier in tiers
+        )
