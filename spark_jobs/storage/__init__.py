@@ -1,1 +1,4 @@
-"""The only place that speaks Delta, and the one truth of Spark's configuration."""
+"""Delta tables on a storage root, and the Spark sessions that reach them.
+
+The only package that says "delta": where tables lie, what their logs say, how they are written.
+"""

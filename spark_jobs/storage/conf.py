@@ -1,0 +1,96 @@
+"""The one truth of Spark's configuration: this process, the Connect server, streams, a cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from spark_jobs.settings import Settings
+from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
+
+LOOPBACK = "127.0.0.1"
+CONNECT_URL_FILE = "run/spark-connect.url"
+
+# What a query may mean differently without; set on every session, on servers of others too.
+SEMANTIC_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # A file that is gone must fail a read: skipping it would lose rows without a word.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+
+def session_conf(settings: Settings) -> dict[str, str]:
+    """The configuration of every Spark that this project starts.
+
+    Raises:
+        JarsMissingError: Delta's jars are not where the settings say.
+    """
+    jars = spark_jars(settings)
+    local = settings.spark.master.startswith("local")
+    conf = {
+        **SEMANTIC_CONF,
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.driver.extraClassPath": str(settings.spark_jars / "*"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(settings.state / "spark-warehouse"),
+        "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
+        "spark.databricks.delta.snapshotPartitions": str(settings.spark.snapshot_partitions),
+        # Readers other than Spark (delta-rs, DuckDB) must be able to read every table.
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(settings.ports.spark_connect),
+    }
+    if local:
+        conf |= {
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
+            "spark.local.dir": str(settings.state / "spark-local"),
+        }
+    else:
+        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+    return conf | settings.spark.conf
+
+
+def session_environment(settings: Settings) -> dict[str, str]:
+    """Environment variables that a JVM started for this project needs beside its conf.
+
+    Spark's web pages bind every interface unless ``SPARK_LOCAL_IP`` says otherwise; no
+    configuration key does that.
+    """
+    local = settings.spark.master.startswith("local")
+    return {"SPARK_LOCAL_IP": LOOPBACK} if local else {}
+
+
+def spark_jars(settings: Settings) -> list[Path]:
+    """The extra jars of Spark's class path.
+
+    Raises:
+        JarsMissingError: the directory is missing, or Delta is not in it.
+    """
+    jars = sorted(settings.spark_jars.glob("*.jar"))
+    if not any(jar.name.startswith("delta-spark") for jar in jars):
+        raise JarsMissingError(str(settings.spark_jars))
+    return jars
+
+
+def check_java() -> None:
+    """Refuse to start a JVM where there is no Java.
+
+    Raises:
+        JavaMissingError: no ``java`` in JAVA_HOME or on PATH.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin/java") if home else "java"
+    if shutil.which(java) is None:
+        raise JavaMissingError(java)
+
+
+def connect_url_file(settings: Settings) -> Path:
+    """The file that names the local stack's Connect server while it runs for this state."""
+    return settings.state / CONNECT_URL_FILE

@@ -1,0 +1,75 @@
+"""Conditions of the storage: no Java, no jars, no server, no table."""
+
+from __future__ import annotations
+
+from spark_jobs.errors import LakehouseError
+
+
+class JavaMissingError(LakehouseError):
+    """Spark has no Java to run on."""
+
+    condition = "JAVA_MISSING"
+
+    def __init__(self, looked_for: str) -> None:
+        self.looked_for = looked_for
+        super().__init__(
+            f"no Java found at {looked_for!r}",
+            detail="Spark needs a Java runtime, version 17 or later.",
+            hint="Install one (Debian: apt-get install openjdk-17-jre-headless) and put java on "
+            "PATH, or set JAVA_HOME.",
+        )
+
+
+class JarsMissingError(LakehouseError):
+    """The directory of Spark's extra jars does not hold Delta."""
+
+    condition = "JARS_MISSING"
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        super().__init__(
+            f"no Delta jars in {directory!r}",
+            hint="Run: make setup. Or point the setting spark_jars at a directory that holds them.",
+        )
+
+
+class SparkUnreachableError(LakehouseError):
+    """A Spark Connect server is configured and does not answer."""
+
+    condition = "SPARK_UNREACHABLE"
+
+    def __init__(self, remote: str, cause: str) -> None:
+        self.remote = remote
+        super().__init__(
+            f"Spark Connect server {remote!r} does not answer",
+            detail=cause,
+            hint="Start it (locally: make up), or change the setting spark.remote.",
+        )
+
+
+class TableMissingError(LakehouseError):
+    """A table that must exist has no Delta log."""
+
+    condition = "TABLE_MISSING"
+
+    def __init__(self, location: str) -> None:
+        self.location_of_table = location
+        super().__init__(
+            f"there is no Delta table at {location!r}",
+            hint="Check the location, or run what creates the table first.",
+        )
+
+
+class LogUnreadableError(LakehouseError):
+    """A Delta log is there and does not make sense."""
+
+    condition = "DELTA_LOG_UNREADABLE"
+
+    def __init__(self, location: str, cause: str) -> None:
+        self.location_of_table = location
+        super().__init__(
+            f"the Delta log at {location!r} does not read",
+            detail=cause,
+            hint="Restore the table's _delta_log from a backup, or remove the table and build it "
+            "again.",
+        )

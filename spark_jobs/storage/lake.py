@@ -1,0 +1,101 @@
+"""Where each table lies below the storage root. Names only: nothing here reads or writes.
+
+The root is an absolute path or the URL of an object store, so parts are joined with "/" and never
+with the operating system's path functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from spark_jobs.names import RESERVED_DIRECTORY_PREFIX, Layer, TableName
+
+
+class _Source(Protocol):
+    @property
+    def location(self) -> str | None: ...
+
+
+class _Manifest(Protocol):
+    @property
+    def sources(self) -> Mapping[str, _Source]: ...
+
+
+def plain_location(location: str) -> str:
+    """A ``file:`` URL as the path it stands for, any other location without a trailing slash.
+
+    >>> plain_location("file:///data/my%20lake/")
+    '/data/my lake'
+    >>> plain_location("s3a://bucket/lake/")
+    's3a://bucket/lake'
+    """
+    if location.startswith("file:"):
+        location = unquote(urlsplit(location).path)
+    return location.rstrip("/") or "/"
+
+
+def remote_location(location: str) -> bool:
+    """Whether a location is on an object store, out of reach of the file system.
+
+    >>> remote_location("s3a://bucket/lake"), remote_location("file:///lake")
+    (True, False)
+    """
+    return "://" in plain_location(location)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The layout below one storage root.
+
+    >>> Lake("/lake").location(TableName.parse("gold.daily"))
+    '/lake/gold/daily'
+    >>> Lake("s3a://bucket/x/").staging("daily", "a1")
+    's3a://bucket/x/_staging/daily/a1'
+    """
+
+    root: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", plain_location(self.root))
+
+    def location(self, table: TableName) -> str:
+        """A table that this project writes."""
+        return f"{self.root}/{table.layer}/{table.name}"
+
+    def quarantine(self, silver: str) -> str:
+        """The rejected records of a silver table."""
+        return self._reserved("quarantine", silver)
+
+    def tombstones(self, silver: str) -> str:
+        """The deleted keys of a silver table, so that a late change cannot bring them back."""
+        return self._reserved("tombstones", silver)
+
+    def staging(self, view: str, attempt: str) -> str:
+        """One attempt's result before it is published."""
+        return self._reserved("staging", f"{view}/{attempt}")
+
+    def checkpoint(self, query: str, epoch: int) -> str:
+        """A streaming query's checkpoint; a new epoch starts a new one."""
+        return self._reserved("checkpoints", f"{query}/{epoch}")
+
+    def _reserved(self, kind: str, rest: str) -> str:
+        return f"{self.root}/{RESERVED_DIRECTORY_PREFIX}{kind}/{rest}"
+
+
+@dataclass(frozen=True)
+class TableLocations:
+    """Every table's location: in the lake, or where somebody else's Delta table lies."""
+
+    lake: Lake
+    manifest: _Manifest
+
+    def of(self, table: TableName) -> str:
+        """The location of a table that SQL can name."""
+        if table.layer is Layer.BRONZE:
+            source = self.manifest.sources.get(table.name)
+            if source is not None and source.location is not None:
+                return plain_location(source.location)
+        return self.lake.location(table)

@@ -1,0 +1,160 @@
+"""What Delta logs say: versions, commits, transaction ids, schema and size. Reads only, no Spark.
+
+Reading through delta-rs takes milliseconds and works on object stores; credentials come from the
+environment variables that every client of that store reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from spark_jobs.names import TableVersion
+from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
+from spark_jobs.storage.lake import plain_location
+
+# Where Delta's names of types differ from Spark SQL's.
+_SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table.
+
+    Attributes:
+        metadata: the user's metadata where it is a JSON object, otherwise None.
+    """
+
+    version: int
+    timestamp: datetime
+    operation: str
+    metadata: Mapping[str, Any] | None
+    metrics: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column as the log has it; the type in Spark SQL's words."""
+
+    name: str
+    type: str
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """How much a version of a table holds; rows is None where a file carries no count."""
+
+    rows: int | None
+    bytes: int
+    files: int
+
+
+def table_version(location: str) -> TableVersion | None:
+    """The table's identity and newest version, or None where there is no table."""
+    table = _open(location)
+    return None if table is None else TableVersion(str(table.metadata().id), table.version())
+
+
+def commits(location: str, *, limit: int | None = None) -> list[Commit]:
+    """The newest commits, newest first; all that the log still has when limit is None."""
+    table = _open(location)
+    if table is None:
+        return []
+    return [_commit(entry) for entry in table.history(limit)]
+
+
+def transaction_version(location: str, app_id: str) -> int | None:
+    """The last transaction version that an application committed, or None."""
+    table = _open(location)
+    return None if table is None else table.transaction_version(app_id)
+
+
+def schema(location: str) -> tuple[TableColumn, ...]:
+    """The columns at the newest version.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    table = _open(location)
+    if table is None:
+        raise TableMissingError(location)
+    fields = json.loads(table.schema().to_json())["fields"]
+    return tuple(
+        TableColumn(
+            field["name"],
+            _spark_type(field["type"]),
+            field["nullable"],
+            field.get("metadata", {}).get("comment"),
+        )
+        for field in fields
+    )
+
+
+def size(location: str, version: int | None = None) -> TableSize:
+    """Rows, bytes and files of a version, from the log alone.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    table = _open(location, version=version)
+    if table is None:
+        raise TableMissingError(location)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    sizes = actions.column("size_bytes")
+    counts = actions.column("num_records") if "num_records" in actions.column_names else None
+    counted = counts is not None and counts.null_count == 0
+    return TableSize(
+        rows=int(pc.sum(counts).as_py() or 0) if counted else None,
+        bytes=int(pc.sum(sizes).as_py() or 0),
+        files=actions.num_rows,
+    )
+
+
+def _open(location: str, *, version: int | None = None) -> DeltaTable | None:
+    try:
+        return DeltaTable(plain_location(location), version=version)
+    except TableNotFoundError:
+        return None
+    except DeltaError as error:
+        raise LogUnreadableError(location, str(error)) from error
+
+
+def _commit(entry: Mapping[str, Any]) -> Commit:
+    return Commit(
+        version=int(entry["version"]),
+        timestamp=datetime.fromtimestamp(int(entry.get("timestamp", 0)) / 1000, tz=UTC),
+        operation=str(entry.get("operation", "")),
+        metadata=_json_object(entry.get("userMetadata")),
+        metrics=entry.get("operationMetrics") or {},
+    )
+
+
+def _json_object(text: object) -> Mapping[str, Any] | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _spark_type(kind: str | Mapping[str, Any]) -> str:
+    if isinstance(kind, str):
+        return _SPARK_TYPES.get(kind, kind.replace(", ", ","))
+    if kind["type"] == "array":
+        return f"array<{_spark_type(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{_spark_type(kind['keyType'])},{_spark_type(kind['valueType'])}>"
+    inner = ",".join(f"{field['name']}:{_spark_type(field['type'])}" for field in kind["fields"])
+    return f"struct<{inner}>"

@@ -1,0 +1,127 @@
+"""Reading and writing Delta tables with DataFrames only, so that it works over Spark Connect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql.types import StructType
+
+CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+class ColumnSpec(Protocol):
+    """A column to create: its type is written as in Spark SQL."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Txn:
+    """A write's identity: Delta commits each pair once, and skips a repeat without a word.
+
+    A version that is lower than or equal to the last committed one is skipped too, so versions of
+    one app id only grow.
+    """
+
+    app_id: str
+    version: int
+
+
+def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """A table at a version, or as it is now."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(location)
+
+
+def create_if_missing(
+    spark: SparkSession,
+    location: str,
+    columns: Sequence[ColumnSpec],
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Create an empty table, unless there is one already."""
+    empty = spark.createDataFrame([], struct_type(spark, columns))
+    writer = empty.write.format("delta").mode("ignore")
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    _with_options(writer, properties or {}).save(location)
+
+
+def append(
+    frame: DataFrame,
+    location: str,
+    *,
+    txn: Txn | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Add rows in one commit; creates the table, with its properties, in that same commit."""
+    _writer(frame, "append", txn, metadata, properties).save(location)
+
+
+def overwrite(
+    frame: DataFrame,
+    location: str,
+    *,
+    txn: Txn | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Replace rows and columns in one commit; creates the table where there is none."""
+    writer = _writer(frame, "overwrite", txn, metadata, properties)
+    writer.option("overwriteSchema", "true").save(location)
+
+
+def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructType:
+    """The columns as Spark's schema, with descriptions as column comments."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+
+    # Spark parses the types under names of our own, so that no column name has to be quoted.
+    ddl = ", ".join(f"c{index} {column.type}" for index, column in enumerate(columns))
+    parsed = spark.createDataFrame([], ddl).schema.fields if columns else []
+    return StructType(
+        [
+            StructField(column.name, field.dataType, metadata=comment(column.description))
+            for column, field in zip(columns, parsed, strict=True)
+        ]
+    )
+
+
+def comment(description: str | None) -> dict[str, str]:
+    """A column's description as the metadata that Delta shows as its comment."""
+    return {"comment": description} if description else {}
+
+
+def _writer(
+    frame: DataFrame,
+    mode: str,
+    txn: Txn | None,
+    metadata: Mapping[str, Any] | None,
+    properties: Mapping[str, str] | None,
+) -> DataFrameWriter:
+    options = dict(properties or {})
+    if txn is not None:
+        options |= {"txnAppId": txn.app_id, "txnVersion": str(txn.version)}
+    if metadata is not None:
+        options["userMetadata"] = json.dumps(metadata, sort_keys=True, default=str)
+    return _with_options(frame.write.format("delta").mode(mode), options)
+
+
+def _with_options(writer: DataFrameWriter, options: Mapping[str, str]) -> DataFrameWriter:
+    for key, value in options.items():
+        writer = writer.option(key, value)
+    return writer
