@@ -1,0 +1,166 @@
+"""The ledger: one row for each attempt to refresh a gold view, from plan to publication."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypedDict
+
+from sqlalchemy import Connection, RowMapping, func, select, update
+
+from spark_jobs.state.epochs import lock_epoch
+from spark_jobs.state.errors import AttemptNotFoundError
+from spark_jobs.state.tables import ATTEMPTS
+from spark_jobs.state.types import JsonObject, utc_now
+from spark_jobs.state.upsert import insert_or_keep
+
+
+class AttemptStatus(StrEnum):
+    """How far an attempt came."""
+
+    PLANNED = "planned"
+    STAGED = "staged"
+    AUDITED = "audited"
+    HELD = "held"
+    PUBLISHED = "published"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshAttempt:
+    """A row of the ledger.
+
+    Attributes:
+        view: the gold view's name, without the layer.
+        tick: the scheduling tick whose pinned versions the attempt uses.
+        decision: ``skip``, ``incremental`` or ``full``; the reason is a code and a sentence.
+        sequence: the number of its Delta transaction within the epoch.
+        fingerprint: of the view's definition.
+        vector: the version of each input, as the planner writes it.
+        estimate: what the planner expected; ``actual`` is what happened (rows, bytes, seconds).
+        verdict: the quality gate's, as ``Verdict.as_dict`` writes it.
+        published_version: the published table's Delta version.
+        error: the last error, rendered.
+    """
+
+    attempt_id: str
+    view: str
+    tick: str
+    status: AttemptStatus = AttemptStatus.PLANNED
+    decision: str | None = None
+    reason_code: str | None = None
+    reason: str | None = None
+    sequence: int | None = None
+    epoch: int
+    fingerprint: str | None = None
+    vector: JsonObject | None = None
+    estimate: JsonObject | None = None
+    actual: JsonObject | None = None
+    verdict: JsonObject | None = None
+    published_version: int | None = None
+    started_at: datetime
+    updated_at: datetime
+    error: str | None = None
+
+
+class AttemptChange(TypedDict, total=False):
+    """The columns of an attempt that may change after it was planned."""
+
+    status: AttemptStatus
+    decision: str | None
+    reason_code: str | None
+    reason: str | None
+    fingerprint: str | None
+    vector: JsonObject | None
+    estimate: JsonObject | None
+    actual: JsonObject | None
+    verdict: JsonObject | None
+    published_version: int | None
+    error: str | None
+
+
+def create_attempt(
+    connection: Connection, attempt: RefreshAttempt, *, table: str, above: int = 0
+) -> RefreshAttempt:
+    """Put an attempt into the ledger; one that is there already is returned as it stands.
+
+    Args:
+        connection: a transaction that writes.
+        attempt: where its sequence is None, the next one of its view and epoch is given.
+        table: the name under which the view's epoch is kept.
+        above: a sequence that the given one must exceed, for instance the last in the Delta log.
+    """
+    lock_epoch(connection, table)
+    found = find_attempt(connection, attempt.attempt_id)
+    if found is not None:
+        return found
+    if attempt.sequence is None:
+        last = connection.scalar(
+            select(func.max(ATTEMPTS.c.sequence)).where(
+                ATTEMPTS.c.view == attempt.view, ATTEMPTS.c.epoch == attempt.epoch
+            )
+        )
+        attempt = replace(attempt, sequence=max(last or 0, above) + 1)
+    insert_or_keep(connection, ATTEMPTS, asdict(attempt))
+    return get_attempt(connection, attempt.attempt_id)
+
+
+def update_attempt(
+    connection: Connection, attempt_id: str, *, change: AttemptChange
+) -> RefreshAttempt:
+    """Change an attempt and return it.
+
+    Raises:
+        AttemptNotFoundError: there is none of that id.
+    """
+    values: dict[str, Any] = {**change, "updated_at": utc_now()}
+    connection.execute(update(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id).values(values))
+    return get_attempt(connection, attempt_id)
+
+
+def find_attempt(connection: Connection, attempt_id: str) -> RefreshAttempt | None:
+    """The attempt, or None."""
+    query = select(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _attempt(row)
+
+
+def get_attempt(connection: Connection, attempt_id: str) -> RefreshAttempt:
+    """The attempt.
+
+    Raises:
+        AttemptNotFoundError: there is none of that id.
+    """
+    found = find_attempt(connection, attempt_id)
+    if found is None:
+        raise AttemptNotFoundError(attempt_id)
+    return found
+
+
+def attempts(
+    connection: Connection,
+    *,
+    view: str | None = None,
+    tick: str | None = None,
+    statuses: Collection[AttemptStatus] = (),
+    limit: int = 20,
+) -> list[RefreshAttempt]:
+    """Attempts, the newest first; an empty ``statuses`` means any."""
+    query = select(ATTEMPTS).order_by(
+        ATTEMPTS.c.started_at.desc(), ATTEMPTS.c.epoch.desc(), ATTEMPTS.c.sequence.desc()
+    )
+    if view is not None:
+        query = query.where(ATTEMPTS.c.view == view)
+    if tick is not None:
+        query = query.where(ATTEMPTS.c.tick == tick)
+    if statuses:
+        query = query.where(ATTEMPTS.c.status.in_(statuses))
+    return [_attempt(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def _attempt(row: RowMapping) -> RefreshAttempt:
+    return RefreshAttempt(**{**row, "status": AttemptStatus(row["status"])})

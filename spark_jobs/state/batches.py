@@ -1,0 +1,86 @@
+"""What became of the records of each silver batch; a batch that runs twice is counted once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from spark_jobs.state.tables import SILVER_BATCHES
+from spark_jobs.state.upsert import insert_or_replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilverBatch:
+    """One micro-batch of a silver table: how many records came in and where each ended."""
+
+    silver: str
+    epoch: int
+    batch_id: int
+    records: int
+    applied: int = 0
+    superseded: int = 0
+    quarantined: int = 0
+    duplicate: int = 0
+    ignored: int = 0
+    first_bronze_version: int | None = None
+    last_bronze_version: int | None = None
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilverTotals:
+    """The sum over all batches of one silver table, all epochs together."""
+
+    silver: str
+    batches: int = 0
+    records: int = 0
+    applied: int = 0
+    superseded: int = 0
+    quarantined: int = 0
+    duplicate: int = 0
+    ignored: int = 0
+    last_bronze_version: int | None = None
+    last_at: datetime | None = None
+
+    @property
+    def accounted(self) -> int:
+        """Records whose end is known; less than ``records`` means that some are lost."""
+        return self.applied + self.superseded + self.quarantined + self.duplicate + self.ignored
+
+
+COUNTS = ("records", "applied", "superseded", "quarantined", "duplicate", "ignored")
+
+
+def record_silver_batch(connection: Connection, batch: SilverBatch) -> None:
+    """Record a batch; the same batch recorded again replaces its row."""
+    insert_or_replace(connection, SILVER_BATCHES, asdict(batch))
+
+
+def silver_totals(connection: Connection, silver: str, *, epoch: int | None = None) -> SilverTotals:
+    """The sums for one silver table.
+
+    Args:
+        connection: any transaction.
+        silver: the silver table's name.
+        epoch: only batches of this epoch; all epochs when None.
+    """
+    columns = SILVER_BATCHES.c
+    query = select(
+        func.count().label("batches"),
+        *(func.coalesce(func.sum(columns[name]), 0).label(name) for name in COUNTS),
+        func.max(columns.last_bronze_version).label("last_bronze_version"),
+        func.max(columns.at).label("last_at"),
+    ).where(columns.silver == silver)
+    if epoch is not None:
+        query = query.where(columns.epoch == epoch)
+    row = connection.execute(query).mappings().one()
+    return SilverTotals(
+        silver=silver,
+        batches=row["batches"],
+        last_bronze_version=row["last_bronze_version"],
+        last_at=row["last_at"],
+        # PostgreSQL sums big integers into a decimal.
+        **{name: int(row[name]) for name in COUNTS},
+    )

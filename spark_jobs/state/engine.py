@@ -1,0 +1,72 @@
+"""Connections to the control database, with the settings that many processes at once need."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from spark_jobs.state.errors import ControlUnreachableError
+
+BUSY_SECONDS: Final = 30
+WRITES: Final = "tidemark_writes"
+
+
+def make_engine(url: str) -> Engine:
+    """An engine for SQLite (``sqlite:////path``) or PostgreSQL (``postgresql+psycopg://``).
+
+    Raises:
+        ControlUnreachableError: the URL is not one, or names a database that is not served.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ControlUnreachableError(url, str(error)) from error
+    backend = parsed.get_backend_name()
+    shown = parsed.render_as_string(hide_password=True)
+    if backend == "sqlite" and parsed.database:
+        make_private_parent(Path(parsed.database))
+        # A connection for each use: it is opened in less than a millisecond, and a forked child
+        # must not share one with its parent.
+        engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+        event.listen(engine, "connect", prepare_sqlite)
+        event.listen(engine, "begin", begin_sqlite)
+        return engine
+    if backend == "postgresql":
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    raise ControlUnreachableError(shown, "Only SQLite files and PostgreSQL are served")
+
+
+def make_private_parent(database: Path) -> None:
+    """Create the directory of a SQLite file for its owner only; one that exists stays as it is."""
+    if not database.parent.exists():
+        database.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+def prepare_sqlite(connection: Any, record: Any) -> None:
+    """Set up a new SQLite connection; the driver must not begin transactions by itself."""
+    del record
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.isolation_level = None
+    for pragma in (
+        f"busy_timeout = {BUSY_SECONDS * 1000}",
+        "journal_mode = WAL",
+        "foreign_keys = ON",
+        "synchronous = FULL",
+    ):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def begin_sqlite(connection: Connection) -> None:
+    """Take the write lock at once where the transaction will write.
+
+    One that reads first and writes later cannot wait for another writer: SQLite refuses it.
+    """
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,109 @@
+"""Leases: one writer per table across machines, each with a fencing number that only rises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, func, select, update
+
+from spark_jobs.state.errors import LeaseLostError, LeaseTakenError
+from spark_jobs.state.tables import LEASES
+from spark_jobs.state.types import utc_now
+from spark_jobs.state.upsert import insert_or_keep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right to write a table until it expires.
+
+    A writer that was given the lease later has a higher fencing number, so whoever checks the
+    number can refuse a writer that overslept.
+    """
+
+    resource: str
+    owner: str
+    fencing: int
+    expires_at: datetime
+
+
+def acquire(connection: Connection, resource: str, *, owner: str, seconds: float) -> Lease:
+    """Take the lease. The same owner is let in again, with a new number that fences its past.
+
+    Raises:
+        LeaseTakenError: another owner holds it and it has not expired.
+    """
+    now = database_now(connection)
+    vacant = {
+        "resource": resource,
+        "owner": None,
+        "fencing": 0,
+        "acquired_at": now,
+        "expires_at": now,
+    }
+    insert_or_keep(connection, LEASES, vacant)
+    query = select(LEASES).where(LEASES.c.resource == resource).with_for_update()
+    row = connection.execute(query).one()
+    if row.owner not in {None, owner} and row.expires_at > now:
+        raise LeaseTakenError(resource, holder=row.owner, expires_at=row.expires_at)
+    lease = Lease(
+        resource=resource,
+        owner=owner,
+        fencing=row.fencing + 1,
+        expires_at=now + timedelta(seconds=seconds),
+    )
+    connection.execute(
+        update(LEASES)
+        .where(LEASES.c.resource == resource)
+        .values(owner=owner, fencing=lease.fencing, acquired_at=now, expires_at=lease.expires_at)
+    )
+    return lease
+
+
+def renew(connection: Connection, lease: Lease, *, seconds: float) -> Lease:
+    """Extend a lease that is still held; expired but not yet taken by another counts as held.
+
+    Raises:
+        LeaseLostError: it was released, or another writer has it.
+    """
+    expires_at = database_now(connection) + timedelta(seconds=seconds)
+    done = connection.execute(
+        update(LEASES)
+        .where(
+            LEASES.c.resource == lease.resource,
+            LEASES.c.owner == lease.owner,
+            LEASES.c.fencing == lease.fencing,
+        )
+        .values(expires_at=expires_at)
+    )
+    if done.rowcount == 0:
+        raise LeaseLostError(lease.resource, owner=lease.owner, fencing=lease.fencing)
+    return Lease(
+        resource=lease.resource, owner=lease.owner, fencing=lease.fencing, expires_at=expires_at
+    )
+
+
+def release(connection: Connection, lease: Lease) -> None:
+    """Give the lease back; one that another writer has by now stays with that writer."""
+    connection.execute(
+        update(LEASES)
+        .where(LEASES.c.resource == lease.resource, LEASES.c.fencing == lease.fencing)
+        .values(owner=None, expires_at=database_now(connection))
+    )
+
+
+def holder(connection: Connection, resource: str) -> Lease | None:
+    """Who holds the lease now, or None."""
+    query = select(LEASES).where(LEASES.c.resource == resource)
+    row = connection.execute(query).one_or_none()
+    if row is None or row.owner is None or row.expires_at <= database_now(connection):
+        return None
+    return Lease(resource=resource, owner=row.owner, fencing=row.fencing, expires_at=row.expires_at)
+
+
+def database_now(connection: Connection) -> datetime:
+    """The clock by which leases expire: the server's, so that writers' clocks need not agree."""
+    if connection.dialect.name == "postgresql":
+        now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+        return now
+    return utc_now()

@@ -1,0 +1,42 @@
+"""Brings a control database to this release's schema; running it again changes nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection, inspect, select, text
+
+from spark_jobs.state.errors import ControlSchemaNewerError
+from spark_jobs.state.tables import METADATA, SCHEMA, SCHEMA_VERSION
+from spark_jobs.state.types import utc_now
+from spark_jobs.state.upsert import insert_or_replace
+
+# Any constant does; it must be the same in every process and release.
+ADVISORY_LOCK: Final = 7_162_013
+
+
+def schema_version(connection: Connection) -> int | None:
+    """The version that the database has; None before its first migration.
+
+    Raises:
+        ControlSchemaNewerError: a newer release migrated it.
+    """
+    if not inspect(connection).has_table(SCHEMA.name):
+        return None
+    found = connection.scalar(select(SCHEMA.c.version).where(SCHEMA.c.id == 1))
+    if found is not None and found > SCHEMA_VERSION:
+        raise ControlSchemaNewerError(found, SCHEMA_VERSION)
+    return found
+
+
+def migrate(connection: Connection) -> None:
+    """Create what is missing; to be called in a transaction that writes."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}
+        ).close()
+    if schema_version(connection) == SCHEMA_VERSION:
+        return
+    METADATA.create_all(connection)
+    row = {"id": 1, "version": SCHEMA_VERSION, "migrated_at": utc_now()}
+    insert_or_replace(connection, SCHEMA, row)

@@ -1,0 +1,83 @@
+"""The streaming application's sign of life: one row per query."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import Connection, select, update
+
+from spark_jobs.state.tables import STREAM_PROGRESS
+from spark_jobs.state.types import JsonObject
+from spark_jobs.state.upsert import insert_or_replace
+
+
+class StreamState(StrEnum):
+    """What a query was doing when it last reported."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamProgress:
+    """A query's last batch and its last sign of life.
+
+    Attributes:
+        query: the query's name, for instance ``bronze.orders``.
+        batch_id: the last batch that ended; -1 before the first.
+        records: records in that batch.
+        end_offsets: where that batch ended, as the source tells it.
+        at: when that batch ended.
+        heartbeat_at: when the query was last seen alive.
+        lag_records: records behind the source; None where the source cannot tell.
+        error: why the query failed.
+    """
+
+    query: str
+    batch_id: int
+    records: int
+    end_offsets: JsonObject | None = None
+    at: datetime
+    heartbeat_at: datetime
+    state: StreamState = StreamState.RUNNING
+    lag_records: int | None = None
+    error: str | None = None
+
+    def stale(self, *, now: datetime, after: timedelta) -> bool:
+        """Should this query have been seen since? One that was stopped on purpose is not stale."""
+        return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
+
+
+def record_progress(connection: Connection, progress: StreamProgress) -> None:
+    """Replace the query's row."""
+    insert_or_replace(connection, STREAM_PROGRESS, asdict(progress))
+
+
+def record_heartbeat(
+    connection: Connection,
+    query: str,
+    *,
+    at: datetime,
+    state: StreamState = StreamState.RUNNING,
+    error: str | None = None,
+) -> None:
+    """Note that a query lives, or how it ended; its last batch stays as recorded."""
+    changed = {"heartbeat_at": at, "state": state, "error": error}
+    done = connection.execute(
+        update(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == query).values(changed)
+    )
+    if done.rowcount == 0:
+        first = StreamProgress(
+            query=query, batch_id=-1, records=0, at=at, heartbeat_at=at, state=state, error=error
+        )
+        record_progress(connection, first)
+
+
+def progress(connection: Connection) -> list[StreamProgress]:
+    """Every query's row, by name."""
+    rows = connection.execute(select(STREAM_PROGRESS).order_by(STREAM_PROGRESS.c.query)).mappings()
+    return [StreamProgress(**{**row, "state": StreamState(row["state"])}) for row in rows]

@@ -1,0 +1,217 @@
+"""The control database as one object; each method is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from types import TracebackType
+from typing import Self, Unpack
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import OperationalError
+
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.state import attempts, batches, epochs, leases, migrate, progress, ticks
+from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
+from spark_jobs.state.batches import SilverBatch, SilverTotals
+from spark_jobs.state.engine import WRITES, make_engine
+from spark_jobs.state.errors import ControlUnreachableError
+from spark_jobs.state.keeper import LeaseKeeper
+from spark_jobs.state.leases import Lease
+from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.tables import SCHEMA_VERSION
+
+
+class ControlStore:
+    """Control state. Safe for many processes and threads; open one in each process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Connect to a control database and migrate it where needed.
+
+        Args:
+            url: a SQLAlchemy URL of SQLite or PostgreSQL, as ``Settings.control_url`` gives it.
+
+        Raises:
+            ControlUnreachableError: nothing answers there.
+            ControlSchemaNewerError: a newer release migrated it.
+        """
+        store = cls(make_engine(url))
+        try:
+            store.migrate()
+        except OperationalError as error:
+            shown = store._engine.url.render_as_string(hide_password=True)
+            store.close()
+            raise ControlUnreachableError(shown, str(error.orig)) from error
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def migrate(self) -> None:
+        """Bring the database to this release's schema; again: no change."""
+        with self._read() as connection:
+            if migrate.schema_version(connection) == SCHEMA_VERSION:
+                return
+        with self._write() as connection:
+            migrate.migrate(connection)
+
+    # The ledger.
+
+    def create_attempt(self, attempt: RefreshAttempt, *, above: int = 0) -> RefreshAttempt:
+        """See ``attempts.create_attempt``: the first writer of an attempt id wins."""
+        table = f"gold.{attempt.view}"
+        with self._write() as connection:
+            return attempts.create_attempt(connection, attempt, table=table, above=above)
+
+    def update_attempt(self, attempt_id: str, **change: Unpack[AttemptChange]) -> RefreshAttempt:
+        """Change the given columns and ``updated_at``."""
+        with self._write() as connection:
+            return attempts.update_attempt(connection, attempt_id, change=change)
+
+    def attempt(self, attempt_id: str) -> RefreshAttempt:
+        """The attempt; ``AttemptNotFoundError`` where there is none."""
+        with self._read() as connection:
+            return attempts.get_attempt(connection, attempt_id)
+
+    def find_attempt(self, attempt_id: str) -> RefreshAttempt | None:
+        """The attempt, or None."""
+        with self._read() as connection:
+            return attempts.find_attempt(connection, attempt_id)
+
+    def attempts(
+        self,
+        view: str | None = None,
+        *,
+        tick: str | None = None,
+        statuses: Collection[AttemptStatus] = (),
+        limit: int = 20,
+    ) -> list[RefreshAttempt]:
+        """Attempts, the newest first; an empty ``statuses`` means any."""
+        with self._read() as connection:
+            return attempts.attempts(
+                connection, view=view, tick=tick, statuses=statuses, limit=limit
+            )
+
+    # Ticks.
+
+    def pin_version(self, tick: str, table: TableName, version: TableVersion) -> TableVersion:
+        """Pin an input's version for a tick; the first caller wins and all get its version."""
+        with self._write() as connection:
+            return ticks.pin_version(connection, tick, table, version=version)
+
+    def pins(self, tick: str) -> dict[TableName, TableVersion]:
+        """What the tick has pinned so far."""
+        with self._read() as connection:
+            return ticks.pins(connection, tick)
+
+    def forget_ticks(self, *, before: datetime) -> int:
+        """Drop the pins of ticks that are older; returns how many."""
+        with self._write() as connection:
+            return ticks.forget_ticks(connection, before=before)
+
+    # Leases and epochs.
+
+    @contextmanager
+    def lease(self, table: TableName | str, *, owner: str, seconds: float) -> Iterator[LeaseKeeper]:
+        """Hold the table's lease, renewing it as long as the block runs.
+
+        Raises:
+            LeaseTakenError: another owner holds it.
+        """
+        resource = str(table)
+        with self._write() as connection:
+            taken = leases.acquire(connection, resource, owner=owner, seconds=seconds)
+        keeper = LeaseKeeper(
+            taken, renew=lambda lease: self.renew_lease(lease, seconds=seconds), seconds=seconds
+        )
+        keeper.start()
+        try:
+            yield keeper
+        finally:
+            keeper.stop()
+            with self._write() as connection:
+                leases.release(connection, taken)
+
+    def renew_lease(self, lease: Lease, *, seconds: float) -> Lease:
+        """Extend a lease; ``LeaseLostError`` where it is held no longer."""
+        with self._write() as connection:
+            return leases.renew(connection, lease, seconds=seconds)
+
+    def lease_holder(self, table: TableName | str) -> Lease | None:
+        """Who may write the table now, or None."""
+        with self._read() as connection:
+            return leases.holder(connection, str(table))
+
+    def epoch(self, table: TableName | str) -> int:
+        """The table's epoch, from 1."""
+        with self._read() as connection:
+            return epochs.epoch(connection, str(table))
+
+    def bump_epoch(self, table: TableName | str, *, reason: str, above: int = 0) -> int:
+        """Raise the table's epoch beyond ``above`` too, and return it."""
+        with self._write() as connection:
+            return epochs.bump_epoch(connection, str(table), reason=reason, above=above)
+
+    # Silver batches and streams.
+
+    def record_silver_batch(self, batch: SilverBatch) -> None:
+        """Record what became of a batch; again: the row is replaced."""
+        with self._write() as connection:
+            batches.record_silver_batch(connection, batch)
+
+    def silver_totals(self, silver: str, *, epoch: int | None = None) -> SilverTotals:
+        """The sums over a silver table's batches, of one epoch or of all."""
+        with self._read() as connection:
+            return batches.silver_totals(connection, silver, epoch=epoch)
+
+    def record_progress(self, entry: StreamProgress) -> None:
+        """Replace a query's row."""
+        with self._write() as connection:
+            progress.record_progress(connection, entry)
+
+    def record_heartbeat(
+        self,
+        query: str,
+        *,
+        at: datetime,
+        state: StreamState = StreamState.RUNNING,
+        error: str | None = None,
+    ) -> None:
+        """Note that a query lives, or how it ended."""
+        with self._write() as connection:
+            progress.record_heartbeat(connection, query, at=at, state=state, error=error)
+
+    def progress(self) -> list[StreamProgress]:
+        """Every query's row, by name."""
+        with self._read() as connection:
+            return progress.progress(connection)
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with self._engine.execution_options(**{WRITES: True}).begin() as connection:
+            yield connection

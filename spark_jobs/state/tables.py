@@ -1,0 +1,123 @@
+"""The control database's tables; nothing here touches a database."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from spark_jobs.state.types import UtcDateTime, json_column_type
+
+# Rises by one with each change of the tables below; see migrate.py.
+SCHEMA_VERSION: Final = 1
+
+METADATA: Final = MetaData()
+
+SCHEMA = Table(
+    "tidemark_schema",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("migrated_at", UtcDateTime, nullable=False),
+)
+
+# The ledger: one row for each attempt to refresh a gold view.
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    Column("attempt_id", String(250), primary_key=True),
+    Column("view", String(80), nullable=False),
+    Column("tick", String(250), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("decision", String(20)),
+    Column("reason_code", String(80)),
+    Column("reason", Text),
+    Column("sequence", BigInteger),
+    Column("epoch", BigInteger, nullable=False),
+    Column("fingerprint", String(128)),
+    Column("vector", json_column_type()),
+    Column("estimate", json_column_type()),
+    Column("actual", json_column_type()),
+    Column("verdict", json_column_type()),
+    Column("published_version", BigInteger),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("error", Text),
+    # The sequence becomes the Delta transaction's version: two attempts of one epoch that shared
+    # it would shadow each other silently.
+    UniqueConstraint("view", "epoch", "sequence", name="attempts_sequence"),
+    Index("attempts_by_view", "view", "started_at"),
+    Index("attempts_by_tick", "tick"),
+)
+
+# Input versions that every view of a tick shares.
+TICKS = Table(
+    "ticks",
+    METADATA,
+    Column("tick", String(250), primary_key=True),
+    Column("table_name", String(80), primary_key=True),
+    Column("table_id", String(80), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("pinned_at", UtcDateTime, nullable=False),
+)
+
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("resource", String(250), primary_key=True),
+    # NULL once released: the row stays, because the fencing number must only ever rise.
+    Column("owner", String(250)),
+    Column("fencing", BigInteger, nullable=False),
+    Column("acquired_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
+EPOCHS = Table(
+    "epochs",
+    METADATA,
+    Column("table_name", String(80), primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("bumped_at", UtcDateTime, nullable=False),
+)
+
+SILVER_BATCHES = Table(
+    "silver_batches",
+    METADATA,
+    Column("silver", String(80), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("records", BigInteger, nullable=False),
+    Column("applied", BigInteger, nullable=False),
+    Column("superseded", BigInteger, nullable=False),
+    Column("quarantined", BigInteger, nullable=False),
+    Column("duplicate", BigInteger, nullable=False),
+    Column("ignored", BigInteger, nullable=False),
+    Column("first_bronze_version", BigInteger),
+    Column("last_bronze_version", BigInteger),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+STREAM_PROGRESS = Table(
+    "stream_progress",
+    METADATA,
+    Column("query", String(120), primary_key=True),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("end_offsets", json_column_type()),
+    Column("at", UtcDateTime, nullable=False),
+    Column("heartbeat_at", UtcDateTime, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("lag_records", BigInteger),
+    Column("error", Text),
+)

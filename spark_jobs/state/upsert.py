@@ -1,0 +1,31 @@
+"""``INSERT … ON CONFLICT`` for both databases; SQLAlchemy's core has no common word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+def insert_or_keep(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row; where its key is there already, keep the old one. True: inserted."""
+    insert = _insert(connection, table, row)
+    return connection.execute(insert.on_conflict_do_nothing()).rowcount > 0
+
+
+def insert_or_replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or replace the one that has its key."""
+    insert = _insert(connection, table, row)
+    keys = [column.name for column in table.primary_key]
+    changed = {name: value for name, value in row.items() if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed))
+
+
+def _insert(
+    connection: Connection, table: Table, row: Mapping[str, Any]
+) -> postgresql.Insert | sqlite.Insert:
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).values(dict(row))
+    return sqlite.insert(table).values(dict(row))
