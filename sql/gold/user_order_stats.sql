@@ -1,0 +1,19 @@
+/* gold
+description: >
+  Completed orders per user: how many, their sum and the latest. A deleted order lowers count and
+  sum, and may lower the latest time; a user without completed orders has no row. The cast of
+  total_spend raises an error above 9,999,999,999.99; it never wraps.
+owner: analytics
+refresh: micro-batch
+every: 5 minutes
+freshness: 15 minutes
+tags: [shop]
+*/
+SELECT
+  o.user_id,
+  COUNT(*) AS order_count,
+  CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS total_spend,
+  MAX(o.created_at) AS last_order_time
+FROM silver.orders AS o
+WHERE o.status = 'completed'
+GROUP BY ALL

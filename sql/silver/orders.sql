@@ -1,0 +1,14 @@
+/* silver
+description: The shop's orders as they are now; deleted orders are gone.
+owner: shop
+tags: [shop]
+*/
+SELECT
+  s.order_id,
+  s.user_id,
+  s.product_id,
+  s.status,
+  s.amount,
+  s.created_at,
+  s.updated_at
+FROM bronze.orders AS s

@@ -1,0 +1,13 @@
+/* silver
+description: Requests answered, one row per event.
+owner: platform
+tags: [platform]
+*/
+SELECT
+  s.event_id,
+  s.service,
+  s.path,
+  s.status,
+  s.latency_ms,
+  s.event_time
+FROM bronze.request_log AS s

@@ -1,0 +1,15 @@
+/* silver
+description: The shop's users as they are now.
+owner: shop
+tags: [shop]
+*/
+SELECT
+  s.user_id,
+  s.name,
+  s.email,
+  s.country,
+  s.segment,
+  s.tier,
+  s.signed_up_at,
+  s.updated_at
+FROM bronze.users AS s

@@ -1,0 +1,13 @@
+/* silver
+description: Watching, one row per event however often it was sent.
+owner: video
+tags: [video]
+*/
+SELECT
+  s.event_id,
+  s.user_id,
+  s.title_id,
+  s.country,
+  s.watch_seconds,
+  s.event_time
+FROM bronze.view_events AS s
