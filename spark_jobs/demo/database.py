@@ -1,0 +1,80 @@
+"""The shop's database: its tables, and transactions as the plan describes them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import psycopg
+from psycopg import sql
+
+from spark_jobs.demo.errors import ShopUnreachableError
+from spark_jobs.demo.operations import Change, ChangeKind, Ending, Transaction
+
+
+def connect(dsn: str) -> psycopg.Connection:
+    """A connection that commits each statement outside of a transaction block.
+
+    Raises:
+        ShopUnreachableError: nothing answers there, or it refuses the login.
+    """
+    try:
+        return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
+    except psycopg.OperationalError as error:
+        raise ShopUnreachableError(_one_line(error)) from error
+
+
+def create_shop(dsn: str) -> None:
+    """Create the tables that are missing."""
+    script = files("spark_jobs.demo").joinpath("shop.sql").read_text(encoding="utf-8")
+    with connect(dsn) as connection:
+        connection.execute(script.encode())
+
+
+def next_run(connection: psycopg.Connection) -> int:
+    """A number that no other load run on this database has."""
+    [(number,)] = connection.execute("SELECT nextval('load_runs')").fetchall()
+    return int(number)
+
+
+def apply(connection: psycopg.Connection, transaction: Transaction) -> None:
+    """Carry a transaction out, or carry it out and take it back.
+
+    Raises:
+        ShopUnreachableError: the database went away.
+    """
+    try:
+        with connection.transaction():
+            for change in transaction.changes:
+                connection.execute(
+                    statement(change), [*change.values.values(), *change.key.values()]
+                )
+            if transaction.ending is Ending.ROLLBACK:
+                raise psycopg.Rollback
+    except psycopg.OperationalError as error:
+        raise ShopUnreachableError(_one_line(error)) from error
+
+
+def statement(change: Change) -> sql.Composed:
+    """SQL with a placeholder for each value, then one for each part of the key."""
+    names = [sql.Identifier(name) for name in (*change.values, *change.key)]
+    table = sql.Identifier(change.table)
+    where = sql.SQL(" AND ").join(
+        sql.SQL("{} = %s").format(sql.Identifier(name)) for name in change.key
+    )
+    match change.kind:
+        case ChangeKind.INSERT:
+            marks = sql.SQL(", ").join([sql.Placeholder()] * len(names))
+            return sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                table, sql.SQL(", ").join(names), marks
+            )
+        case ChangeKind.UPDATE:
+            settings = sql.SQL(", ").join(
+                sql.SQL("{} = %s").format(sql.Identifier(name)) for name in change.values
+            )
+            return sql.SQL("UPDATE {} SET {} WHERE {}").format(table, settings, where)
+        case ChangeKind.DELETE:
+            return sql.SQL("DELETE FROM {} WHERE {}").format(table, where)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,76 @@
+"""Records to Kafka: none twice by the producer's doing, and none lost without a word."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from spark_jobs.demo.errors import RecordsNotDeliveredError
+from spark_jobs.demo.operations import Record
+
+FLUSH_SECONDS = 120
+
+
+class RecordSender:
+    """An idempotent producer that counts what was not acknowledged.
+
+    A broker that restarts is waited for: the producer keeps records for five minutes.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._failures = 0
+        self._first_reason = "no acknowledgement in time"
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 20,
+                "message.max.bytes": 1_040_000,
+                "message.timeout.ms": 300_000,
+                "log_level": 2,
+            }
+        )
+
+    def send(self, record: Record) -> None:
+        """Hand a record over; it is acknowledged later."""
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic, record.value, record.key, on_delivery=self._delivered
+                )
+            except BufferError:
+                self._producer.poll(0.5)
+            else:
+                self._producer.poll(0)
+                return
+
+    def finish(self) -> None:
+        """Wait for every acknowledgement.
+
+        Raises:
+            RecordsNotDeliveredError: some are missing.
+        """
+        missing = self._producer.flush(FLUSH_SECONDS) + self._failures
+        if missing:
+            raise RecordsNotDeliveredError(missing, self._first_reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.finish()
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            if not self._failures:
+                self._first_reason = str(error).rstrip(".")
+            self._failures += 1
