@@ -1,0 +1,156 @@
+"""Audits a DataFrame against a suite: first only whether each expectation holds, then why not.
+
+Whether an expectation holds costs a few Spark jobs for a whole suite; its details cost jobs for
+each expectation, so they are asked for only where one fails.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_jobs.quality.details import ROWS_EXPECTATION, SAMPLES, result_of
+from spark_jobs.quality.errors import (
+    CrashedExpectation,
+    GateCrashedError,
+    RefusedExpectation,
+    SuiteRefusedError,
+)
+from spark_jobs.quality.library import ephemeral_context, load_library
+from spark_jobs.quality.suite import (
+    POSITION,
+    DeclaredExpectation,
+    build_suite,
+    first_line,
+    read_suite,
+    suite_name,
+)
+from spark_jobs.quality.verdict import JsonObject, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+HOLDS_ONLY: Final = "BOOLEAN_ONLY"
+WITH_VALUES: Final = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+WITH_ROWS: Final = {"result_format": "COMPLETE", "partial_unexpected_count": SAMPLES}
+
+
+def audit(
+    df: DataFrame, suite: Mapping[str, Any] | None, *, table: str, rows: int | None = None
+) -> Verdict:
+    """Check every expectation of a suite; a table without one passes with 0 expectations.
+
+    Args:
+        df: the staged rows, read from files: its plan runs several times.
+        suite: the suite in Great Expectations' own form.
+        table: the table's name, for people.
+        rows: how many rows there are, where the caller knows; otherwise they are counted.
+
+    Raises:
+        SuiteRefusedError: an expectation would not be checked as it is written.
+        GateCrashedError: an expectation's check raised, so that nothing is known.
+    """
+    started = perf_counter()
+    declared = read_suite(suite or {}, table=table)
+    if suite is None or not declared:
+        name = None if suite is None else suite_name(suite)
+        return Verdict(table=table, suite=name, rows=rows, seconds=perf_counter() - started)
+    gate = _Gate(df, suite_name(suite), table=table)
+    found = gate.check(declared)
+    rows = df.count() if rows is None else rows
+    failed = [one for one in declared if not found[one.position]["success"]]
+    details = gate.explain(failed)
+    return Verdict(
+        table=table,
+        suite=gate.name,
+        rows=rows,
+        results=tuple(
+            result_of(
+                one, success=found[one.position]["success"], details=details.get(one.position)
+            )
+            for one in declared
+        ),
+        seconds=perf_counter() - started,
+    )
+
+
+class _Gate:
+    """One DataFrame, as Great Expectations sees it."""
+
+    def __init__(self, df: DataFrame, name: str, *, table: str) -> None:
+        self.name = name
+        self._table = table
+        self._library = load_library()
+        source = ephemeral_context(self._library).data_sources.add_spark("spark", persist=False)
+        definition = source.add_dataframe_asset("staged").add_batch_definition_whole_dataframe(
+            "all"
+        )
+        self._batch = definition.get_batch({"dataframe": df})
+
+    def check(self, declared: Sequence[DeclaredExpectation]) -> dict[int, JsonObject]:
+        """What came of each expectation, by its position; each has an answer."""
+        found = self._run(declared, HOLDS_ONLY)
+        crashed = [
+            CrashedExpectation(one.position, one.type, one.column, problem)
+            for one in declared
+            if one.position in found and (problem := crash_of(found[one.position])) is not None
+        ]
+        if crashed:
+            raise GateCrashedError(self.name, table=self._table, crashed=crashed)
+        missing = [one for one in declared if one.position not in found]
+        if missing:
+            raise SuiteRefusedError(
+                self.name,
+                table=self._table,
+                refused=[
+                    RefusedExpectation(one.position, one.type, "it was not checked")
+                    for one in missing
+                ],
+            )
+        return found
+
+    def explain(self, failed: Sequence[DeclaredExpectation]) -> dict[int, JsonObject]:
+        """Counts and samples of failed expectations; the verdict stands without them too."""
+        by_rows = [one for one in failed if one.type == ROWS_EXPECTATION]
+        by_values = [one for one in failed if one.type != ROWS_EXPECTATION]
+        details: dict[int, JsonObject] = {}
+        for declared, form in ((by_values, WITH_VALUES), (by_rows, WITH_ROWS)):
+            if not declared:
+                continue
+            for position, entry in self._run(declared, form).items():
+                if (problem := crash_of(entry)) is not None:
+                    log.warning("details missing table=%s error=%s", self._table, problem)
+                    continue
+                details[position] = entry["result"]
+        return details
+
+    def _run(
+        self, declared: Sequence[DeclaredExpectation], form: str | dict[str, Any]
+    ) -> dict[int, JsonObject]:
+        suite = build_suite(self._library, self.name, declared=declared, table=self._table)
+        validation = self._batch.validate(suite, result_format=form)
+        return {
+            one.expectation_config.meta[POSITION]: {
+                "success": bool(one.success),
+                "result": one.result,
+                "exception": one.exception_info or {},
+            }
+            for one in validation.results
+        }
+
+
+def crash_of(entry: JsonObject) -> str | None:
+    """Why the check raised, or None.
+
+    Great Expectations writes either one exception, or one for each metric that raised.
+    """
+    exception = entry["exception"]
+    each = [exception] if "raised_exception" in exception else list(exception.values())
+    for one in each:
+        if one.get("raised_exception"):
+            return first_line(str(one.get("exception_message") or "it raised"))
+    return None

@@ -1,0 +1,65 @@
+"""A verdict for people: a table for the terminal, plain lines for a task's log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+
+OUTCOME_STYLES: Final = {Outcome.PASSED: "green", Outcome.WARNED: "yellow", Outcome.HELD: "red"}
+SEVERITY_STYLES: Final = {
+    Severity.CRITICAL: "red",
+    Severity.WARNING: "yellow",
+    Severity.INFO: "cyan",
+}
+
+
+def verdict_table(verdict: Verdict) -> Table:
+    """The expectations, the failed ones first."""
+    table = Table(title=summary(verdict), title_justify="left")
+    for heading in ("expectation", "column", "severity", "result", "what was found"):
+        table.add_column(heading, overflow="fold")
+    for one in sorted(verdict.results, key=lambda result: (result.success, result.position)):
+        style = "green" if one.success else SEVERITY_STYLES[one.severity]
+        table.add_row(
+            Text(one.type),
+            Text(one.column or ""),
+            Text(one.severity),
+            Text("holds" if one.success else "fails", style=style),
+            Text(finding(one)),
+        )
+    return table
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """The summary and one line for each failed expectation."""
+    lines = [summary(verdict)]
+    lines += [f"  {one.severity}: {one.message}" for one in verdict.failed]
+    return "\n".join(lines)
+
+
+def summary(verdict: Verdict) -> str:
+    """One line: the outcome and what it rests on."""
+    if not verdict.expectations:
+        return f"{verdict.table}: {verdict.outcome}, nothing to check"
+    rows = "" if verdict.rows is None else f" over {verdict.rows} rows"
+    note = "; row-level expectations prove nothing without rows" if verdict.rows == 0 else ""
+    held = verdict.expectations - len(verdict.failed)
+    return (
+        f"{verdict.table}: {verdict.outcome}, {held} of {verdict.expectations} expectations hold"
+        f"{rows} ({verdict.seconds:.1f} s){note}"
+    )
+
+
+def finding(one: ExpectationResult) -> str:
+    """What was found, in a cell: a count with samples, or the observed value."""
+    if one.success:
+        return ""
+    if one.unexpected_count is not None:
+        percent = "" if one.unexpected_percent is None else f" ({one.unexpected_percent:g} %)"
+        samples = f": {', '.join(one.samples)}" if one.samples else ""
+        return f"{one.unexpected_count} unexpected{percent}{samples}"
+    return "no value" if one.observed is None else f"observed {one.observed}"

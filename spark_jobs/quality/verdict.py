@@ -1,0 +1,134 @@
+"""What the gate found, as plain values; needs neither Great Expectations nor Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+JsonObject = dict[str, Any]
+JsonScalar = str | int | float | bool | None
+
+
+class Severity(StrEnum):
+    """What a failed expectation does: hold the publication, warn, or be written down."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Outcome(StrEnum):
+    """What the verdict means for the publication; ``held`` alone stops it."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    HELD = "held"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationResult:
+    """One expectation of the suite and what came of it.
+
+    Attributes:
+        position: its place in the suite, from 0.
+        type: Great Expectations' name for it.
+        kwargs: as the suite declares them.
+        column: the column, or several joined by commas; None for a rule about the table.
+        unexpected_count: values or rows that do not fit; None where the rule counts none.
+        unexpected_percent: their share of the table's rows.
+        samples: a few of them, as text.
+        observed: the value that a rule about an aggregate saw.
+        message: one line for people.
+    """
+
+    position: int
+    type: str
+    kwargs: JsonObject
+    column: str | None
+    severity: Severity
+    success: bool
+    unexpected_count: int | None = None
+    unexpected_percent: float | None = None
+    samples: tuple[str, ...] = ()
+    observed: JsonScalar = None
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The gate's word on one staged table.
+
+    Attributes:
+        table: the table that was audited.
+        suite: the suite's name; None where the table has none.
+        rows: rows audited; None where there was nothing to audit. Row-level expectations hold
+            for a table of 0 rows, so 0 says that they proved nothing.
+        seconds: how long the audit took, imports included.
+    """
+
+    table: str
+    suite: str | None
+    rows: int | None
+    results: tuple[ExpectationResult, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def expectations(self) -> int:
+        """How many expectations were checked."""
+        return len(self.results)
+
+    @property
+    def failed(self) -> tuple[ExpectationResult, ...]:
+        """The expectations that do not hold, of any severity."""
+        return tuple(result for result in self.results if not result.success)
+
+    @property
+    def holding(self) -> tuple[ExpectationResult, ...]:
+        """The failed expectations that stop the publication."""
+        return tuple(one for one in self.failed if one.severity is Severity.CRITICAL)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst failed severity decides; ``info`` is only written down."""
+        severities = {result.severity for result in self.failed}
+        if Severity.CRITICAL in severities:
+            return Outcome.HELD
+        return Outcome.WARNED if Severity.WARNING in severities else Outcome.PASSED
+
+    def as_dict(self) -> JsonObject:
+        """The verdict as the ledger keeps it."""
+        return {
+            "table": self.table,
+            "suite": self.suite,
+            "outcome": str(self.outcome),
+            "expectations": self.expectations,
+            "failed": len(self.failed),
+            "rows": self.rows,
+            "seconds": round(self.seconds, 3),
+            "results": [
+                {**asdict(one), "severity": str(one.severity), "samples": list(one.samples)}
+                for one in self.results
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Verdict:
+        """Read what ``as_dict`` wrote."""
+        return cls(
+            table=entry["table"],
+            suite=entry["suite"],
+            rows=entry["rows"],
+            seconds=entry["seconds"],
+            results=tuple(
+                ExpectationResult(
+                    **{
+                        **one,
+                        "severity": Severity(one["severity"]),
+                        "samples": tuple(one["samples"]),
+                    }
+                )
+                for one in entry["results"]
+            ),
+        )
