@@ -1,1 +1,4 @@
-"""What to refresh, how and why: pure values, no Spark."""
+"""What to refresh, how and why: pure values and functions over what was observed.
+
+Nothing here reads a log, a database or a clock.
+"""

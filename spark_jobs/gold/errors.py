@@ -1,0 +1,90 @@
+"""Conditions of refreshing and verifying gold views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.errors import LakehouseError, did_you_mean
+
+
+class ViewUnknownError(LakehouseError):
+    """A name that no gold view of the project has."""
+
+    condition = "VIEW_UNKNOWN"
+
+    def __init__(self, view: str, known: Sequence[str]) -> None:
+        self.view = view
+        super().__init__(
+            f"there is no gold view {view!r}",
+            hint=did_you_mean(view, known) or f"Declare it in sql/gold/{view}.sql.",
+        )
+
+
+class QueryFailedError(LakehouseError):
+    """Spark could not compute or write a view's result."""
+
+    condition = "QUERY_FAILED"
+
+    def __init__(self, view: str, cause: str) -> None:
+        self.view = view
+        self.cause = cause
+        super().__init__(
+            f"the query of gold view {view!r} failed",
+            detail=cause,
+            hint=f"Run tidemark explain --sql {view} to see the SQL with its pinned tables.",
+        )
+
+
+class UntypedColumnError(LakehouseError):
+    """A column of the result is nothing but NULL, which no table can hold."""
+
+    condition = "UNTYPED_COLUMN"
+
+    def __init__(self, view: str, columns: Sequence[str]) -> None:
+        self.view = view
+        self.columns = tuple(columns)
+        super().__init__(
+            f"gold view {view!r} has columns without a type: {', '.join(columns)}",
+            hint=f"Give NULL a type in sql/gold/{view}.sql, for instance CAST(NULL AS STRING).",
+        )
+
+
+class InputReplacedError(LakehouseError):
+    """An input is not the table any more that the plan pinned."""
+
+    condition = "INPUT_REPLACED"
+
+    def __init__(self, view: str, table: str) -> None:
+        self.view = view
+        self.table = table
+        super().__init__(
+            f"input {table!r} of gold view {view!r} was removed or created anew after the plan",
+            hint="Plan the view again in a new tick.",
+        )
+
+
+class AttemptStateError(LakehouseError):
+    """A step was asked for that the attempt is not ready for."""
+
+    condition = "ATTEMPT_STATE"
+
+    def __init__(self, attempt_id: str, *, status: str, step: str) -> None:
+        self.attempt_id = attempt_id
+        self.status = status
+        self.step = step
+        super().__init__(
+            f"attempt {attempt_id!r} is {status}, so that step {step!r} does not apply",
+            hint="The steps are plan, stage, audit, publish; plan the view again to start over.",
+        )
+
+
+class NotPublishedError(LakehouseError):
+    """A view has nothing to verify yet."""
+
+    condition = "NOT_PUBLISHED"
+
+    def __init__(self, view: str) -> None:
+        self.view = view
+        super().__init__(
+            f"gold view {view!r} was never published", hint=f"Run tidemark refresh {view}."
+        )

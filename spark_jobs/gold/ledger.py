@@ -1,0 +1,126 @@
+"""The ledger's side of a refresh: opening attempts, noting steps, settling what was left open."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import latest_publication, publication_of
+from spark_jobs.gold.staging import discard
+from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.watermark import transaction_app_id
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+
+OPEN = (AttemptStatus.PLANNED, AttemptStatus.STAGED, AttemptStatus.AUDITED)
+# Attempts whose staged result may still lie there.
+_UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.HELD)
+_LONGEST_ERROR = 4000
+
+
+def open_attempt(
+    context: GoldContext, plan: RefreshPlan, *, epoch: int, seconds: float
+) -> RefreshAttempt:
+    """Put a plan into the ledger, or find the open attempt that an interrupted run left.
+
+    An open attempt of the same tick, definition and versions is the same piece of work, so that
+    what it staged is used.
+    """
+    vector = plan.vector.as_dict()
+    if not plan.skips:
+        for found in context.store.attempts(plan.view, tick=plan.tick, statuses=OPEN):
+            same = found.fingerprint == plan.fingerprint and found.vector == vector
+            if same and found.epoch == epoch and found.reason_code == plan.reason.code:
+                return found
+    app_id = transaction_app_id(plan.view, epoch)
+    location = context.published_at(plan.view)
+    return context.store.create_attempt(
+        RefreshAttempt(
+            attempt_id=_attempt_id(plan),
+            view=plan.view,
+            tick=plan.tick,
+            status=AttemptStatus.SKIPPED if plan.skips else AttemptStatus.PLANNED,
+            decision=plan.word,
+            reason_code=plan.reason.code.value,
+            reason=plan.reason.text,
+            epoch=epoch,
+            fingerprint=plan.fingerprint,
+            vector=vector,
+            estimate=None if plan.estimate is None else plan.estimate.as_dict(),
+            actual={"seconds": {"plan": round(seconds, 3)}},
+            started_at=plan.clock,
+            updated_at=utc_now(),
+        ),
+        above=log.transaction_version(location, app_id) or 0,
+    )
+
+
+@contextmanager
+def timed_step(
+    context: GoldContext, attempt: RefreshAttempt, step: str
+) -> Iterator[dict[str, Any]]:
+    """Time a step; an error in it marks the attempt failed.
+
+    Yields:
+        facts to be recorded beside the seconds; the step fills them in.
+    """
+    facts: dict[str, Any] = {}
+    started = perf_counter()
+    try:
+        yield facts
+    except Exception as error:
+        text = str(error)[:_LONGEST_ERROR]
+        context.store.update_attempt(
+            attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
+        )
+        raise
+    actual = context.store.attempt(attempt.attempt_id).actual or {}
+    seconds = {**actual.get("seconds", {}), step: round(perf_counter() - started, 3)}
+    context.store.update_attempt(attempt.attempt_id, actual={**actual, **facts, "seconds": seconds})
+
+
+def settle(context: GoldContext, view: str) -> None:
+    """Bring open attempts of a view in line with the published table's log.
+
+    One that was killed after its commit has been published; one whose number lies below the
+    newest publication can never be.
+    """
+    location = context.published_at(view)
+    latest = latest_publication(location)
+    if latest is None:
+        return
+    newest = (latest.watermark.epoch, latest.watermark.sequence)
+    for attempt in context.store.attempts(view, statuses=OPEN, limit=100):
+        found = publication_of(location, attempt.attempt_id)
+        if found is not None:
+            context.store.update_attempt(
+                attempt.attempt_id, status=AttemptStatus.PUBLISHED, published_version=found.version
+            )
+        elif (attempt.epoch, attempt.sequence or 0) < newest:
+            context.store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
+        else:
+            continue
+        discard(context, attempt)
+
+
+def sweep(context: GoldContext, view: str) -> None:
+    """Discard staged results that were held or failed longer ago than the settings keep them."""
+    days = context.settings.gold.staging_days
+    for attempt in context.store.attempts(view, statuses=_UNSETTLED, limit=100):
+        if (utc_now() - attempt.updated_at).total_seconds() > days * 86_400:
+            discard(context, attempt)
+
+
+def with_attempt(plan: RefreshPlan, attempt: RefreshAttempt) -> RefreshPlan:
+    """The plan as it stands in the ledger: an attempt that is taken up again keeps its clock."""
+    return replace(plan, attempt_id=attempt.attempt_id, clock=attempt.started_at)
+
+
+def _attempt_id(plan: RefreshPlan) -> str:
+    return f"{plan.view}-{plan.clock:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

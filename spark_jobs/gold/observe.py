@@ -1,0 +1,77 @@
+"""Observing a view before it is planned: its publication, its inputs, and the tick's pins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.publications import Publication, intruder, latest_publication
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.changes import InputObservation
+from spark_jobs.planning.plan import Estimate, ViewObservation
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.storage import log
+from spark_jobs.storage.history import rows_changed
+
+# Given a table and its newest version, the version that the tick uses.
+Pin = Callable[[TableName, TableVersion], TableVersion]
+
+
+def pinned_for(context: GoldContext, tick: str) -> Pin:
+    """Pin for a tick: the first view that asks decides for all of them."""
+    return lambda table, version: context.store.pin_version(tick, table, version)
+
+
+def newest(table: TableName, version: TableVersion) -> TableVersion:
+    """Use the newest version and pin nothing."""
+    del table
+    return version
+
+
+def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
+    """Look at the logs of a view's published table and of its inputs."""
+    location = context.published_at(view)
+    publication = latest_publication(location)
+    epoch = context.store.epoch(gold_table(view))
+    if publication is not None:
+        # The control database may have been lost; the log knows how far it had come.
+        epoch = max(epoch, publication.watermark.epoch)
+    return ViewObservation(
+        published=None if publication is None else publication.watermark,
+        intruder=None if publication is None else intruder(location, publication),
+        epoch=epoch,
+        inputs=tuple(
+            _observe_input(context, table, publication, pin)
+            for table in context.manifest.inputs_of(view)
+        ),
+    )
+
+
+def estimate(context: GoldContext, vector: VersionVector) -> Estimate:
+    """What reading every input in full amounts to."""
+    sizes = [log.size(context.locations.of(table), one.version) for table, one in vector]
+    rows = [size.rows for size in sizes if size.rows is not None]
+    return Estimate(
+        rows=sum(rows) if len(rows) == len(sizes) else None,
+        bytes=sum(size.bytes for size in sizes),
+    )
+
+
+def _observe_input(
+    context: GoldContext, table: TableName, publication: Publication | None, pin: Pin
+) -> InputObservation:
+    location = context.locations.of(table)
+    current = log.table_version(location)
+    pinned = None if current is None else pin(table, current)
+    before = None if publication is None else publication.watermark.vector.get(table)
+    comparable = before is not None and pinned is not None and before.table_id == pinned.table_id
+    return InputObservation(
+        table=table,
+        before=before,
+        pinned=pinned,
+        current=current,
+        rows_changed=not comparable
+        or before is None
+        or pinned is None
+        or rows_changed(location, after=before.version, upto=pinned.version),
+    )

@@ -1,0 +1,73 @@
+"""A view's SQL with every table at its pinned version and the clock stopped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import InputReplacedError, QueryFailedError, UntypedColumnError
+from spark_jobs.graph.clock import freeze_clock
+from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.sql import delta_relation, pin_tables
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.storage import log
+from spark_jobs.storage.tables import comment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def pinned_sql(
+    context: GoldContext, entry: GoldEntry, *, vector: VersionVector, clock: datetime
+) -> str:
+    """The SQL that Spark runs."""
+    relations = {
+        str(table): delta_relation(context.locations.of(table), version.version)
+        for table, version in vector
+    }
+    return pin_tables(freeze_clock(entry.query, clock), relations)
+
+
+def pinned_result(
+    context: GoldContext, entry: GoldEntry, *, vector: VersionVector, clock: datetime
+) -> DataFrame:
+    """The view's content, with exactly its columns and their descriptions as comments.
+
+    Raises:
+        InputReplacedError: another table lies where the plan pinned one.
+        QueryFailedError: Spark refuses the query.
+        UntypedColumnError: a column has no type.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    from pyspark.sql.types import NullType  # noqa: PLC0415
+
+    for table, version in vector:
+        current = log.table_version(context.locations.of(table))
+        if current is None or current.table_id != version.table_id:
+            raise InputReplacedError(entry.name, str(table))
+    try:
+        frame = context.spark.sql(pinned_sql(context, entry, vector=vector, clock=clock))
+        fields = frame.schema.fields
+    except PySparkException as error:
+        raise QueryFailedError(entry.name, first_lines(error)) from error
+    untyped = [field.name for field in fields if isinstance(field.dataType, NullType)]
+    if untyped:
+        raise UntypedColumnError(entry.name, untyped)
+    described = {column.name: column.description for column in entry.columns}
+    # Naming every column anew drops what an input's columns carry: their comments, the ids of
+    # column mapping, the lengths of CHAR and VARCHAR.
+    return frame.select(
+        *(
+            F.col(f"`{field.name.replace('`', '``')}`").alias(
+                field.name, metadata=comment(described.get(field.name))
+            )
+            for field in fields
+        )
+    )
+
+
+def first_lines(error: Exception, *, lines: int = 4) -> str:
+    """The start of an error's text: Spark puts a query plan or a stack trace after it."""
+    return "\n".join(str(error).strip().splitlines()[:lines])

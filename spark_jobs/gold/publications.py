@@ -1,0 +1,62 @@
+"""What the log of a published table says: our publications, and what others did to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from spark_jobs.planning.plan import Intruder
+from spark_jobs.planning.watermark import Watermark
+from spark_jobs.storage import log
+from spark_jobs.storage.history import rows_changed
+from spark_jobs.storage.log import Commit
+
+# A publication is nearly always among the newest commits.
+_FIRST_LOOK = 20
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A commit of ours on a published table."""
+
+    version: int
+    at: datetime
+    watermark: Watermark
+
+
+def latest_publication(location: str) -> Publication | None:
+    """The newest publication, or None."""
+    return next(_publications(location), None)
+
+
+def publication_of(location: str, attempt_id: str) -> Publication | None:
+    """The publication that an attempt made, or None."""
+    found = _publications(location)
+    return next((one for one in found if one.watermark.attempt == attempt_id), None)
+
+
+def intruder(location: str, publication: Publication) -> Intruder | None:
+    """The newest change of rows after the publication; compaction is none."""
+    for commit in log.commits(location, limit=_FIRST_LOOK):
+        if commit.version <= publication.version:
+            return None
+        if rows_changed(location, after=commit.version - 1, upto=commit.version):
+            return Intruder(commit.version, commit.operation)
+    return None
+
+
+def _publications(location: str) -> Iterator[Publication]:
+    """Newest first; the whole log is only read where its end does not answer."""
+    seen = 0
+    for limit in (_FIRST_LOOK, None):
+        commits = log.commits(location, limit=limit)
+        yield from filter(None, map(_publication, commits[seen:]))
+        seen = len(commits)
+        if seen < _FIRST_LOOK:
+            return
+
+
+def _publication(commit: Commit) -> Publication | None:
+    watermark = Watermark.from_metadata(commit.metadata)
+    return None if watermark is None else Publication(commit.version, commit.timestamp, watermark)

@@ -1,0 +1,267 @@
+"""The refresh of a gold view as steps that can be called one by one, or all at once.
+
+Each step may be killed anywhere and run again with the same attempt; together they publish once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.gold import auditing, ledger, publishing, staging
+from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.errors import AttemptStateError
+from spark_jobs.gold.observe import Pin, estimate, newest, observe, pinned_for
+from spark_jobs.gold.publishing import Published
+from spark_jobs.gold.staging import StagedResult
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.decision import Full
+from spark_jobs.planning.plan import RefreshPlan, plan_refresh
+from spark_jobs.quality.errors import GateHeldError
+from spark_jobs.quality.verdict import Verdict
+from spark_jobs.settings import Settings
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+from spark_jobs.storage.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Where a crash test may end the process; between any two of them state changes.
+FAILPOINTS = (
+    "gold.plan.recorded",
+    "gold.stage.before_write",
+    "gold.stage.written",
+    "gold.stage.recorded",
+    "gold.audit.judged",
+    "gold.audit.recorded",
+    "gold.publish.locked",
+    "gold.publish.before_commit",
+    "gold.publish.committed",
+    "gold.publish.recorded",
+    "gold.publish.cleaned",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the refresh of a view ended.
+
+    Attributes:
+        version: the published table's version, where this attempt published one.
+        changed: whether it changed any row.
+    """
+
+    plan: RefreshPlan
+    status: AttemptStatus
+    rows: int | None
+    bytes: int | None
+    seconds: float
+    version: int | None
+    changed: bool
+    verdict: dict[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            **self.plan.as_dict(),
+            "status": self.status.value,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "version": self.version,
+            "changed": self.changed,
+            "verdict": self.verdict,
+        }
+
+
+class Refresher:
+    """Refreshes the gold views of one project. Planning starts no Spark."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        store: ControlStore,
+        *,
+        session_factory: Callable[[Settings], SparkSession] = open_session,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.context = GoldContext(settings, manifest, store, session_factory)
+        self._now = now
+
+    def explain(self, view: str) -> RefreshPlan:
+        """The plan that a refresh would follow now; nothing is written or pinned.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        plan, _ = self._plan(view, tick="", force=False, pin=newest)
+        return plan
+
+    def plan(self, view: str, *, tick: str, force: bool = False) -> RefreshPlan:
+        """Decide, with the tick's versions, and put the attempt into the ledger.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        started = perf_counter()
+        self.context.entry(view)
+        ledger.settle(self.context, view)
+        pin = pinned_for(self.context, tick)
+        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin)
+        seconds = perf_counter() - started
+        attempt = ledger.open_attempt(self.context, plan, epoch=epoch, seconds=seconds)
+        failpoint("gold.plan.recorded")
+        return ledger.with_attempt(plan, attempt)
+
+    def stage(self, attempt_id: str) -> StagedResult:
+        """Compute the result beside the published table.
+
+        Raises:
+            AttemptStateError: the plan was to skip, or another attempt was faster.
+            QueryFailedError: Spark refuses or fails the query.
+        """
+        attempt = self._attempt(attempt_id, step="stage")
+        with ledger.timed_step(self.context, attempt, "stage") as facts:
+            staged = staging.stage(self.context, attempt)
+            facts |= {"rows": staged.rows, "bytes": staged.bytes}
+        if attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}:
+            self.context.store.update_attempt(attempt_id, status=AttemptStatus.STAGED)
+        failpoint("gold.stage.recorded")
+        return staged
+
+    def audit(self, attempt_id: str) -> Verdict:
+        """Judge the staged result.
+
+        Raises:
+            GateHeldError: a critical expectation failed; the published content stays.
+            AttemptStateError: nothing is staged, the plan was to skip, or another was faster.
+        """
+        attempt = self._attempt(attempt_id, step="audit")
+        if log.table_version(staging.staged_at(self.context, attempt)) is None:
+            raise AttemptStateError(attempt_id, status="not staged", step="audit")
+        with ledger.timed_step(self.context, attempt, "audit"):
+            verdict = auditing.audit(self.context, attempt)
+        failpoint("gold.audit.judged")
+        held = GateHeldError(verdict) if verdict.holding else None
+        self.context.store.update_attempt(
+            attempt_id,
+            status=AttemptStatus.AUDITED if held is None else AttemptStatus.HELD,
+            verdict=verdict.as_dict(),
+            error=None if held is None else str(held),
+        )
+        failpoint("gold.audit.recorded")
+        if held is not None:
+            raise held
+        return verdict
+
+    def publish(self, attempt_id: str) -> Published:
+        """Commit the audited result to the published table, once.
+
+        Raises:
+            AttemptStateError: the result did not pass the audit.
+            LeaseTakenError: another writer keeps the table.
+        """
+        attempt = self._attempt(attempt_id, step="publish")
+        if not _passed(attempt):
+            raise AttemptStateError(attempt_id, status=attempt.status, step="publish")
+        with ledger.timed_step(self.context, attempt, "publish") as facts:
+            published = publishing.publish(self.context, attempt)
+            facts["changed"] = published.changed
+        self._record(attempt, published)
+        return published
+
+    def run(self, view: str, *, tick: str, force: bool = False) -> Outcome:
+        """Plan, stage, audit, publish and record.
+
+        Raises:
+            GateHeldError: a critical expectation failed; the published content stays.
+            LakehouseError: any other condition of the steps.
+        """
+        started = perf_counter()
+        plan = self.plan(view, tick=tick, force=force)
+        if not plan.skips:
+            self.stage(plan.attempt_id)
+            self.audit(plan.attempt_id)
+            self.publish(plan.attempt_id)
+        return self.outcome(plan, seconds=perf_counter() - started)
+
+    def outcome(self, plan: RefreshPlan, *, seconds: float) -> Outcome:
+        """What the ledger says about a plan's attempt."""
+        attempt = self.context.store.attempt(plan.attempt_id)
+        actual = attempt.actual or {}
+        return Outcome(
+            plan=plan,
+            status=attempt.status,
+            rows=actual.get("rows"),
+            bytes=actual.get("bytes"),
+            seconds=seconds,
+            version=attempt.published_version,
+            changed=bool(actual.get("changed")),
+            verdict=attempt.verdict,
+        )
+
+    def begin_epoch(self, view: str, *, reason: str) -> int:
+        """Number the view's publications afresh, for instance after its table was restored.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        self.context.entry(view)
+        published = observe(self.context, view, pin=newest).published
+        return self.context.store.bump_epoch(
+            gold_table(view), reason=reason, above=published.epoch if published else 0
+        )
+
+    def _plan(self, view: str, *, tick: str, force: bool, pin: Pin) -> tuple[RefreshPlan, int]:
+        entry = self.context.entry(view)
+        seen = observe(self.context, view, pin=pin)
+        plan = plan_refresh(entry, seen, tick=tick, clock=self._now(), force=force)
+        if isinstance(plan.decision, Full):
+            plan = replace(plan, estimate=estimate(self.context, plan.vector))
+        return plan, seen.epoch
+
+    def _attempt(self, attempt_id: str, *, step: str) -> RefreshAttempt:
+        attempt = self.context.store.attempt(attempt_id)
+        if attempt.status is AttemptStatus.SKIPPED:
+            raise AttemptStateError(attempt_id, status=attempt.status, step=step)
+        return attempt
+
+    def _record(self, attempt: RefreshAttempt, published: Published) -> None:
+        store, view = self.context.store, attempt.view
+        if published.version is None:
+            store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
+        else:
+            store.update_attempt(
+                attempt.attempt_id,
+                status=AttemptStatus.PUBLISHED,
+                published_version=published.version,
+                error=None,
+            )
+            self._pin(attempt.tick, view, published.version)
+        failpoint("gold.publish.recorded")
+        staging.discard(self.context, attempt)
+        failpoint("gold.publish.cleaned")
+        ledger.settle(self.context, view)
+        ledger.sweep(self.context, view)
+
+    def _pin(self, tick: str, view: str, version: int) -> None:
+        """Let the views that read this one in the same tick use what was published in it."""
+        found = log.table_version(self.context.published_at(view))
+        if found is not None:
+            pin = TableVersion(found.table_id, version)
+            self.context.store.pin_version(tick, gold_table(view), pin)
+
+
+def _passed(attempt: RefreshAttempt) -> bool:
+    """Whether the gate let the attempt through, also where a later step has failed since."""
+    verdict = attempt.verdict
+    return verdict is not None and attempt.status is not AttemptStatus.HELD

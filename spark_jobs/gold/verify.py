@@ -1,0 +1,136 @@
+"""Verify: a published table against its SQL at the versions that its publication records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import perf_counter
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.difference import count_difference, differing_rows, same_columns
+from spark_jobs.gold.errors import NotPublishedError, QueryFailedError
+from spark_jobs.gold.pinned import first_lines, pinned_result
+from spark_jobs.gold.publications import Publication, intruder, latest_publication
+from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.storage import log, tables
+
+_EXAMPLES = 5
+
+
+class Finding(StrEnum):
+    """What a verification found."""
+
+    EQUAL = "EQUAL"
+    ROWS_DIFFER = "ROWS_DIFFER"
+    COLUMNS_DIFFER = "COLUMNS_DIFFER"
+    # Somebody else changed rows after the newest publication.
+    FOREIGN_COMMIT = "FOREIGN_COMMIT"
+    # The SQL is not the one that was published; only a refresh can make them agree.
+    DEFINITION_CHANGED = "DEFINITION_CHANGED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What a verification found.
+
+    Attributes:
+        vector: the versions of the inputs that the publication records.
+        version: the published table's version that was compared.
+        rows: rows of the published table; None where its log does not count them.
+        missing: rows that the SQL gives and the table does not have, duplicates counted.
+        unexpected: rows that the table has and the SQL does not give.
+        examples: some of the rows that differ, as text; "" says by how many.
+    """
+
+    view: str
+    finding: Finding
+    detail: str
+    vector: VersionVector
+    version: int
+    rows: int | None
+    missing: int = 0
+    unexpected: int = 0
+    examples: tuple[dict[str, str | None], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.finding is Finding.EQUAL
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "view": self.view,
+            "holds": self.holds,
+            "finding": self.finding.value,
+            "detail": self.detail,
+            "vector": self.vector.as_dict(),
+            "version": self.version,
+            "rows": self.rows,
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "examples": [dict(example) for example in self.examples],
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def verify(context: GoldContext, view: str) -> Verification:
+    """Compare a view's published table with its SQL, as bags.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+        NotPublishedError: there is nothing to compare.
+        QueryFailedError: the SQL does not run at the recorded versions any more.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    started = perf_counter()
+    entry = context.entry(view)
+    location = context.published_at(view)
+    publication = latest_publication(location)
+    if publication is None:
+        raise NotPublishedError(view)
+    try:
+        found = _verification(context, entry, publication)
+    except PySparkException as error:
+        raise QueryFailedError(view, first_lines(error)) from error
+    return replace(found, seconds=perf_counter() - started)
+
+
+def _verification(context: GoldContext, entry: GoldEntry, publication: Publication) -> Verification:
+    location = context.published_at(entry.name)
+    mark = publication.watermark
+    found = Verification(
+        view=entry.name,
+        finding=Finding.EQUAL,
+        detail="the table equals its SQL",
+        vector=mark.vector,
+        version=publication.version,
+        rows=log.size(location, publication.version).rows,
+    )
+    foreign = intruder(location, publication)
+    if foreign is not None:
+        detail = f"version {foreign.version} ({foreign.operation}) was not written by a refresh"
+        return replace(found, finding=Finding.FOREIGN_COMMIT, detail=detail)
+    if mark.fingerprint != entry.fingerprint:
+        detail = f"sql/gold/{entry.name}.sql changed after version {publication.version}"
+        return replace(found, finding=Finding.DEFINITION_CHANGED, detail=detail)
+    expected = pinned_result(context, entry, vector=mark.vector, clock=mark.clock)
+    actual = tables.read(context.spark, location, publication.version)
+    if not same_columns(expected, actual):
+        wanted, has = expected.schema.simpleString(), actual.schema.simpleString()
+        detail = f"the SQL gives {wanted}, the table has {has}"
+        return replace(found, finding=Finding.COLUMNS_DIFFER, detail=detail)
+    difference = count_difference(expected, actual)
+    if not difference:
+        return found
+    return replace(
+        found,
+        finding=Finding.ROWS_DIFFER,
+        detail=f"{difference.missing} rows missing, {difference.unexpected} unexpected",
+        missing=difference.missing,
+        unexpected=difference.unexpected,
+        examples=differing_rows(expected, actual, limit=_EXAMPLES),
+    )

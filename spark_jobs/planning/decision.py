@@ -1,0 +1,106 @@
+"""Decisions: skip, incremental or full, each with a reason from a closed list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+
+class ReasonCode(StrEnum):
+    """Why a view is refreshed as it is; programs and runbooks refer to these."""
+
+    NO_UPSTREAM_CHANGE = "NO_UPSTREAM_CHANGE"
+    INPUT_MISSING = "INPUT_MISSING"
+    NEWER_PUBLISHED = "NEWER_PUBLISHED"
+    FIRST_BUILD = "FIRST_BUILD"
+    FORCED = "FORCED"
+    DEFINITION_CHANGED = "DEFINITION_CHANGED"
+    INPUT_CHANGED_NO_RULE = "INPUT_CHANGED_NO_RULE"
+    INPUT_CHANGED_RULE = "INPUT_CHANGED_RULE"
+    INPUT_RECREATED = "INPUT_RECREATED"
+    INPUT_REWOUND = "INPUT_REWOUND"
+    CLOCK_MOVED = "CLOCK_MOVED"
+    RESTORED = "RESTORED"
+    FOREIGN_COMMIT = "FOREIGN_COMMIT"
+    EPOCH_BUMPED = "EPOCH_BUMPED"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A code, and one line for people, without a full stop."""
+
+    code: ReasonCode
+    text: str
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Leave the published content as it is."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Full:
+    """Compute the whole result again."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """Apply the inputs' changes by a rule.
+
+    Attributes:
+        rule: the name of the maintenance rule; see ``planning.rules``.
+    """
+
+    reason: Reason
+    rule: str
+
+
+Decision = Skip | Full | Incremental
+
+
+def decision_word(decision: Decision) -> str:
+    """The decision as the ledger and the terminal name it.
+
+    >>> decision_word(Full(Reason(ReasonCode.FORCED, "forced")))
+    'full'
+    """
+    match decision:
+        case Skip():
+            return "skip"
+        case Full():
+            return "full"
+        case Incremental():
+            return "incremental"
+        case _:
+            assert_never(decision)
+
+
+def explain(decision: Decision) -> str:
+    """The decision and its reason in one line.
+
+    >>> explain(Skip(Reason(ReasonCode.NO_UPSTREAM_CHANGE, "no upstream change")))
+    'skip: no upstream change'
+    """
+    return f"{decision_word(decision)}: {decision.reason.text}"
+
+
+def decision_from_words(word: str, reason: Reason, *, rule: str | None = None) -> Decision:
+    """Read what the ledger keeps of a decision.
+
+    Raises:
+        ValueError: the word is not one of a decision.
+    """
+    match word:
+        case "skip":
+            return Skip(reason)
+        case "full":
+            return Full(reason)
+        case "incremental" if rule is not None:
+            return Incremental(reason, rule)
+        case _:
+            raise ValueError(f"{word!r} is no decision")

@@ -1,0 +1,47 @@
+"""Version vectors: which state of each input a result was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from spark_jobs.names import TableName, TableVersion
+
+
+@dataclass(frozen=True)
+class VersionVector:
+    """One version of each input of a view.
+
+    >>> orders = TableName.parse("silver.orders")
+    >>> str(VersionVector({orders: TableVersion("a", 41)}))
+    'silver.orders@41'
+    """
+
+    versions: Mapping[TableName, TableVersion]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{table}@{version.version}" for table, version in self)
+
+    def __iter__(self) -> Iterator[tuple[TableName, TableVersion]]:
+        return iter(sorted(self.versions.items()))
+
+    def get(self, table: TableName) -> TableVersion | None:
+        return self.versions.get(table)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form that commits and the ledger carry."""
+        return {
+            str(table): {"id": version.table_id, "version": version.version}
+            for table, version in self
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """Read what ``as_dict`` wrote."""
+        return cls(
+            {
+                TableName.parse(name): TableVersion(str(one["id"]), int(one["version"]))
+                for name, one in value.items()
+            }
+        )

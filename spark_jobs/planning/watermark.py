@@ -1,0 +1,91 @@
+"""The watermark: what a commit on a published table says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from spark_jobs.planning.vector import VersionVector
+
+FORMAT = 1
+# Tells our commits from those of other writers, which may carry JSON too.
+MARK = "tidemark"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watermark:
+    """The metadata of one publication.
+
+    Attributes:
+        sequence: the number of the Delta transaction; it only rises within an epoch.
+        rule: how the content was computed; ``full``, or the name of a maintenance rule.
+        clock: the instant that ``current_timestamp`` stood for.
+        changed: whether the publication changed any row.
+        verdict: the quality gate's, in brief.
+    """
+
+    view: str
+    sequence: int
+    epoch: int
+    fingerprint: str
+    rule: str
+    vector: VersionVector
+    tick: str
+    attempt: str
+    clock: datetime
+    changed: bool = True
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def app_id(self) -> str:
+        """The application id of the Delta transaction."""
+        return transaction_app_id(self.view, self.epoch)
+
+    def as_metadata(self) -> dict[str, Any]:
+        """The form that the commit carries."""
+        return {
+            MARK: FORMAT,
+            "view": self.view,
+            "sequence": self.sequence,
+            "epoch": self.epoch,
+            "fingerprint": self.fingerprint,
+            "rule": self.rule,
+            "vector": self.vector.as_dict(),
+            "tick": self.tick,
+            "attempt": self.attempt,
+            "clock": self.clock.isoformat(),
+            "changed": self.changed,
+            "verdict": dict(self.verdict),
+        }
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:
+        """Read a commit's metadata; None where the commit is not ours."""
+        if metadata is None or metadata.get(MARK) != FORMAT:
+            return None
+        return cls(
+            view=metadata["view"],
+            sequence=metadata["sequence"],
+            epoch=metadata["epoch"],
+            fingerprint=metadata["fingerprint"],
+            rule=metadata["rule"],
+            vector=VersionVector.from_dict(metadata["vector"]),
+            tick=metadata["tick"],
+            attempt=metadata["attempt"],
+            clock=datetime.fromisoformat(metadata["clock"]),
+            changed=metadata["changed"],
+            verdict=metadata["verdict"],
+        )
+
+
+def transaction_app_id(view: str, epoch: int) -> str:
+    """The application id under which a view's publications are numbered.
+
+    The epoch is part of it because Delta skips a number that it has seen, also after a restore.
+
+    >>> transaction_app_id("daily", 2)
+    'gold/daily/2'
+    """
+    return f"gold/{view}/{epoch}"
