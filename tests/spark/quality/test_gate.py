@@ -1,0 +1,284 @@
+"""The gate on real Spark and the real Great Expectations."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.quality import suite as suite_module
+from spark_jobs.quality.errors import GateCrashedError, SuiteRefusedError
+from spark_jobs.quality.gate import audit
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+
+TABLE = "gold.orders"
+
+
+@pytest.fixture(scope="module")
+def orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """Four rows: amounts 10, 20, NULL and -5; the last two have no name and share an id."""
+    location = str(tmp_path_factory.mktemp("gate") / "orders")
+    spark.sql(
+        """
+        SELECT * FROM VALUES
+          (1, CAST(10 AS DECIMAL(12, 2)), 'a', DATE'2024-01-01'),
+          (2, 20, 'b', DATE'2024-01-02'),
+          (3, NULL, NULL, DATE'2024-01-03'),
+          (3, -5, NULL, DATE'2024-01-04') AS t (id, amount, name, day)
+        """
+    ).write.format("delta").save(location)
+    return spark.read.format("delta").load(location)
+
+
+def suite(*expectations: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "orders", "expectations": list(expectations)}
+
+
+def expect(kind: str, *, severity: str | None = None, **kwargs: Any) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": kind, "kwargs": kwargs}
+    return entry if severity is None else {**entry, "severity": severity}
+
+
+def not_null(column: str, *, severity: str | None = None) -> dict[str, Any]:
+    return expect("expect_column_values_to_not_be_null", column=column, severity=severity)
+
+
+def check(df: DataFrame, *expectations: dict[str, Any]) -> Verdict:
+    return audit(df, suite(*expectations), table=TABLE)
+
+
+def only(verdict: Verdict) -> ExpectationResult:
+    (result,) = verdict.results
+    return result
+
+
+def test_what_holds_passes_with_its_rows_counted(orders: DataFrame) -> None:
+    verdict = check(orders, not_null("id"), expect("expect_column_to_exist", column="name"))
+    assert verdict.outcome is Outcome.PASSED
+    assert (verdict.rows, verdict.expectations, verdict.failed) == (4, 2, ())
+    assert verdict.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("severity", "outcome"),
+    [
+        (None, Outcome.HELD),
+        ("critical", Outcome.HELD),
+        ("warning", Outcome.WARNED),
+        ("info", Outcome.PASSED),
+    ],
+)
+def test_severity_decides(orders: DataFrame, severity: str | None, outcome: Outcome) -> None:
+    verdict = check(orders, not_null("name", severity=severity), not_null("id"))
+    assert verdict.outcome is outcome
+    (failed,) = verdict.failed
+    assert (failed.column, failed.unexpected_count, failed.unexpected_percent) == ("name", 2, 50)
+    assert failed.severity is Severity(severity or "critical")
+    assert bool(verdict.holding) == (outcome is Outcome.HELD)
+
+
+def test_null_is_neither_in_range_nor_out_of_it(orders: DataFrame) -> None:
+    failed = only(
+        check(
+            orders,
+            expect("expect_column_values_to_be_between", column="amount", min_value=0),
+        )
+    )
+    assert (failed.success, failed.unexpected_count, failed.samples) == (False, 1, ("-5.00",))
+    assert failed.message == (
+        "expect_column_values_to_be_between of amount does not hold: "
+        "1 of 4 values do not fit, for instance -5.00"
+    )
+
+
+def test_each_kind_of_rule_reports_what_it_saw(orders: DataFrame) -> None:
+    verdict = check(
+        orders,
+        expect("expect_column_values_to_be_unique", column="id"),
+        expect("expect_compound_columns_to_be_unique", column_list=["id", "day"]),
+        expect("expect_column_max_to_be_between", column="amount", max_value=1),
+        expect("expect_table_row_count_to_be_between", min_value=1000),
+        expect(
+            "unexpected_rows_expectation",
+            unexpected_rows_query="SELECT id, day FROM {batch} WHERE amount < 0",
+        ),
+        expect("expect_column_values_to_be_in_set", column="name", value_set=["a"]),
+        expect(
+            "expect_column_pair_values_a_to_be_greater_than_b", column_A="amount", column_B="id"
+        ),
+    )
+    unique, compound, maximum, count, rows, members, pair = verdict.results
+    assert [one.success for one in verdict.results] == [False, True, *[False] * 5]
+    assert (unique.unexpected_count, unique.samples) == (2, ("3", "3"))
+    assert compound.column == "id, day"
+    assert float(str(maximum.observed)) == 20
+    assert (count.observed, count.column) == (4, None)
+    assert (rows.unexpected_count, rows.samples) == (1, ("id=3, day=2024-01-04",))
+    assert members.samples == ("b",)
+    assert pair.column == "amount, id"
+
+
+def test_the_same_rule_twice_is_checked_twice(orders: DataFrame) -> None:
+    verdict = check(orders, not_null("name", severity="info"), not_null("name"))
+    assert [one.severity for one in verdict.failed] == [Severity.INFO, Severity.CRITICAL]
+    assert [one.position for one in verdict.results] == [0, 1]
+
+
+def test_the_verdict_survives_json(orders: DataFrame) -> None:
+    verdict = check(
+        orders,
+        not_null("name"),
+        expect("expect_column_mean_to_be_between", column="amount", max_value=1),
+        expect("expect_column_max_to_be_between", column="day", max_value="2023-01-01"),
+    )
+    entry = json.loads(json.dumps(verdict.as_dict(), allow_nan=False))
+    assert Verdict.from_dict(entry).as_dict() == verdict.as_dict()
+    assert (entry["outcome"], entry["failed"], entry["rows"]) == ("held", 3, 4)
+
+
+def test_no_rows_prove_nothing_and_the_verdict_says_so(orders: DataFrame) -> None:
+    empty = orders.where("id < 0")
+    verdict = check(
+        empty, not_null("name"), expect("expect_column_values_to_be_unique", column="id")
+    )
+    assert (verdict.outcome, verdict.rows) == (Outcome.PASSED, 0)
+
+
+def test_a_volume_rule_fails_without_rows(orders: DataFrame) -> None:
+    verdict = check(
+        orders.where("id < 0"),
+        not_null("name"),
+        expect("expect_table_row_count_to_be_between", min_value=1),
+    )
+    assert (verdict.outcome, [one.position for one in verdict.failed]) == (Outcome.HELD, [1])
+
+
+def test_an_aggregate_of_no_rows_does_not_hold(orders: DataFrame) -> None:
+    failed = only(
+        check(
+            orders.where("id < 0"),
+            expect("expect_column_max_to_be_between", column="amount", max_value=1),
+        )
+    )
+    assert (failed.success, failed.observed) == (False, None)
+
+
+@pytest.mark.parametrize("suite_or_none", [None, {"name": "empty", "expectations": []}])
+def test_nothing_to_check_passes_with_no_expectations(
+    orders: DataFrame, suite_or_none: dict[str, Any] | None
+) -> None:
+    verdict = audit(orders, suite_or_none, table=TABLE)
+    assert (verdict.outcome, verdict.expectations) == (Outcome.PASSED, 0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (expect("expect_column_values_to_not_be_nul", column="id"), "not found"),
+        (expect("expect_column_values_to_not_be_null", colum="id"), "colum"),
+        (expect("expect_column_values_to_not_be_null"), "column"),
+        (expect("expect_column_values_to_not_be_null", column="id", mostly=2), "mostly"),
+        (not_null("id", severity="fatal"), "fatal"),
+        ({"kwargs": {"column": "id"}}, "no type"),
+    ],
+)
+def test_what_would_not_be_checked_is_refused(
+    orders: DataFrame, entry: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(SuiteRefusedError) as refusal:
+        check(orders, not_null("id"), entry, not_null("id"))
+    (refused,) = refusal.value.refused
+    assert refused.position == 1
+    assert refused.type == str(entry.get("type"))
+    assert problem in refused.problem
+
+
+def test_every_refused_expectation_is_named(orders: DataFrame) -> None:
+    with pytest.raises(SuiteRefusedError) as refusal:
+        check(orders, expect("expect_this"), not_null("id"), expect("expect_that"))
+    assert [one.type for one in refusal.value.refused] == ["expect_this", "expect_that"]
+
+
+def test_a_dropped_expectation_is_refused(
+    orders: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Great Expectations drops entries that it cannot read when it is given them as dictionaries;
+    # here it is made to drop one that it can read.
+    from great_expectations import ExpectationSuite
+
+    kept = ExpectationSuite._process_expectation
+
+    def drop(self: ExpectationSuite, entry: Any) -> Any:
+        from great_expectations.exceptions import InvalidExpectationConfigurationError
+
+        if entry.meta[suite_module.POSITION] == 1:
+            raise InvalidExpectationConfigurationError("dropped")
+        return kept(self, entry)
+
+    monkeypatch.setattr(ExpectationSuite, "_process_expectation", drop)
+    with pytest.raises(SuiteRefusedError) as refusal:
+        check(orders, not_null("id"), not_null("name"))
+    assert [(one.position, one.problem) for one in refusal.value.refused] == [
+        (1, "Great Expectations dropped it")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "column"),
+    [
+        (not_null("no_such_column", severity="info"), "no_such_column"),
+        (expect("expect_column_values_to_match_regex", column="name", regex="("), "name"),
+        (
+            expect(
+                "unexpected_rows_expectation",
+                unexpected_rows_query="SELECT * FROM {batch} WHERE no_such_column = 1",
+            ),
+            None,
+        ),
+    ],
+)
+def test_a_check_that_raises_is_no_verdict(
+    orders: DataFrame, entry: dict[str, Any], column: str | None
+) -> None:
+    with pytest.raises(GateCrashedError) as crash:
+        check(orders, not_null("name"), entry)
+    (crashed,) = crash.value.crashed
+    assert (crashed.position, crashed.type, crashed.column) == (1, entry["type"], column)
+    assert crashed.problem
+
+
+def test_nothing_is_said_to_the_outside(
+    orders: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    outside: list[Any] = []
+    connect = socket.socket.connect
+
+    def watched(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in {"127.0.0.1", "::1"}:
+            outside.append(address)
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", watched)
+    check(orders, not_null("name"))
+    assert outside == []
+    printed = capfd.readouterr()
+    assert "Calculating Metrics" not in printed.out + printed.err
+
+
+def test_nothing_stays_cached(spark: SparkSession, orders: DataFrame) -> None:
+    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    check(orders, not_null("name"))
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+
+
+def test_files_alone_are_left_as_they_were(orders: DataFrame, tmp_path: Path) -> None:
+    location = Path(orders.inputFiles()[0].removeprefix("file:")).parent
+    before = sorted(path.name for path in location.rglob("*"))
+    check(orders, not_null("name"))
+    assert sorted(path.name for path in location.rglob("*")) == before
