@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,34 @@ class GoldSettings(BaseModel):
     staging_days: float = Field(default=7, gt=0)
 
 
+class ExecutorMode(StrEnum):
+    """How Airflow's tasks reach Spark."""
+
+    # Each step is a task that talks to a warm Spark Connect server.
+    CONNECT = "connect"
+    # One Spark application per refresh, for clusters without a Connect server.
+    SUBMIT = "submit"
+
+
+class AirflowSettings(BaseModel):
+    """How the gold DAGs are built."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    executor_mode: ExecutorMode = ExecutorMode.CONNECT
+    # The Airflow connection that names the cluster; only where the mode is submit.
+    spark_connection: str = "spark_default"
+
+
+class LocalSettings(BaseModel):
+    """What the local stack asks of the machine before it starts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    free_memory_gib: float = Field(default=4, ge=0)
+    free_disk_gib: float = Field(default=2, ge=0)
+
+
 class Settings(BaseSettings):
     """All settings of one project directory."""
 
@@ -109,6 +138,8 @@ class Settings(BaseSettings):
     spark: SparkSettings = SparkSettings()
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
+    local: LocalSettings = LocalSettings()
+    airflow: AirflowSettings = AirflowSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli import stack
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
 )
+app.add_typer(stack.app, name="stack")
 
 
 @app.callback()

@@ -1,0 +1,61 @@
+# Each target is a line or two; what they do is in scripts/ and in the tidemark command.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+TIDEMARK := .venv/bin/tidemark
+PYTEST := .venv/bin/pytest
+
+.PHONY: help setup up down status logs demo check fmt lint golden clean \
+	test test-unit test-spark test-dags e2e
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing: system packages, the Python environment, jars
+	@sh scripts/bootstrap.sh
+
+up: setup ## Start the local stack and wait until every part is ready
+	@$(TIDEMARK) stack up
+
+down: ## Stop the local stack and everything that it started
+	@$(TIDEMARK) stack down
+
+status: ## Show which part of the stack runs and serves
+	@$(TIDEMARK) stack status
+
+logs: ## Show the end of the logs (PART=kafka for one part, FOLLOW=1 to go on)
+	@$(TIDEMARK) stack logs $(PART) $(if $(FOLLOW),--follow)
+
+demo: setup ## From nothing to audited gold tables; the stack stays up until `make down`
+	@$(TIDEMARK) demo
+
+check: setup lint test-unit ## Everything that needs no Java: formatting, lint, types, layers, unit tests
+
+lint: ## Check formatting, style, types, layers and spelling
+	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	.venv/bin/lint-imports && .venv/bin/codespell
+
+fmt: ## Format the code
+	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+golden: ## Write the golden files anew from what the code says now
+	REWRITE=1 $(PYTEST) tests/golden
+
+test: setup ## The whole suite, end-to-end tests included
+	$(MAKE) lint
+	$(PYTEST)
+
+test-unit: ## Tests that need no Java
+	$(PYTEST) -m unit
+
+test-spark: ## Tests on a local Spark session
+	$(PYTEST) -m spark
+
+test-dags: ## Tests of the DAGs
+	$(PYTEST) -m airflow
+
+e2e: ## Tests against a local stack of their own
+	$(PYTEST) -m services
+
+clean: ## Remove caches and what was built; the state and the environments stay
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target

@@ -1,0 +1,227 @@
+"""Sets a fresh machine up: system packages, the Python environment and the jars.
+
+Needs only Python, and does nothing in a fraction of a second when everything is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+UV_VERSION = "0.13.8"
+GIB = 1024**3
+MINIMUM_MEMORY_GIB = 6
+MINIMUM_DISK_GIB = 5
+MINIMUM_JAVA = 17
+POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
+CLASSPATHS = ("spark", "kafka")
+MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
+UV = ROOT / ".bootstrap/bin/uv"
+
+
+class SetupError(Exception):
+    """A lack that setup cannot mend by itself: what is wrong, and the remedy."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"setup: {problem}\n  Hint: {remedy}")
+
+
+def main() -> int:
+    """Do what is missing; returns the exit status."""
+    began = time.monotonic()
+    try:
+        done = [*machine(), *java(), *packages(), *environment(), *jars()]
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if done:
+        say(f"ready after {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def say(text: str) -> None:
+    """Tell the user what happens now."""
+    print(f"setup: {text}", flush=True)
+
+
+def machine() -> list[str]:
+    """Check memory and disk."""
+    memory = total_memory_gib()
+    if memory is not None and memory < MINIMUM_MEMORY_GIB:
+        raise SetupError(
+            f"this machine has {memory:.1f} GiB of memory, the stack needs {MINIMUM_MEMORY_GIB}",
+            "use a larger machine, or give the container more memory",
+        )
+    free = shutil.disk_usage(ROOT).free / GIB
+    needed = 1 if (ROOT / ".venv/.setup-stamp").exists() else MINIMUM_DISK_GIB
+    if free < needed:
+        raise SetupError(
+            f"{free:.1f} GiB are free below {ROOT}, setup needs {needed}",
+            "free some space, or clone the repository on a larger disk",
+        )
+    return []
+
+
+def total_memory_gib() -> float | None:
+    """The machine's or the container's memory, or None where the system does not tell."""
+    limits = []
+    for path, pattern in (
+        ("/proc/meminfo", r"MemTotal:\s+(\d+) kB"),
+        ("/sys/fs/cgroup/memory.max", r"^(\d+)$"),
+    ):
+        try:
+            match = re.search(pattern, Path(path).read_text())
+        except OSError:
+            continue
+        if match:
+            limits.append(int(match[1]) * (1024 if "kB" in pattern else 1))
+    return min(limits) / GIB if limits else None
+
+
+def java() -> list[str]:
+    """Check that Java is there and new enough."""
+    remedy = "install Java 17 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which(str(Path(home) / "bin/java") if home else "java")
+    if program is None:
+        where = f"in JAVA_HOME ({home})" if home else "on PATH"
+        raise SetupError(f"there is no Java {where}", remedy)
+    answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    if match is None or int(match[1]) < MINIMUM_JAVA:
+        seen = match[1] if match else "of an unknown version"
+        raise SetupError(f"Java {MINIMUM_JAVA} or later is needed, {program} is {seen}", remedy)
+    return []
+
+
+def packages() -> list[str]:
+    """Install the system's packages that are missing."""
+    missing = list(missing_packages())
+    if missing:
+        install(missing)
+        if left := list(missing_packages()):
+            remedy = f"install them by hand, as root: apt-get install {' '.join(left)}"
+            raise SetupError(f"still missing after the installation: {', '.join(left)}", remedy)
+    return missing
+
+
+def missing_packages() -> Iterator[str]:
+    """Debian's names of what is not there."""
+    if not any(Path("/").glob(POSTGRES_PROGRAMS)) and not shutil.which("initdb"):
+        yield "postgresql"
+    if any(map(stale_jars, CLASSPATHS)) and not shutil.which("mvn"):
+        yield "maven"
+    if not UV.exists() and find_spec("ensurepip") is None:
+        yield f"python3.{sys.version_info.minor}-venv"
+
+
+def install(names: list[str]) -> None:
+    """Install Debian packages, as root or by sudo."""
+    listed = ", ".join(names)
+    command = f"apt-get install {' '.join(names)}"
+    if not shutil.which("apt-get"):
+        raise SetupError(f"missing: {listed}", "install them with this system's package manager")
+    prefix = privileges()
+    if prefix is None:
+        raise SetupError(f"missing: {listed}", f"run as root: {command}")
+    say(f"installing {listed}")
+    if "postgresql" in names:
+        say("(Debian starts a PostgreSQL of its own on port 5432, which the stack does not use)")
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *names]):
+        if run([*apt, *arguments]) != 0:
+            raise SetupError(f"`apt-get {arguments[0]}` failed", f"run as root: {command}")
+
+
+def privileges() -> list[str] | None:
+    """What goes before a command to run it as root; None where that needs a password."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        answer = subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False)
+        if answer.returncode == 0:
+            return ["sudo", "-n"]
+    return None
+
+
+def environment() -> list[str]:
+    """Bring the Python environment to what uv.lock says, by a pinned uv of its own."""
+    stamp = ROOT / ".venv/.setup-stamp"
+    wanted = digest(ROOT / "uv.lock", ROOT / "pyproject.toml")
+    if read(stamp) == wanted and (ROOT / ".venv/bin/python").exists():
+        return []
+    if read(UV.parent.parent / ".setup-stamp") != UV_VERSION:
+        say(f"installing uv {UV_VERSION}")
+        if run([sys.executable, "-m", "venv", "--clear", str(UV.parent.parent)]) != 0:
+            raise SetupError("cannot make .bootstrap", f"check that {sys.executable} has venv")
+        pip = [str(UV.parent / "python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"]
+        if run(pip) != 0:
+            raise SetupError("pip cannot install uv", "check the network and pip's index setting")
+        (UV.parent.parent / ".setup-stamp").write_text(UV_VERSION)
+    say("installing the Python environment that uv.lock describes")
+    sync = [str(UV), "sync", "--frozen", "--quiet", "--python", sys.executable]
+    if run(sync, cwd=ROOT, env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"}) != 0:
+        raise SetupError("uv cannot install the environment", "see above; then run it again")
+    stamp.write_text(wanted)
+    return [".venv"]
+
+
+def jars() -> list[str]:
+    """Let Maven fetch each classpath whose pom changed, with strict checksums."""
+    done = []
+    for name in filter(stale_jars, CLASSPATHS):
+        say(f"fetching the jars of {name}")
+        target = ROOT / "jars" / name / "target"
+        fresh = target / "dependency.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = [
+            *("mvn", "-q", "-B", "-C", "-Dstyle.color=never", "-f", str(pom(name)), MAVEN_GOAL),
+            *("-DincludeScope=runtime", f"-DoutputDirectory={fresh}"),
+        ]
+        if run(command) != 0:
+            raise SetupError(f"Maven cannot fetch the jars of {name}", "see above; run it again")
+        shutil.rmtree(target / "dependency", ignore_errors=True)
+        fresh.rename(target / "dependency")
+        (target / "setup-stamp").write_text(digest(pom(name)))
+        done.append(name)
+    return done
+
+
+def stale_jars(name: str) -> bool:
+    """Whether a classpath is not what its pom says."""
+    target = ROOT / "jars" / name / "target"
+    return read(target / "setup-stamp") != digest(pom(name)) or not (target / "dependency").exists()
+
+
+def pom(name: str) -> Path:
+    """A classpath's pom."""
+    return ROOT / "jars" / name / "pom.xml"
+
+
+def digest(*paths: Path) -> str:
+    """A value that changes with the files."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def read(path: Path) -> str | None:
+    """A file's text, or None when there is none."""
+    return path.read_text() if path.exists() else None
+
+
+def run(command: list[str], **options: Any) -> int:
+    """Run a command whose output goes to the terminal; returns its status."""
+    return subprocess.run(command, check=False, **options).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

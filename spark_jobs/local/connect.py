@@ -1,0 +1,230 @@
+"""The Kafka Connect worker, and the Debezium connector that captures the shop's database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import httpx
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.local.errors import ConnectorFailedError
+from spark_jobs.local.java import write_properties
+from spark_jobs.local.kafka import DEFAULT_PARTITIONS, kafka_command, kafka_directory
+from spark_jobs.local.parts import Part
+from spark_jobs.local.ports import LOOPBACK
+from spark_jobs.local.postgres import DEBEZIUM, PUBLICATION, SHOP, secret_name
+from spark_jobs.local.secrets import secret_path
+from spark_jobs.settings import Settings
+
+CONNECTOR = "shop"
+TOPIC_PREFIX = "shop"
+SLOT = "tidemark"
+HEARTBEAT_MILLISECONDS = 5000
+RUNNING_SECONDS = 60
+
+
+def connect_part(settings: Settings) -> Part:
+    """The worker as a part of the stack."""
+    properties = kafka_directory(settings) / "connect.properties"
+    return Part(
+        name="connect",
+        command=kafka_command(
+            settings, "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)
+        ),
+        needs=("kafka",),
+        ports={"ports.connect": settings.ports.connect},
+        prepare=lambda: write_properties(properties, worker_properties(settings)),
+        probe=partial(probe_worker, settings),
+        stop_seconds=20,
+        ready_seconds=120,
+    )
+
+
+def worker_properties(settings: Settings) -> dict[str, object]:
+    """The worker's configuration."""
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    return {
+        "bootstrap.servers": settings.kafka,
+        "group.id": "tidemark-connect",
+        "listeners": f"http://{LOOPBACK}:{settings.ports.connect}",
+        "rest.advertised.host.name": LOOPBACK,
+        "config.storage.topic": "_connect_configs",
+        "config.storage.replication.factor": 1,
+        "offset.storage.topic": "_connect_offsets",
+        "offset.storage.replication.factor": 1,
+        "offset.storage.partitions": 1,
+        "status.storage.topic": "_connect_status",
+        "status.storage.replication.factor": 1,
+        "status.storage.partitions": 1,
+        # What was read since the last flush is read again after a kill.
+        "offset.flush.interval.ms": 5000,
+        "scheduled.rebalance.max.delay.ms": 0,
+        "key.converter": converter,
+        "key.converter.schemas.enable": "false",
+        "value.converter": converter,
+        "value.converter.schemas.enable": "false",
+        # Connectors are found by their service entries; a scan of every class takes seconds.
+        "plugin.discovery": "service_load",
+        # Passwords stay in files that the worker reads when it starts a connector.
+        "config.providers": "directory",
+        "config.providers.directory.class": (
+            "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+        ),
+        "config.providers.directory.param.allowed.paths": debezium_secrets(settings),
+    }
+
+
+def debezium_secrets(settings: Settings) -> str:
+    """The one directory that connectors may read secrets from."""
+    return str(secret_path(settings, secret_name(DEBEZIUM)).parent)
+
+
+def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str]:
+    """The Debezium connector's configuration for tables given as ``schema.table``."""
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "topic.prefix": TOPIC_PREFIX,
+        "database.hostname": LOOPBACK,
+        "database.port": str(settings.ports.postgres),
+        "database.dbname": SHOP,
+        "database.user": DEBEZIUM,
+        "database.password": f"${{directory:{debezium_secrets(settings)}:{DEBEZIUM}}}",
+        "plugin.name": "pgoutput",
+        "slot.name": SLOT,
+        "publication.name": PUBLICATION,
+        "publication.autocreate.mode": "disabled",
+        "table.include.list": ",".join(table.replace(".", r"\.") for table in sorted(tables)),
+        "snapshot.mode": "initial",
+        # Exact decimals and readable times, whatever their precision.
+        "decimal.handling.mode": "string",
+        "time.precision.mode": "isostring",
+        # By default truncations are dropped without a word.
+        "skipped.operations": "none",
+        "tombstones.on.delete": "true",
+        "provide.transaction.metadata": "true",
+        # Lets the slot advance, and its log be freed, while the captured tables are quiet.
+        "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),
+        # A slot that was recreated behind the stored offset means lost changes: fail.
+        "offset.mismatch.strategy": "trust_offset",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": str(DEFAULT_PARTITIONS),
+    }
+
+
+def captured_tables(manifest: Manifest) -> list[str]:
+    """The source tables of the manifest's Debezium sources.
+
+    A source that names no table captures the one that its topic is called after.
+    """
+    return [
+        source.table or (source.topic or "").removeprefix(f"{TOPIC_PREFIX}.")
+        for source in manifest.sources.values()
+        if source.format is SourceFormat.DEBEZIUM
+    ]
+
+
+def register(settings: Settings, manifest: Manifest) -> None:
+    """Create or update the connector of the manifest's Debezium sources and wait until it runs.
+
+    Nothing happens when the manifest has no such source.
+
+    Raises:
+        ConnectorFailedError: Connect refuses the configuration, or the connector fails.
+    """
+    tables = captured_tables(manifest)
+    if not tables:
+        return
+    with client(settings) as api:
+        current = api.get(f"/connectors/{CONNECTOR}/config")
+        wanted = connector_config(settings, tables)
+        if current.status_code != httpx.codes.OK or current.json() != {
+            **wanted,
+            "name": CONNECTOR,
+        }:
+            put_config(api, wanted)
+        restart_failed(api)
+        wait_until_running(api)
+
+
+def put_config(api: httpx.Client, config: dict[str, str]) -> None:
+    """Store a configuration; tries again while the worker rebalances."""
+    for _ in range(20):
+        answer = api.put(f"/connectors/{CONNECTOR}/config", json=config)
+        if answer.status_code != httpx.codes.CONFLICT:
+            break
+        time.sleep(0.5)
+    if answer.is_error:
+        message = answer.json().get("message", answer.text)
+        raise ConnectorFailedError(CONNECTOR, f"is refused: {message}")
+
+
+def restart_failed(api: httpx.Client) -> None:
+    """Start the connector's failed tasks again, if there are any."""
+    status = connector_status(api)
+    if status and "FAILED" in states(status):
+        api.post(
+            f"/connectors/{CONNECTOR}/restart",
+            params={"includeTasks": "true", "onlyFailed": "true"},
+        )
+
+
+def wait_until_running(api: httpx.Client) -> None:
+    """Wait until the connector and its task run."""
+    deadline = time.monotonic() + RUNNING_SECONDS
+    status: dict[str, Any] | None = None
+    while time.monotonic() < deadline:
+        status = connector_status(api)
+        if status and len(states(status)) > 1 and set(states(status)) == {"RUNNING"}:
+            return
+        if status and "FAILED" in states(status):
+            raise ConnectorFailedError(CONNECTOR, f"failed: {first_trace_line(status)}")
+        time.sleep(0.3)
+    seen = ", ".join(states(status)) if status else "unknown"
+    raise ConnectorFailedError(CONNECTOR, f"does not run after {RUNNING_SECONDS} s: {seen}")
+
+
+def probe_worker(settings: Settings) -> str | None:
+    """What the worker still lacks: it serves once it answers, and no connector has failed."""
+    try:
+        with client(settings) as api:
+            answer = api.get("/connectors")
+            if answer.is_error:
+                return f"answers {answer.status_code}"
+            status = connector_status(api) if CONNECTOR in answer.json() else None
+    except httpx.HTTPError:
+        return "does not answer yet"
+    if status and "FAILED" in states(status):
+        return f"connector {CONNECTOR!r} failed: {first_trace_line(status)}"
+    return None
+
+
+def connector_status(api: httpx.Client) -> dict[str, Any] | None:
+    """The connector's status, or None while there is none."""
+    answer = api.get(f"/connectors/{CONNECTOR}/status")
+    if answer.is_error:
+        return None
+    status: dict[str, Any] = answer.json()
+    return status
+
+
+def states(status: dict[str, Any]) -> list[str]:
+    """The states of the connector and of its tasks."""
+    return [str(one["state"]) for one in (status["connector"], *status["tasks"])]
+
+
+def first_trace_line(status: dict[str, Any]) -> str:
+    """The first line of the first failure's trace."""
+    traces = [str(one.get("trace", "")) for one in (status["connector"], *status["tasks"])]
+    return next((trace.splitlines()[0] for trace in traces if trace), "no reason given")
+
+
+def client(settings: Settings) -> httpx.Client:
+    """A client of the worker's REST interface; proxies of the machine are not asked."""
+    return httpx.Client(
+        base_url=f"http://{LOOPBACK}:{settings.ports.connect}", timeout=10, trust_env=False
+    )

@@ -1,0 +1,55 @@
+"""The environment of every supervised process: the same settings, and nothing of the caller's."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.settings import Settings
+
+INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+
+
+def stack_environment(settings: Settings) -> dict[str, str]:
+    """Variables for every part; a part loads exactly the settings that started the stack."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    programs = str(Path(sys.executable).parent)
+    return {
+        **kept,
+        "PATH": f"{programs}{os.pathsep}{kept.get('PATH', os.defpath)}",
+        "PYTHONUNBUFFERED": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "GX_ANALYTICS_ENABLED": "false",
+        **dict(settings_variables(settings)),
+    }
+
+
+def settings_variables(settings: Settings) -> Iterator[tuple[str, str]]:
+    """``TIDEMARK_*`` variables from which ``load_settings`` makes equal settings."""
+    yield "TIDEMARK_PROJECT", str(settings.project_dir)
+    yield "TIDEMARK_STATE_DIR", str(settings.state)
+    values = settings.model_dump(
+        mode="json", exclude_unset=True, exclude={"project_dir", "state_dir"}
+    )
+    for key, value in values.items():
+        yield from flattened(f"TIDEMARK_{key.upper()}", value)
+
+
+def flattened(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Nested settings as variables; mappings of free keys stay one JSON value.
+
+    >>> dict(flattened("P", {"kafka": 1, "conf": {"a.b": "c"}}))
+    {'P__KAFKA': '1', 'P__CONF': '{"a.b": "c"}'}
+    """
+    if not isinstance(value, dict):
+        yield name, value if isinstance(value, str) else json.dumps(value)
+    elif name.endswith("__CONF"):
+        yield name, json.dumps(value)
+    else:
+        for key, inner in value.items():
+            yield from flattened(f"{name}__{key.upper()}", inner)

@@ -1,0 +1,173 @@
+"""The conditions that the local stack reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_jobs.errors import LakehouseError, did_you_mean
+
+
+@dataclass(frozen=True)
+class TakenPort:
+    """A port that another process listens on.
+
+    Attributes:
+        setting: the setting that names the port, for example ``ports.kafka``.
+        holder: who listens there, where the operating system tells it.
+    """
+
+    setting: str
+    port: int
+    holder: str | None = None
+
+    def __str__(self) -> str:
+        held = f" is held by {self.holder}" if self.holder else " is held by another process"
+        return f"Port {self.port} ({self.setting}){held}."
+
+
+class PortsTakenError(LakehouseError):
+    """Ports that the stack needs and others hold; all of them at once."""
+
+    condition = "PORTS_TAKEN"
+
+    def __init__(self, taken: Sequence[TakenPort]) -> None:
+        self.taken = tuple(taken)
+        variables = ", ".join(
+            f"TIDEMARK_{port.setting.upper().replace('.', '__')}" for port in self.taken
+        )
+        super().__init__(
+            "ports in use: " + ", ".join(str(port.port) for port in self.taken),
+            detail=" ".join(map(str, self.taken)),
+            hint=f"Stop what listens there, or set other ports in tidemark.yml or by {variables}.",
+        )
+
+
+class ProgramMissingError(LakehouseError):
+    """A program that the stack runs is absent or too old."""
+
+    condition = "PROGRAM_MISSING"
+
+    def __init__(self, program: str, problem: str, *, remedy: str) -> None:
+        self.program = program
+        super().__init__(f"{program}: {problem}", hint=remedy)
+
+
+class KafkaJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled yet."""
+
+    condition = "KAFKA_JARS_MISSING"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f'no Kafka jars in "{directory}"',
+            hint="Run `make setup`, which fetches them.",
+        )
+
+
+class TooLittleMemoryError(LakehouseError):
+    """Less free memory than the stack takes."""
+
+    condition = "TOO_LITTLE_MEMORY"
+
+    def __init__(self, free_gib: float, needed_gib: float) -> None:
+        self.free_gib = free_gib
+        self.needed_gib = needed_gib
+        super().__init__(
+            f"{free_gib:.1f} GiB of memory are free, the stack needs {needed_gib:.1f} GiB",
+            hint="Close other programs, or lower spark.connect_memory and spark.driver_memory "
+            "together with local.free_memory_gib in tidemark.yml.",
+        )
+
+
+class TooLittleDiskError(LakehouseError):
+    """Less free space below the state directory than the stack takes."""
+
+    condition = "TOO_LITTLE_DISK"
+
+    def __init__(self, directory: Path, free_gib: float, needed_gib: float) -> None:
+        self.directory = directory
+        self.free_gib = free_gib
+        self.needed_gib = needed_gib
+        super().__init__(
+            f'{free_gib:.1f} GiB are free below "{directory}", '
+            f"the stack needs {needed_gib:.1f} GiB",
+            hint="Free some space, or set TIDEMARK_STATE_DIR to a directory on a larger disk.",
+        )
+
+
+class StateUnreachableError(LakehouseError):
+    """The state directory lies where PostgreSQL's user cannot reach it."""
+
+    condition = "STATE_UNREACHABLE"
+
+    def __init__(self, directory: Path, blocking: Path, user: str) -> None:
+        self.directory = directory
+        self.blocking = blocking
+        self.user = user
+        super().__init__(
+            f'user "{user}" cannot reach the state directory "{directory}"',
+            detail=f"PostgreSQL refuses to run as root, so it runs as {user!r}, who may not enter "
+            f'"{blocking}".',
+            hint=f"Set TIDEMARK_STATE_DIR to a directory that {user!r} can enter, or start the "
+            "stack as an ordinary user.",
+        )
+
+
+class UnknownPartError(LakehouseError):
+    """A name that no part of the stack has."""
+
+    condition = "UNKNOWN_PART"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        super().__init__(
+            f"the stack has no part {name!r}",
+            detail=f"Its parts are {', '.join(known)}.",
+            hint=did_you_mean(name, known),
+        )
+
+
+class PartFailedError(LakehouseError):
+    """A part that ended, or did not become ready in time."""
+
+    condition = "PART_FAILED"
+
+    def __init__(self, part: str, problem: str, *, log: Path | None, tail: str = "") -> None:
+        self.part = part
+        self.problem = problem
+        super().__init__(
+            f'part "{part}" {problem}',
+            detail=f"The end of its log:\n{tail}" if tail else None,
+            hint=(f'Read "{log}"; ' if log else "")
+            + "`make up` tries again, `make down` stops what runs.",
+        )
+
+
+class ConnectorFailedError(LakehouseError):
+    """A connector that Kafka Connect refuses, or that failed."""
+
+    condition = "CONNECTOR_FAILED"
+
+    def __init__(self, connector: str, problem: str) -> None:
+        self.connector = connector
+        super().__init__(
+            f'connector "{connector}" {problem}',
+            hint="Read `make logs` of the part connect; `make up` registers the connector again.",
+        )
+
+
+class SecretMissingError(LakehouseError):
+    """A generated secret that is not there."""
+
+    condition = "SECRET_MISSING"
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        super().__init__(
+            f"secret {name!r} does not exist",
+            detail=f'It would be in "{path}".',
+            hint="Start the stack with `make up`, which generates it.",
+        )

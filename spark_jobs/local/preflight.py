@@ -1,0 +1,107 @@
+"""What the machine must have before the stack starts: programs, jars, memory, disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.local.errors import (
+    KafkaJarsMissingError,
+    TooLittleDiskError,
+    TooLittleMemoryError,
+)
+from spark_jobs.local.java import check_java
+from spark_jobs.local.postgres import binary, server_account
+from spark_jobs.settings import Settings
+from spark_jobs.storage.conf import spark_jars
+
+GIB = 1024**3
+JAVA_PARTS = {"kafka", "connect", "spark-connect", "streams"}
+
+
+def check_machine(settings: Settings, parts: Collection[str]) -> None:
+    """Look at everything that the chosen parts need.
+
+    Raises:
+        ProblemsError: every lack at once.
+    """
+    problems: list[LakehouseError] = []
+    chosen = set(parts)
+    checks = [
+        (JAVA_PARTS & chosen, check_java),
+        ({"postgres"} & chosen, check_postgres),
+        ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
+        ({"spark-connect", "streams"} & chosen, lambda: spark_jars(settings)),
+        (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
+        ({"spark-connect"} & chosen, lambda: check_memory(settings.local.free_memory_gib)),
+    ]
+    for wanted, check in checks:
+        if wanted:
+            try:
+                check()
+            except LakehouseError as error:
+                problems.append(error)
+    if problems:
+        raise ProblemsError(problems)
+
+
+def check_postgres() -> None:
+    """Make sure that the server's programs and, for root, its account are there."""
+    binary("postgres")
+    binary("initdb")
+    server_account()
+
+
+def check_kafka_jars(directory: Path) -> None:
+    """Make sure that Maven has filled the Kafka classpath.
+
+    Raises:
+        KafkaJarsMissingError: the broker or the connector is not in it.
+    """
+    for pattern in ("kafka_*.jar", "debezium-connector-postgres-*.jar"):
+        if not any(directory.glob(pattern)):
+            raise KafkaJarsMissingError(directory)
+
+
+def check_disk(directory: Path, needed_gib: float) -> None:
+    """Make sure that the disk below the state directory has room.
+
+    Raises:
+        TooLittleDiskError: it has less.
+    """
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free / GIB
+    if free < needed_gib:
+        raise TooLittleDiskError(directory, free, needed_gib)
+
+
+def check_memory(needed_gib: float) -> None:
+    """Make sure that enough memory is free.
+
+    Raises:
+        TooLittleMemoryError: less is.
+    """
+    free = min(psutil.virtual_memory().available, container_memory()) / GIB
+    if free < needed_gib:
+        raise TooLittleMemoryError(free, needed_gib)
+
+
+def container_memory(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Bytes that this process's container may still take; infinite where it has no limit."""
+    with suppress(OSError, ValueError):
+        limit = (root / "memory.max").read_text().strip()
+        used = int((root / "memory.current").read_text())
+        # Cached file pages are given back when memory is asked for.
+        cached = 0
+        for line in (root / "memory.stat").read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key in {"inactive_file", "active_file"}:
+                cached += int(value)
+        if limit != "max":
+            return int(limit) - used + cached
+    return float("inf")

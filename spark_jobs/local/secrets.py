@@ -1,0 +1,79 @@
+"""Generated secrets: one file each below the state directory, readable by the owner only.
+
+A secret is generated once and then kept. It reaches a program as a file, never on a command line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from spark_jobs.local.errors import SecretMissingError
+from spark_jobs.settings import Settings
+
+AIRFLOW_USERS = "airflow-users.json"
+
+
+def random_password() -> str:
+    """A password that needs no quoting anywhere."""
+    return secrets.token_urlsafe(24)
+
+
+def random_fernet_key() -> str:
+    """A key as Airflow's Fernet encryption wants it."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+def secret_path(settings: Settings, name: str) -> Path:
+    """Where the secret lies, whether or not it exists."""
+    return settings.secrets_dir / name
+
+
+def read_secret(settings: Settings, name: str) -> str:
+    """The secret's text.
+
+    Raises:
+        SecretMissingError: nothing generated it yet.
+    """
+    path = secret_path(settings, name)
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError as error:
+        raise SecretMissingError(name, path) from error
+
+
+def ensure_secret(
+    settings: Settings, name: str, generate: Callable[[], str] = random_password
+) -> str:
+    """The secret's text, generated when it does not exist yet."""
+    path = secret_path(settings, name)
+    if not path.exists():
+        write_secret(settings, name, generate())
+    return read_secret(settings, name)
+
+
+def write_secret(settings: Settings, name: str, text: str) -> Path:
+    """Put a secret in place in one step, with its permissions from the first moment."""
+    path = secret_path(settings, name)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for directory in (settings.secrets_dir, path.parent):
+        directory.chmod(0o700)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    fresh.replace(path)
+    return path
+
+
+def airflow_users(settings: Settings) -> dict[str, dict[str, str]]:
+    """Airflow's users with their role and password, by user name."""
+    users: dict[str, dict[str, str]] = json.loads(read_secret(settings, AIRFLOW_USERS))
+    return users

@@ -1,0 +1,101 @@
+"""Which processes belong to a stack: all members of its supervisor's session.
+
+Every process that a part starts inherits the session, also when its parent dies, and the kernel
+gives no new process a number that a live session still carries. So the supervisor's process id and
+start time, kept in a file, name the stack's processes even after the supervisor was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+# Start times are read in clock ticks; two readings of one process may differ by less than this.
+SAME_START_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """A session's leader.
+
+    Attributes:
+        pid: the leader's process id, which is also the session's id.
+        started: seconds from the machine's start to the leader's, so that a changed clock
+            does not matter.
+    """
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> SessionRecord:
+        """The record of a running leader."""
+        return cls(pid, started_after_boot(psutil.Process(pid)))
+
+    @classmethod
+    def read(cls, path: Path) -> SessionRecord | None:
+        """The record in a file; None when there is none that can be read."""
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+            return cls(**json.loads(path.read_text()))
+        return None
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(self)))
+        fresh.replace(path)
+
+    def leader_alive(self) -> bool:
+        """Whether the very process that was recorded still runs."""
+        with suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            same = abs(started_after_boot(process) - self.started) < SAME_START_SECONDS
+            return same and process.status() != psutil.STATUS_ZOMBIE
+        return False
+
+    def members(self) -> list[psutil.Process]:
+        """The session's live processes, none when its number went to another program."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, ProcessLookupError, PermissionError):
+                if os.getsid(process.pid) != self.pid or process.pid == os.getpid():
+                    continue
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                if started_after_boot(process) < self.started - SAME_START_SECONDS:
+                    continue
+                if process.pid == self.pid and not self.leader_alive():
+                    return []
+                found.append(process)
+        return found
+
+
+def started_after_boot(process: psutil.Process) -> float:
+    """Seconds from the machine's start to the process's."""
+    return float(process.create_time() - psutil.boot_time())
+
+
+def end(record: SessionRecord, *, seconds: float = 10) -> list[int]:
+    """Stop every member of the session, by force where asking does not help.
+
+    Returns:
+        The process ids that had to be ended.
+    """
+    members = record.members()
+    ended = [process.pid for process in members]
+    for process in members:
+        with suppress(psutil.Error):
+            process.terminate()
+    psutil.wait_procs(members, timeout=seconds)
+    # Looked up again: a member may have started another one in the meantime.
+    while left := record.members():
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=5)
+    return ended

@@ -1,0 +1,97 @@
+"""The Spark Connect server that refresh tasks and analysts share."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from spark_jobs.local.java import write_properties
+from spark_jobs.local.parts import Part
+from spark_jobs.local.ports import LOOPBACK, listening
+from spark_jobs.settings import Settings
+from spark_jobs.storage.conf import connect_url_file, session_conf, session_environment
+
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+PROBE_SECONDS = 10
+
+
+def spark_connect_part(settings: Settings) -> Part:
+    """The server as a part of the stack."""
+    properties = settings.state / "spark" / "connect.conf"
+    home = spark_home()
+    return Part(
+        name="spark-connect",
+        command=(
+            *(str(home / "bin" / "spark-submit"), "--properties-file", str(properties)),
+            *("--class", SERVER_CLASS, "spark-internal"),
+        ),
+        environment={"SPARK_HOME": str(home), **session_environment(settings)},
+        ports={
+            "ports.spark_connect": settings.ports.spark_connect,
+            "ports.spark_ui": settings.ports.spark_ui,
+        },
+        prepare=lambda: prepare_server(settings, properties),
+        probe=partial(probe_server, settings),
+        finish=lambda: announce(settings),
+    )
+
+
+def spark_home() -> Path:
+    """PySpark's own distribution."""
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - a pinned dependency
+    return Path(spec.origin).parent
+
+
+def prepare_server(settings: Settings, properties: Path) -> None:
+    """Write the server's configuration; its address is announced once it serves."""
+    connect_url_file(settings).unlink(missing_ok=True)
+    conf: dict[str, object] = {
+        **session_conf(settings),
+        "spark.app.name": "tidemark-connect",
+        "spark.master": settings.spark.master,
+        "spark.driver.memory": settings.spark.connect_memory,
+        "spark.ui.port": settings.ports.spark_ui,
+    }
+    write_properties(properties, conf)
+
+
+def announce(settings: Settings) -> None:
+    """Say where the server is, in the file by which sessions find it."""
+    file = connect_url_file(settings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(f"sc://{LOOPBACK}:{settings.ports.spark_connect}")
+    fresh.replace(file)
+
+
+def probe_server(settings: Settings) -> str | None:
+    """What the server still lacks: it serves once it tells its version over its own protocol."""
+    port = settings.ports.spark_connect
+    if not listening(port):
+        return "does not listen yet"
+    # Imported where it is used: gRPC and Spark's messages take most of a second.
+    import grpc  # noqa: PLC0415
+    from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc  # noqa: PLC0415
+
+    request = base_pb2.AnalyzePlanRequest(
+        session_id=str(uuid.uuid4()),
+        user_context=base_pb2.UserContext(user_id="health"),
+        spark_version=base_pb2.AnalyzePlanRequest.SparkVersion(),
+    )
+    with grpc.insecure_channel(f"{LOOPBACK}:{port}") as channel:
+        service = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
+        try:
+            answer = service.AnalyzePlan(request, timeout=PROBE_SECONDS)
+            service.ReleaseSession(
+                base_pb2.ReleaseSessionRequest(
+                    session_id=request.session_id, user_context=request.user_context
+                ),
+                timeout=PROBE_SECONDS,
+            )
+        except grpc.RpcError as error:
+            return f"answers {error.code().name.lower()}"
+    return None if re.match(r"\d", answer.spark_version.version) else "tells no version"

@@ -1,0 +1,214 @@
+"""The local stack: up, down, and what state it is in.
+
+Everything belongs to one state directory; nothing outside it, and no process that the directory
+does not record, is ever touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from spark_jobs.local.catalog import MANIFEST_PARTS, all_steps, check_part_names, chosen_steps
+from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.parts import Part, Step
+from spark_jobs.local.ports import check_ports
+from spark_jobs.local.preflight import check_machine
+from spark_jobs.local.secrets import AIRFLOW_USERS, secret_path
+from spark_jobs.local.session import SessionRecord, end
+from spark_jobs.local.startup import Report, run_steps
+from spark_jobs.local.status import PartStatus, part_statuses
+from spark_jobs.local.supervisor import Supervisor
+from spark_jobs.settings import Settings
+from spark_jobs.storage.conf import connect_url_file
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a start did.
+
+    Attributes:
+        already_up: every chosen part ran and served before.
+        left_over: processes of a stack that had died half-way, which were ended first.
+        users_made: Airflow's users are new, so their passwords were never shown.
+        seconds: how long it took in all.
+    """
+
+    already_up: bool
+    left_over: tuple[int, ...] = ()
+    users_made: bool = False
+    seconds: float = 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The parts of one state directory.
+
+    Attributes:
+        settings: whose state directory, ports and jars it uses.
+    """
+
+    settings: Settings
+    supervisor: Supervisor = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "supervisor", Supervisor(self.settings))
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Every step of a full start."""
+        return all_steps(self.settings)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every part, in the order of a start."""
+        return [step for step in self.steps if isinstance(step, Part)]
+
+    def up(self, report: Report, *, parts: Sequence[str] = ()) -> Started:
+        """Start the chosen parts, all by default, and wait until each is ready.
+
+        Parts that run already are left alone, so a second call changes nothing. What a stack that
+        died half-way left behind is ended first.
+
+        Raises:
+            LakehouseError: what the machine lacks, taken ports, or a part that does not start.
+        """
+        began = time.monotonic()
+        names = check_part_names(parts)
+        check_machine(self.settings, names)
+        self.settings.state.mkdir(parents=True, exist_ok=True)
+        if MANIFEST_PARTS & set(names):
+            write_manifest(self.settings)
+        with self.only_one():
+            environment = stack_environment(self.settings)
+            left_over: list[int] = []
+            if not self.supervisor.answers():
+                left_over = self.end_left_over()
+            elif not self.supervisor.runs_with(self.parts, environment):
+                # Settings changed since the start: every process has the old ones.
+                self.stop_all()
+            elif all(status.ready for status in self.status(names)):
+                return Started(already_up=True, seconds=time.monotonic() - began)
+            self.check_ports(names)
+            users_before = secret_path(self.settings, AIRFLOW_USERS).exists()
+            if not self.supervisor.answers():
+                self.supervisor.start(self.parts, environment)
+            run_steps(chosen_steps(self.settings, names), self.supervisor, report)
+            return Started(
+                already_up=False,
+                left_over=tuple(left_over),
+                users_made=not users_before and secret_path(self.settings, AIRFLOW_USERS).exists(),
+                seconds=time.monotonic() - began,
+            )
+
+    def down(self) -> bool:
+        """Stop every part, those first that use others, and make sure that no process is left.
+
+        Returns:
+            Whether anything ran.
+        """
+        if not self.settings.state.exists():
+            return False
+        with self.only_one():
+            return self.stop_all()
+
+    def stop_all(self) -> bool:
+        """Stop the parts in order, then whatever is left; says whether anything ran."""
+        connect_url_file(self.settings).unlink(missing_ok=True)
+        ran = self.supervisor.answers()
+        if ran:
+            self.stop_in_order()
+            self.supervisor.shutdown()
+            self.wait_for_supervisor()
+        return bool(self.end_left_over()) or ran
+
+    def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
+        """What state each part is in; all of them by default."""
+        chosen = check_part_names(names)
+        return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
+
+    def check_ports(self, names: Sequence[str]) -> None:
+        """Make sure that the chosen parts' ports are free or held by this stack."""
+        ports = {
+            setting: port
+            for part in self.parts
+            if part.name in names
+            for setting, port in part.ports.items()
+        }
+        check_ports(ports, own_pids=self.pids())
+
+    def pids(self) -> set[int]:
+        """Every live process of this stack, the supervisor included."""
+        record = SessionRecord.read(self.supervisor.record)
+        return {process.pid for process in record.members()} if record else set()
+
+    def end_left_over(self) -> list[int]:
+        """End what still runs of this stack without its supervisor's control."""
+        record = SessionRecord.read(self.supervisor.record)
+        ended = end(record) if record else []
+        self.supervisor.record.unlink(missing_ok=True)
+        self.supervisor.socket.unlink(missing_ok=True)
+        connect_url_file(self.settings).unlink(missing_ok=True)
+        return ended
+
+    def stop_in_order(self) -> None:
+        """Ask each part to stop as soon as no running part needs it, directly or not."""
+        needs = needs_by_part(self.steps)
+        while True:
+            states = self.supervisor.states()
+            alive = {name for name, state in states.items() if state.pid}
+            if not alive:
+                return
+            for name in alive:
+                if states[name].state != "STOPPING" and not any(
+                    name in needs.get(other, ()) for other in alive
+                ):
+                    self.supervisor.stop_part(name)
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_supervisor(self, *, seconds: float = 20) -> None:
+        """Wait until supervisord has ended, but not for ever."""
+        record = SessionRecord.read(self.supervisor.record)
+        deadline = time.monotonic() + seconds
+        while record and record.leader_alive() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+    @contextmanager
+    def only_one(self) -> Iterator[None]:
+        """Let one start or stop of this state directory run at a time; others wait."""
+        with (self.settings.state / "stack.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
+    """Which steps each step needs, directly or through others."""
+    direct = {step.name: set(step.needs) for step in steps}
+
+    def closure(name: str) -> set[str]:
+        found: set[str] = set()
+        for need in direct.get(name, ()):
+            found |= {need} | closure(need)
+        return found
+
+    return {name: closure(name) for name in direct}
+
+
+def write_manifest(settings: Settings) -> None:
+    """Compile the project, which every streaming and scheduled part reads.
+
+    Raises:
+        ProblemsError: what is wrong with the declarations.
+    """
+    from spark_jobs.graph.compile import compile_project  # noqa: PLC0415 - sqlglot is slow
+
+    manifest = compile_project(
+        settings.project_dir, every_override=settings.gold.every_override or None
+    )
+    manifest.write(settings.manifest_file)
