@@ -12,6 +12,12 @@ from spark_jobs.errors import InvalidNameError
 # (case-sensitive), in Airflow ids and in a shell; 63 bytes is PostgreSQL's limit.
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+# Columns keep the case that their database or their producer gave them.
+COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+# Kafka's own rule.
+TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+
 # Columns and directories that the project itself adds start with these, so that they can never
 # meet a column or a table that a user declares.
 RESERVED_COLUMN_PREFIX = "__"

@@ -1,0 +1,134 @@
+"""From plain data to a typed model, with every mismatch as a named condition and its place."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from spark_jobs.definitions.errors import (
+    DurationError,
+    MissingKeyError,
+    UnexpectedValueError,
+    UnknownColumnTypeError,
+    UnknownKeyError,
+)
+from spark_jobs.definitions.marked import Marked
+from spark_jobs.definitions.models import ColumnFile, ExpectationFile
+from spark_jobs.errors import LakehouseError, did_you_mean
+
+Model = TypeVar("Model", bound=BaseModel)
+
+# The container that a location of a pydantic error passes through, and the model of its items.
+_ITEMS: dict[str, type[BaseModel]] = {"columns": ColumnFile, "expectations": ExpectationFile}
+
+
+def checked(
+    marked: Marked, model: type[Model], subject: str
+) -> tuple[Model | None, list[LakehouseError]]:
+    """Fill the model; None where something does not fit, with every problem found.
+
+    Args:
+        marked: the document.
+        model: the shape that it must have.
+        subject: how messages call it, for example ``gold view "orders"``.
+    """
+    problems: list[LakehouseError] = list(marked.problems)
+    data = {} if marked.data is None else marked.data
+    if not isinstance(data, dict):
+        problems.append(
+            UnexpectedValueError(
+                subject,
+                "the whole",
+                f"it is {_kind(data)}",
+                "Write keys and values, one 'key: value' a line.",
+                location=marked.places.of(),
+            )
+        )
+        return None, problems
+    try:
+        filled = model.model_validate(data)
+    except ValidationError as error:
+        problems.extend(
+            _problem(one, marked, model, subject) for one in error.errors(include_url=False)
+        )
+        return None, problems
+    return (None if problems else filled), problems
+
+
+def _problem(
+    error: ErrorDetails, marked: Marked, model: type[BaseModel], subject: str
+) -> LakehouseError:
+    path = error["loc"]
+    key = str(path[-1])
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            known = _known_keys(path, model)
+            return UnknownKeyError(subject, key, known, location=marked.places.of(*path))
+        case "missing" if path[0] == "columns":
+            column = str(path[1])
+            return MissingKeyError(
+                f'{subject}: column "{column}"', key, location=marked.places.of(*path)
+            )
+        case "missing":
+            return MissingKeyError(subject, key, location=marked.places.value_of(*path[:-1]))
+        case "duration":
+            place = marked.places.value_of(*path)
+            return DurationError(subject, key, str(context["text"]), location=place)
+        case "column_type":
+            return UnknownColumnTypeError(
+                subject,
+                str(path[1]),
+                str(context["text"]),
+                str(context["problem"]),
+                str(context["hint"]),
+                location=marked.places.value_of(*path),
+            )
+        case _:
+            return _unexpected(error, marked, subject)
+
+
+def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseError:
+    path = error["loc"]
+    named = [part for part in path if isinstance(part, str)]
+    value = error["input"]
+    problem = f"{value!r} is {_kind(value)}"
+    if error["type"] == "enum":
+        words = str(error.get("ctx", {}).get("expected", "")).replace("'", "")
+        problem = f"{value!r} is not one of {words}"
+        known = words.replace(" or ", ", ").split(", ")
+        hint = did_you_mean(str(value), known) or f"Write {words}."
+    elif error["type"] == "string_type":
+        hint = "Write text; put it in quotes where YAML reads it as something else."
+    elif error["type"] == "string_too_short":
+        problem, hint = "it is empty", "Write something there, or remove the key."
+    else:
+        hint = error["msg"].replace("Input s", "S") + "."
+    key = ".".join(named) or str(path[-1])
+    return UnexpectedValueError(subject, key, problem, hint, location=marked.places.value_of(*path))
+
+
+def _known_keys(path: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
+    """The keys of the model that the last step of the path is in."""
+    inner = _ITEMS.get(str(path[0])) if len(path) > 1 else None
+    return list((inner or model).model_fields)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return f"a {type(value).__name__}"

@@ -1,0 +1,30 @@
+"""Lengths of time as people write them: ``15 minutes``, ``1 day 12 hours``."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+_PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
+_WHOLE = re.compile(rf"{_PART.pattern}(?:\s+{_PART.pattern})*")
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Read a length of time; None where the text is not one, or is zero.
+
+    >>> parse_duration("1 day 12 hours")
+    datetime.timedelta(days=1, seconds=43200)
+    >>> parse_duration("often") is None
+    True
+    """
+    words = text.strip().lower()
+    if not _WHOLE.fullmatch(words):
+        return None
+    try:
+        total = sum(
+            (timedelta(**{f"{unit}s": int(count)}) for count, unit in _PART.findall(words)),
+            timedelta(),
+        )
+    except OverflowError:
+        return None
+    return total or None

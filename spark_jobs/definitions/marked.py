@@ -1,0 +1,132 @@
+"""YAML with the place of every key and value, so that a mistake can be shown where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from spark_jobs.definitions.errors import DeclarationSyntaxError, DuplicateKeyError
+from spark_jobs.errors import LakehouseError, Location
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the keys and values of one document stand."""
+
+    file: str
+    first_line: int
+    keys: Mapping[Path, Location]
+    values: Mapping[Path, Location]
+
+    def of(self, *path: str | int) -> Location:
+        """The place of a key, or of the nearest thing around it."""
+        for length in range(len(path), 0, -1):
+            place = self.keys.get(path[:length]) or self.values.get(path[:length])
+            if place:
+                return place
+        return Location(self.file, self.first_line)
+
+    def value_of(self, *path: str | int) -> Location:
+        """The place of a value, or of the nearest thing around it."""
+        return self.values.get(path) or self.of(*path)
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A document: plain data, its places, and keys that it has twice."""
+
+    data: Any
+    places: Places
+    problems: tuple[LakehouseError, ...]
+
+
+def read_marked(text: str, file: str, *, first_line: int = 1, language: str = "YAML") -> Marked:
+    """Read a document whose first line is ``first_line`` of the file.
+
+    Keys are text as it is written, so that ``on`` or ``no`` can be the name of a column.
+
+    Raises:
+        DeclarationSyntaxError: the text is not YAML.
+    """
+    offset = first_line - 1
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            walk = _Walk(file, offset, loader)
+            data = walk.plain(node, ()) if node is not None else None
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, file, offset, language) from error
+    places = Places(file, first_line, walk.keys, walk.values)
+    return Marked(data, places, tuple(walk.problems))
+
+
+class _Walk:
+    def __init__(self, file: str, offset: int, loader: yaml.SafeLoader) -> None:
+        self.file = file
+        self.offset = offset
+        self.loader = loader
+        self.keys: dict[Path, Location] = {}
+        self.values: dict[Path, Location] = {}
+        self.problems: list[LakehouseError] = []
+        self.open: set[int] = set()
+
+    def place(self, node: yaml.Node) -> Location:
+        mark = node.start_mark
+        return Location(self.file, mark.line + 1 + self.offset, mark.column + 1)
+
+    def plain(self, node: yaml.Node, path: Path) -> Any:
+        self.values[path] = self.place(node)
+        if id(node) in self.open:
+            raise yaml.MarkedYAMLError(
+                problem="an alias refers to itself", problem_mark=node.start_mark
+            )
+        self.open.add(id(node))
+        try:
+            match node:
+                case yaml.MappingNode():
+                    return self.mapping(node, path)
+                case yaml.SequenceNode():
+                    return [self.plain(one, (*path, at)) for at, one in enumerate(node.value)]
+                case _:
+                    return self.loader.construct_object(node)
+        finally:
+            self.open.discard(id(node))
+
+    def mapping(self, node: yaml.MappingNode, path: Path) -> dict[Hashable, Any]:
+        found: dict[Hashable, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be one word", problem_mark=key_node.start_mark
+                )
+            key = key_node.value
+            here = (*path, key)
+            if key in found:
+                first, again = self.keys[here], self.place(key_node)
+                self.problems.append(DuplicateKeyError(key, first=first, location=again))
+                continue
+            self.keys[here] = self.place(key_node)
+            found[key] = self.plain(value_node, here)
+        return found
+
+
+def _syntax_error(
+    error: yaml.YAMLError, file: str, offset: int, language: str
+) -> DeclarationSyntaxError:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return DeclarationSyntaxError(
+            language, str(error).splitlines()[0], location=Location(file, offset + 1)
+        )
+    mark = error.problem_mark or error.context_mark
+    place = Location(file, mark.line + 1 + offset, mark.column + 1) if mark else Location(file)
+    return DeclarationSyntaxError(
+        language, error.problem or error.context or "it cannot be read", location=place
+    )

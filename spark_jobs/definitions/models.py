@@ -1,0 +1,130 @@
+"""The shape of each file, strict: an unknown key or a value of another type is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from spark_jobs.definitions.column_types import TypeTextError, canonical_type
+from spark_jobs.definitions.durations import parse_duration
+from spark_jobs.definitions.vocabulary import RefreshPolicy, Severity, SourceFormat, Strategy
+
+
+def _duration(value: Any) -> timedelta:
+    parsed = parse_duration(value) if isinstance(value, str) else None
+    if parsed is None:
+        raise PydanticCustomError("duration", "{text}", {"text": str(value)})
+    return parsed
+
+
+def _column_type(value: Any) -> str:
+    text = value if isinstance(value, str) else str(value)
+    try:
+        return canonical_type(text)
+    except TypeTextError as error:
+        problem, hint = error.args
+        raise PydanticCustomError(
+            "column_type", "{problem}", {"text": text, "problem": problem, "hint": hint}
+        ) from error
+
+
+def _long_form(value: Any) -> Any:
+    """``name: TYPE`` is short for ``name: {type: TYPE}``."""
+    return value if isinstance(value, dict) else {"type": value}
+
+
+def _one_or_more(value: Any) -> Any:
+    """One name stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+# A name alone stands for a list of one.
+Names = Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ColumnFile(_File):
+    """A column of a source."""
+
+    type: Annotated[str, BeforeValidator(_column_type)]
+    description: Text | None = None
+    required: Annotated[bool, Field(strict=True)] = False
+
+
+class SourceFile(_File):
+    """``sources/<name>.yml``."""
+
+    description: Text | None = None
+    owner: Text | None = None
+    tags: Names = ()
+    format: SourceFormat
+    topic: Text | None = None
+    location: Text | None = None
+    columns: dict[str, Annotated[ColumnFile, BeforeValidator(_long_form)]] = Field(
+        default_factory=dict
+    )
+    event_id: Text | None = None
+    event_time: Text | None = None
+    watermark: Duration | None = None
+    keys: Names = ()
+    table: Text | None = None
+
+
+class SilverHeader(_File):
+    """The header of ``sql/silver/<name>.sql``."""
+
+    description: Text | None = None
+    owner: Text | None = None
+    tags: Names = ()
+    keys: Names = ()
+    sequence_by: Text | None = None
+    apply_as_deletes: Text | None = None
+    stored_as_scd_type: Annotated[int, Field(strict=True, ge=1, le=2)] = 1
+
+
+class GoldHeader(_File):
+    """The header of ``sql/gold/<name>.sql``."""
+
+    description: Text
+    owner: Text
+    tags: Names = ()
+    refresh: RefreshPolicy
+    every: Duration | None = None
+    freshness: Duration | None = None
+    ttl: Duration | None = None
+    grain: Names = ()
+    strategy: Strategy = Strategy.AUTO
+
+
+class ExpectationFile(_File):
+    """One expectation of a suite, in Great Expectations' own format."""
+
+    type: Text
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    severity: Severity = Severity.CRITICAL
+    meta: dict[str, Any] | None = None
+    id: Text | None = None
+    notes: str | list[str] | None = None
+    description: str | None = None
+    rendered_content: Any = None
+    success_on_last_run: Any = None
+    windows: Any = None
+
+
+class SuiteFile(_File):
+    """``expectations/<layer>/<name>.json``, in Great Expectations' own format."""
+
+    name: Text
+    expectations: tuple[ExpectationFile, ...]
+    meta: dict[str, Any] | None = None
+    notes: str | list[str] | None = None
+    id: Text | None = None
+    suite_parameters: dict[str, Any] | None = None

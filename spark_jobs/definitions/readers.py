@@ -1,0 +1,118 @@
+"""One file of each kind, from its text to what it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from spark_jobs.definitions.checked import checked
+from spark_jobs.definitions.errors import (
+    KeyNotApplicableError,
+    MissingKeyError,
+    NotSupportedYetError,
+)
+from spark_jobs.definitions.files import DeclaredFile
+from spark_jobs.definitions.header import split_header
+from spark_jobs.definitions.marked import Places, read_marked
+from spark_jobs.definitions.models import GoldHeader, SilverHeader, SourceFile
+from spark_jobs.definitions.source_checks import check_source
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.errors import LakehouseError
+from spark_jobs.names import Layer
+
+Header = TypeVar("Header", bound=BaseModel)
+
+
+def read_source(
+    file: DeclaredFile, problems: list[LakehouseError]
+) -> tuple[SourceFile | None, Places]:
+    """Read a source; None where its own shape does not fit. Problems are added to the list."""
+    subject = f'source "{file.name}"'
+    try:
+        marked = read_marked(file.text, file.file)
+    except LakehouseError as error:
+        problems.append(error)
+        return None, Places(file.file, 1, {}, {})
+    source, found = checked(marked, SourceFile, subject)
+    if source:
+        found += check_source(source, marked.places, subject, written=frozenset(marked.data))
+    problems += found
+    return source, marked.places
+
+
+@dataclass(frozen=True)
+class SqlFile(Generic[Header]):
+    """A SQL file in its parts; the header is None where it does not fit."""
+
+    header: Header | None
+    places: Places
+    sql: str
+    padded: str
+
+
+def read_silver(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[SilverHeader] | None:
+    """Read a silver file; None where it has no header. Problems are added to the list."""
+    read = _read_sql(file, Layer.SILVER, SilverHeader, problems)
+    if read and read.header and read.header.stored_as_scd_type != 1:
+        problems.append(
+            NotSupportedYetError(
+                f'silver table "{file.name}"',
+                "history rows (stored_as_scd_type: 2)",
+                "Remove the key, or write 1: the table then holds the current rows.",
+                location=read.places.value_of("stored_as_scd_type"),
+            )
+        )
+    return read
+
+
+def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[GoldHeader] | None:
+    """Read a gold file; None where it has no header. Problems are added to the list."""
+    read = _read_sql(file, Layer.GOLD, GoldHeader, problems)
+    if read and read.header:
+        problems += _check_policy(read.header, read.places, f'gold view "{file.name}"')
+    return read
+
+
+def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[LakehouseError]:
+    match header.refresh:
+        case RefreshPolicy.CONTINUOUS:
+            yield NotSupportedYetError(
+                subject,
+                "a continuous refresh",
+                'Write "refresh: micro-batch" and "every: 1 minute".',
+                location=places.value_of("refresh"),
+            )
+        case RefreshPolicy.MICRO_BATCH if header.every is None:
+            reason = "A micro-batch view is refreshed on a schedule."
+            yield MissingKeyError(subject, "every", reason, location=places.of())
+        case RefreshPolicy.BULK if header.every is not None:
+            yield KeyNotApplicableError(
+                subject,
+                "every",
+                "a bulk view is refreshed when it is asked for",
+                'Remove "every", or write "refresh: micro-batch".',
+                location=places.of("every"),
+            )
+
+
+def _read_sql(
+    file: DeclaredFile, layer: Layer, model: type[Header], problems: list[LakehouseError]
+) -> SqlFile[Header] | None:
+    kind = "silver table" if layer is Layer.SILVER else "gold view"
+    try:
+        split = split_header(file.text, file.file, layer)
+    except LakehouseError as error:
+        problems.append(error)
+        return None
+    try:
+        marked = read_marked(split.header, file.file, first_line=split.header_line)
+    except LakehouseError as error:
+        problems.append(error)
+        nowhere = Places(file.file, split.header_line, {}, {})
+        return SqlFile(None, nowhere, split.sql, split.padded)
+    header, found = checked(marked, model, f'{kind} "{file.name}"')
+    problems += found
+    return SqlFile(header, marked.places, split.sql, split.padded)

@@ -1,0 +1,115 @@
+"""What the keys of a source must say together, given its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_jobs.definitions.errors import (
+    ColumnNameError,
+    ColumnNotDeclaredError,
+    DuplicateColumnDeclarationError,
+    KeyNotApplicableError,
+    MissingKeyError,
+    ReservedColumnError,
+    UnexpectedValueError,
+)
+from spark_jobs.definitions.marked import Places
+from spark_jobs.definitions.models import SourceFile
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.errors import LakehouseError
+from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TOPIC
+
+_NEEDED = {
+    SourceFormat.JSON: {
+        "topic": "Records are read from a Kafka topic.",
+        "columns": "Records are typed by the columns that are declared.",
+        "event_id": "Repeated events are told by the column that identifies an event.",
+    },
+    SourceFormat.DEBEZIUM: {
+        "topic": "Records are read from a Kafka topic.",
+        "columns": "Records are typed by the columns that are declared.",
+        "keys": "Changes are applied by the primary key of the source table.",
+    },
+    SourceFormat.DELTA: {
+        "location": "The table is read where it lies: a path from the project, or a URL.",
+    },
+}
+_NOT_FOR = {
+    SourceFormat.JSON: ("location", "keys", "table"),
+    SourceFormat.DEBEZIUM: ("location", "event_id"),
+    SourceFormat.DELTA: ("topic", "event_id", "event_time", "watermark", "keys", "table"),
+}
+
+
+def check_source(
+    source: SourceFile, places: Places, subject: str, *, written: frozenset[str]
+) -> Iterator[LakehouseError]:
+    """Every problem of one source file.
+
+    Args:
+        source: what the file says.
+        places: where it says it.
+        subject: how messages call it.
+        written: the keys that the file has.
+    """
+    for key, reason in _NEEDED[source.format].items():
+        if key not in written:
+            yield MissingKeyError(
+                subject, key, f"{reason} The format is {source.format}.", location=places.of()
+            )
+        elif not getattr(source, key):
+            yield UnexpectedValueError(
+                subject, key, "it is empty", reason, location=places.value_of(key)
+            )
+    for key in _NOT_FOR[source.format]:
+        if key in written:
+            reason = f"its format is {source.format}"
+            yield KeyNotApplicableError(subject, key, reason, location=places.of(key))
+    if source.topic and not TOPIC.fullmatch(source.topic):
+        yield UnexpectedValueError(
+            subject,
+            "topic",
+            f"{source.topic!r} cannot be a Kafka topic",
+            "A topic has letters, digits, dots, underscores and hyphens, at most 249.",
+            location=places.value_of("topic"),
+        )
+    yield from _check_columns(source, places, subject)
+    if source.columns:
+        yield from _check_references(source, places, subject)
+
+
+def _check_columns(source: SourceFile, places: Places, subject: str) -> Iterator[LakehouseError]:
+    seen: set[str] = set()
+    for name in source.columns:
+        place = places.of("columns", name)
+        if name.startswith(RESERVED_COLUMN_PREFIX):
+            yield ReservedColumnError(subject, name, location=place)
+        elif not COLUMN.fullmatch(name):
+            yield ColumnNameError(subject, name, location=place)
+        if name.lower() in seen:
+            yield DuplicateColumnDeclarationError(subject, name, location=place)
+        seen.add(name.lower())
+
+
+def _check_references(source: SourceFile, places: Places, subject: str) -> Iterator[LakehouseError]:
+    known = list(source.columns)
+    named: list[tuple[str, str, tuple[str | int, ...]]] = [
+        (key, value, (key,))
+        for key in ("event_id", "event_time")
+        if (value := getattr(source, key))
+    ]
+    named += [("keys", value, ("keys", at)) for at, value in enumerate(source.keys)]
+    for key, column, path in named:
+        if column not in source.columns:
+            yield ColumnNotDeclaredError(
+                subject, key, column, known, location=places.value_of(*path)
+            )
+    kind = source.columns[source.event_time].type if source.event_time in source.columns else ""
+    if kind and kind not in ("timestamp", "timestamp_ntz", "date"):
+        yield UnexpectedValueError(
+            subject,
+            "event_time",
+            f'column "{source.event_time}" is a {kind}',
+            "Declare the column as TIMESTAMP, or name a column that is one.",
+            location=places.value_of("event_time"),
+        )

@@ -1,0 +1,104 @@
+"""Expectation suites: JSON in Great Expectations' own format, checked without importing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.definitions.checked import checked
+from spark_jobs.definitions.errors import DeclarationSyntaxError
+from spark_jobs.definitions.marked import Marked, Places, read_marked
+from spark_jobs.definitions.models import ExpectationFile, SuiteFile
+from spark_jobs.definitions.suite_errors import (
+    EmptySuiteError,
+    MissingExpectationArgumentError,
+    SuiteNameError,
+    UnknownExpectationArgumentError,
+    UnknownExpectationError,
+)
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.names import TableName
+
+EXPECTATION_TYPES_FILE = Path(__file__).with_name("expectation_types.json")
+
+# Arguments whose value is a column of the table, or a list of them.
+COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
+COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
+
+
+@dataclass(frozen=True)
+class SuiteDefinition:
+    """A suite and the table that it judges."""
+
+    table: TableName
+    file: str
+    # The document as the file has it.
+    content: dict[str, Any]
+    expectations: tuple[ExpectationFile, ...]
+    places: Places
+
+
+@cache
+def expectation_types() -> dict[str, dict[str, list[str]]]:
+    """The pinned Great Expectations' expectations: for each its arguments and the needed ones."""
+    return json.loads(EXPECTATION_TYPES_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def read_suite(
+    text: str, file: str, table: TableName
+) -> tuple[SuiteDefinition | None, list[LakehouseError]]:
+    """Read one suite; None where it cannot be used, with every problem found."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Location(file, error.lineno, error.colno)
+        return None, [DeclarationSyntaxError("JSON", error.msg, location=place)]
+    subject = f'suite "{table.name}"'
+    marked = _marked(text, file, content)
+    suite, problems = checked(marked, SuiteFile, subject)
+    if suite is None:
+        return None, problems
+    problems += _check(suite, table, marked.places)
+    return SuiteDefinition(table, file, content, suite.expectations, marked.places), problems
+
+
+def _marked(text: str, file: str, content: Any) -> Marked:
+    """The document with its places: JSON is YAML, but for tabs between its tokens."""
+    try:
+        marked = read_marked(text.replace("\t", " "), file)
+    except DeclarationSyntaxError:
+        return Marked(content, Places(file, 1, {}, {}), ())
+    return Marked(content, marked.places, marked.problems)
+
+
+def _check(suite: SuiteFile, table: TableName, places: Places) -> Iterator[LakehouseError]:
+    if suite.name not in (table.name, str(table)):
+        yield SuiteNameError(suite.name, table.name, location=places.value_of("name"))
+    if not suite.expectations:
+        yield EmptySuiteError(suite.name, location=places.of("expectations"))
+    for at, expectation in enumerate(suite.expectations):
+        yield from _check_expectation(suite.name, expectation, at, places)
+
+
+def _check_expectation(
+    suite: str, expectation: ExpectationFile, at: int, places: Places
+) -> Iterator[LakehouseError]:
+    known = expectation_types()
+    kind = expectation.type
+    if kind not in known:
+        place = places.value_of("expectations", at, "type")
+        yield UnknownExpectationError(suite, kind, sorted(known), location=place)
+        return
+    arguments = known[kind]["arguments"]
+    for argument in expectation.kwargs:
+        if argument not in arguments:
+            place = places.of("expectations", at, "kwargs", argument)
+            yield UnknownExpectationArgumentError(suite, kind, argument, arguments, location=place)
+    for argument in known[kind]["required"]:
+        if argument not in expectation.kwargs:
+            place = places.of("expectations", at, "kwargs")
+            yield MissingExpectationArgumentError(suite, kind, argument, location=place)
