@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spark_jobs.cli import stack
+from spark_jobs.cli import explain, refresh, stack, verify
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
@@ -21,6 +21,9 @@ app = typer.Typer(
     help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
 )
 app.add_typer(stack.app, name="stack")
+app.command()(refresh.refresh)
+app.command()(explain.explain)
+app.command()(verify.verify)
 
 
 @app.callback()

@@ -188,11 +188,21 @@ class Refresher:
         """
         started = perf_counter()
         plan = self.plan(view, tick=tick, force=force)
-        if not plan.skips:
-            self.stage(plan.attempt_id)
-            self.audit(plan.attempt_id)
-            self.publish(plan.attempt_id)
+        self.carry_out(plan)
         return self.outcome(plan, seconds=perf_counter() - started)
+
+    def carry_out(self, plan: RefreshPlan, *, on_step: Callable[[str], None] | None = None) -> None:
+        """The steps after the plan; ``on_step`` hears the name of each before it begins.
+
+        Raises:
+            GateHeldError: a critical expectation failed; the published content stays.
+            LakehouseError: any other condition of the steps.
+        """
+        steps = {"stage": self.stage, "audit": self.audit, "publish": self.publish}
+        for name, step in steps.items() if not plan.skips else ():
+            if on_step is not None:
+                on_step(name)
+            step(plan.attempt_id)
 
     def outcome(self, plan: RefreshPlan, *, seconds: float) -> Outcome:
         """What the ledger says about a plan's attempt."""

@@ -1,0 +1,135 @@
+"""``tidemark refresh``: bring gold views up to date now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from spark_jobs.cli.project import chosen_views, open_project
+from spark_jobs.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.refresh import Outcome, Refresher
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    """One view's row: an outcome, or the error that stopped it."""
+
+    view: str
+    outcome: Outcome | None
+    error: LakehouseError | None = None
+
+    @property
+    def status(self) -> str:
+        return "failed" if self.outcome is None else self.outcome.status.value
+
+    @property
+    def fine(self) -> bool:
+        blocked = self.outcome and self.outcome.plan.reason.code == "INPUT_MISSING"
+        return self.error is None and not blocked
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        known = self.outcome.as_dict() if self.outcome else {"view": self.view}
+        error = self.error.as_dict() if self.error else None
+        return {**known, "status": self.status, "error": error}
+
+
+def refresh(
+    context: typer.Context,
+    views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
+    all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compute again also where nothing moved.")
+    ] = False,
+    tick: Annotated[
+        str | None,
+        typer.Option(help="Views refreshed under one tick use the same versions of their inputs."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Plan, stage, audit and publish gold views; ends with 1 when any could not be refreshed."""
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.state.types import utc_now
+
+    with open_project(context) as project:
+        chosen = chosen_views(project.manifest, views, everything=all_views)
+        used_tick = tick or f"cli-{utc_now():%Y%m%dT%H%M%S.%f}"
+        refresher = Refresher(project.settings, project.manifest, project.store)
+        spinner = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        with spinner as progress:
+            results = [
+                _refresh_one(refresher, view, used_tick, progress=progress, force=force)
+                for view in chosen
+            ]
+    if as_json:
+        typer.echo(json.dumps([result.as_dict() for result in results], indent=2))
+    else:
+        Console().print(results_table(results))
+        errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        for result in results:
+            if result.error is not None:
+                errors.print(result.error.render(), markup=False)
+    if not all(result.fine for result in results):
+        raise typer.Exit(1)
+
+
+def _refresh_one(
+    refresher: Refresher, view: str, tick: str, *, progress: Progress, force: bool
+) -> ViewResult:
+    task = progress.add_task(view, total=None)
+
+    def show(step: str) -> None:
+        progress.update(task, description=f"{view}: {step}")
+
+    started, plan, problem = perf_counter(), None, None
+    try:
+        show("plan")
+        plan = refresher.plan(view, tick=tick, force=force)
+        refresher.carry_out(plan, on_step=show)
+    except LakehouseError as error:
+        problem = error
+    finally:
+        progress.remove_task(task)
+    if plan is None:
+        return ViewResult(view, None, problem)
+    return ViewResult(view, refresher.outcome(plan, seconds=perf_counter() - started), problem)
+
+
+def results_table(results: list[ViewResult]) -> Table:
+    """One row per view, for people."""
+    table = Table()
+    for name in ("view", "status", "decision and reason"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "seconds", "version"):
+        table.add_column(name, justify="right")
+    for result in results:
+        outcome = result.outcome
+        style = "" if result.fine else "red"
+        if outcome is None:
+            table.add_row(result.view, result.status, "", "", "", "", style=style)
+            continue
+        table.add_row(
+            result.view,
+            result.status,
+            outcome.plan.line,
+            "" if outcome.rows is None else f"{outcome.rows:,}",
+            f"{outcome.seconds:.2f}",
+            "" if outcome.version is None else str(outcome.version),
+            style=style,
+        )
+    return table

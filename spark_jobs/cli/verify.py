@@ -1,0 +1,107 @@
+"""``tidemark verify``: published gold tables against their SQL at the recorded versions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from spark_jobs.cli.project import OpenProject, chosen_views, open_project
+from spark_jobs.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.verify import Verification
+
+Result = tuple[str, "Verification | LakehouseError"]
+
+
+def verify(
+    context: typer.Context,
+    views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
+    all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Compare gold tables with their SQL, as bags of rows; ends with 1 when any does not hold."""
+    with open_project(context) as project:
+        chosen = chosen_views(project.manifest, views, everything=all_views)
+        results = _verify_all(project, chosen)
+    if as_json:
+        typer.echo(json.dumps([_as_dict(*result) for result in results], indent=2))
+    else:
+        console = Console()
+        console.print(findings_table(results))
+        for view, found in results:
+            if not isinstance(found, LakehouseError) and found.examples:
+                console.print(examples_table(view, found))
+    if not all(not isinstance(found, LakehouseError) and found.holds for _, found in results):
+        raise typer.Exit(1)
+
+
+def _verify_all(project: OpenProject, views: list[str]) -> list[Result]:
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.verify import verify as verify_view
+
+    context = GoldContext(project.settings, project.manifest, project.store)
+    results: list[Result] = []
+    spinner = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with spinner as progress:
+        task = progress.add_task("verify", total=None)
+        for view in views:
+            progress.update(task, description=f"verify {view}")
+            try:
+                results.append((view, verify_view(context, view)))
+            except LakehouseError as error:
+                results.append((view, error))
+    return results
+
+
+def findings_table(results: list[Result]) -> Table:
+    """One row per view, for people."""
+    table = Table()
+    for name in ("view", "finding", "detail", "versions"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "seconds"):
+        table.add_column(name, justify="right")
+    for view, found in results:
+        if isinstance(found, LakehouseError):
+            table.add_row(view, found.condition, found.primary, "", "", "", style="red")
+            continue
+        table.add_row(
+            view,
+            found.finding.value,
+            found.detail,
+            f"gold.{view}@{found.version} = {found.vector}",
+            "" if found.rows is None else f"{found.rows:,}",
+            f"{found.seconds:.2f}",
+            style="" if found.holds else "red",
+        )
+    return table
+
+
+def examples_table(view: str, found: Verification) -> Table:
+    """Some of the rows that differ: + has the table, - has its SQL."""
+    table = Table(title=f"gold.{view}: rows that differ", title_justify="left")
+    names = [name for name in found.examples[0] if name]
+    table.add_column("±")
+    for name in names:
+        table.add_column(name)
+    for example in found.examples:
+        values = ["NULL" if example[name] is None else str(example[name]) for name in names]
+        table.add_row(str(example[""]), *values)
+    return table
+
+
+def _as_dict(view: str, found: Verification | LakehouseError) -> dict[str, Any]:
+    if isinstance(found, LakehouseError):
+        return {"view": view, "holds": False, "finding": found.condition, "error": found.as_dict()}
+    return found.as_dict()
