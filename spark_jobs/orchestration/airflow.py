@@ -1,0 +1,154 @@
+"""From blueprints to DAGs; parsing reads the manifest and imports no Spark and no SQL parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import (
+    DAG,
+    Asset,
+    BaseOperator,
+    CronDataIntervalTimetable,
+    Metadata,
+    Param,
+    WeightRule,
+    get_current_context,
+    task,
+)
+
+from spark_jobs.orchestration import steps
+from spark_jobs.orchestration.blueprint import (
+    AssetBlueprint,
+    DagBlueprint,
+    Step,
+    TaskBlueprint,
+    blueprints,
+)
+from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.settings import ExecutorMode, Settings, load_settings
+
+# Fixed, so that a DAG is the same at every parse; no interval before it can be backfilled.
+START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
+    """The DAGs of a project's gold views, by id.
+
+    Raises:
+        ManifestMissingError: the project was not compiled.
+        PeriodUnsupportedError: a view's period is not one of aligned intervals.
+    """
+    settings = settings or load_settings()
+    mode = settings.airflow.executor_mode
+    return {
+        one.dag_id: build_dag(one, settings)
+        for one in blueprints(compiled_manifest(settings), mode)
+    }
+
+
+def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
+    """The DAG that a blueprint describes."""
+    dag = DAG(
+        dag_id=blueprint.dag_id,
+        description=blueprint.description,
+        schedule=_timetable(blueprint.cron),
+        start_date=START_DATE,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=list(blueprint.tags),
+        doc_md=blueprint.doc_md,
+        default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
+        params={
+            "force": Param(
+                default=False,
+                type="boolean",
+                title="Recompute",
+                description="Compute the whole result, even when no input changed.",
+            )
+        },
+        render_template_as_native_obj=False,
+    )
+    with dag:
+        if settings.airflow.executor_mode is ExecutorMode.SUBMIT:
+            _submit_tasks(blueprint, settings)
+        else:
+            _connect_tasks(blueprint)
+    return dag
+
+
+def _connect_tasks(blueprint: DagBlueprint) -> None:
+    view, tables = blueprint.view, _assets(blueprint)
+    outlet = tables[blueprint.outlet.name]
+    options = {one.step: _options(one) for one in blueprint.tasks}
+    inlets = [tables[one.name] for one in blueprint.inlets]
+
+    @task(**options[Step.PLAN], inlets=inlets)
+    def plan() -> str:
+        return steps.plan(view, get_current_context())
+
+    @task(**options[Step.STAGE])  # type: ignore[untyped-decorator]
+    def stage(attempt_id: str) -> str:
+        return steps.stage(attempt_id)
+
+    @task(**options[Step.AUDIT])  # type: ignore[untyped-decorator]
+    def audit(attempt_id: str) -> str:
+        return steps.audit(attempt_id)
+
+    @task(**options[Step.PUBLISH], inlets=inlets, outlets=[outlet])
+    def publish(attempt_id: str) -> Iterator[Metadata]:
+        yield from steps.publish(attempt_id, outlet)
+
+    publish(audit(stage(plan())))
+
+
+def _submit_tasks(blueprint: DagBlueprint, settings: Settings) -> None:
+    # Only this mode needs the provider, and importing it takes time that every parse would pay.
+    from spark_jobs.orchestration.submitted import submitted_refresh
+
+    view, tables = blueprint.view, _assets(blueprint)
+    outlet = tables[blueprint.outlet.name]
+    options = {one.step: _options(one) for one in blueprint.tasks}
+    inlets = [tables[one.name] for one in blueprint.inlets]
+
+    @task(**options[Step.PLAN], inlets=inlets)
+    def plan() -> str:
+        return steps.plan(view, get_current_context())
+
+    @task(**options[Step.REPORT], inlets=inlets, outlets=[outlet])
+    def report(attempt_id: str) -> Iterator[Metadata]:
+        yield from steps.report(attempt_id, outlet)
+
+    attempt_id: Any = plan()
+    refresh: BaseOperator = submitted_refresh(settings, attempt_id, options[Step.REFRESH])
+    refresh >> report(attempt_id)
+
+
+def _options(blueprint: TaskBlueprint) -> dict[str, Any]:
+    return {
+        "task_id": str(blueprint.step),
+        "retries": blueprint.retries,
+        "retry_delay": timedelta(seconds=blueprint.retry_delay_seconds),
+        "execution_timeout": timedelta(seconds=blueprint.timeout_seconds),
+        "pool": blueprint.pool,
+        # Airflow's own share in there being one writer; a run that was cleared or backfilled
+        # does not count against max_active_runs.
+        "max_active_tis_per_dag": 1 if blueprint.writes else None,
+        "weight_rule": WeightRule.ABSOLUTE,
+    }
+
+
+def _timetable(cron: str | None) -> CronDataIntervalTimetable | None:
+    # A cron string would make a timetable whose intervals are empty.
+    return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+
+
+def _assets(blueprint: DagBlueprint) -> Mapping[str, Asset]:
+    return {one.name: _asset(one) for one in (*blueprint.inlets, blueprint.outlet)}
+
+
+def _asset(blueprint: AssetBlueprint) -> Asset:
+    return Asset(name=blueprint.name, uri=blueprint.uri, group="tidemark")

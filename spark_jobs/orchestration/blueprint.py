@@ -1,0 +1,180 @@
+"""From the manifest to plain data about DAGs: what to build, without Airflow.
+
+The rules of scheduling, retries and documentation are here, where a test reads them as values;
+``airflow.py`` only translates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spark_jobs.definitions.schedules import cron_of
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.names import Layer, TableName
+from spark_jobs.orchestration.documentation import view_documentation
+from spark_jobs.orchestration.errors import PeriodUnsupportedError
+from spark_jobs.settings import ExecutorMode
+
+DAG_PREFIX = "gold__"
+# Airflow makes this pool by itself; a task in a pool that does not exist is never scheduled.
+POOL = "default_pool"
+RETRIES = 2
+RETRY_DELAY_SECONDS = 15
+ASSET_SCHEME = "x-tidemark"
+
+
+class Step(StrEnum):
+    """The tasks of a refresh, in their order."""
+
+    PLAN = "plan"
+    STAGE = "stage"
+    AUDIT = "audit"
+    PUBLISH = "publish"
+    # Without a Connect server, stage, audit and publish are one Spark application, and a task
+    # after it tells from the ledger how it ended.
+    REFRESH = "refresh"
+    REPORT = "report"
+
+
+STEPS = {
+    ExecutorMode.CONNECT: (Step.PLAN, Step.STAGE, Step.AUDIT, Step.PUBLISH),
+    ExecutorMode.SUBMIT: (Step.PLAN, Step.REFRESH, Step.REPORT),
+}
+
+# Planning reads logs only; staging and auditing read data.
+TIMEOUT_SECONDS = {
+    Step.PLAN: 10 * 60,
+    Step.STAGE: 2 * 60 * 60,
+    Step.AUDIT: 60 * 60,
+    Step.PUBLISH: 30 * 60,
+    Step.REFRESH: 4 * 60 * 60,
+    Step.REPORT: 10 * 60,
+}
+
+
+@dataclass(frozen=True)
+class AssetBlueprint:
+    """A table as Airflow's asset graph names it."""
+
+    name: str
+    uri: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskBlueprint:
+    """One task.
+
+    Attributes:
+        writes: it changes the published table, so only one may run at any time.
+    """
+
+    step: Step
+    retries: int = RETRIES
+    retry_delay_seconds: int = RETRY_DELAY_SECONDS
+    timeout_seconds: int
+    pool: str = POOL
+    writes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DagBlueprint:
+    """One DAG: a gold view and when it is refreshed.
+
+    Attributes:
+        cron: in UTC; None for a view that only runs when somebody asks.
+        tasks: in their order; each one needs the one before.
+        inlets: the view's inputs; ``outlet`` is the view itself.
+    """
+
+    dag_id: str
+    view: str
+    description: str
+    owner: str
+    tags: tuple[str, ...]
+    doc_md: str
+    cron: str | None
+    tasks: tuple[TaskBlueprint, ...]
+    inlets: tuple[AssetBlueprint, ...]
+    outlet: AssetBlueprint
+
+
+def blueprints(
+    manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT
+) -> tuple[DagBlueprint, ...]:
+    """One blueprint per gold view, in the order of their names.
+
+    Raises:
+        PeriodUnsupportedError: a view's period is not one of aligned intervals.
+    """
+    return tuple(blueprint(entry, mode) for _, entry in sorted(manifest.gold.items()))
+
+
+def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> DagBlueprint:
+    """The DAG of one gold view.
+
+    Raises:
+        PeriodUnsupportedError: the view's period is not one of aligned intervals.
+    """
+    cron = _cron(entry)
+    return DagBlueprint(
+        dag_id=dag_id(entry.name),
+        view=entry.name,
+        description=" ".join(entry.description.split()),
+        owner=entry.owner,
+        tags=_tags(entry),
+        doc_md=view_documentation(entry, cron),
+        cron=cron,
+        tasks=_tasks(mode),
+        inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
+        outlet=asset(entry.table_name),
+    )
+
+
+def dag_id(view: str) -> str:
+    """The id of a view's DAG.
+
+    >>> dag_id("daily_order_summary")
+    'gold__daily_order_summary'
+    """
+    return f"{DAG_PREFIX}{view}"
+
+
+def asset(table: TableName) -> AssetBlueprint:
+    """The asset of a table; its URI names the table, not where its files lie.
+
+    >>> asset(TableName.parse("gold.daily_order_summary")).uri
+    'x-tidemark://gold/daily_order_summary'
+    """
+    return AssetBlueprint(str(table), f"{ASSET_SCHEME}://{table.layer}/{table.name}")
+
+
+def _cron(entry: GoldEntry) -> str | None:
+    if entry.refresh is not RefreshPolicy.MICRO_BATCH or entry.every_seconds is None:
+        return None
+    cron = cron_of(entry.every_seconds)
+    if cron is None:
+        raise PeriodUnsupportedError(entry.name, entry.every_seconds, file=entry.file)
+    return cron
+
+
+def _tags(entry: GoldEntry) -> tuple[str, ...]:
+    ours = {
+        str(Layer.GOLD),
+        f"tier:{entry.tier}",
+        f"refresh:{entry.refresh}",
+        f"owner:{entry.owner}",
+    }
+    return tuple(sorted(ours | set(entry.tags)))
+
+
+def _tasks(mode: ExecutorMode) -> tuple[TaskBlueprint, ...]:
+    return tuple(
+        TaskBlueprint(
+            step=step,
+            timeout_seconds=TIMEOUT_SECONDS[step],
+            writes=step in {Step.PUBLISH, Step.REFRESH},
+        )
+        for step in STEPS[mode]
+    )

@@ -1,0 +1,76 @@
+"""A gold view's page in Airflow, as Markdown: all of it comes from the manifest."""
+
+from __future__ import annotations
+
+from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.graph.manifest import Column, GoldEntry
+
+RUNBOOK = "docs/runbooks/gold-refresh.md"
+
+
+def view_documentation(entry: GoldEntry, cron: str | None) -> str:
+    """What a reader of the DAG wants to know about its view."""
+    sections = [
+        f"## {entry.table_name}\n\n{entry.description.strip()}",
+        f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.",
+        _refresh(entry, cron),
+        _columns(entry.columns),
+        _lineage(entry),
+        f"### SQL\n\n```sql\n{entry.sql.strip()}\n```",
+        _trouble(),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def duration(seconds: int) -> str:
+    """A period in words.
+
+    >>> duration(900), duration(3600), duration(90)
+    ('15 minutes', '1 hour', '90 seconds')
+    """
+    for size, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {word}{'' if count == 1 else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def _refresh(entry: GoldEntry, cron: str | None) -> str:
+    lines = ["### How it is refreshed", ""]
+    if entry.refresh is RefreshPolicy.MICRO_BATCH and entry.every_seconds is not None:
+        lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC).")
+    else:
+        lines.append("Only when somebody triggers it.")
+    if entry.freshness_seconds is not None:
+        lines.append(f"Freshness target: {duration(entry.freshness_seconds)}.")
+    lines.append(
+        "A run that finds no input changed skips. A critical expectation that fails holds the "
+        "publication; readers see the old content until a run succeeds."
+    )
+    return "\n".join(lines)
+
+
+def _columns(columns: tuple[Column, ...]) -> str:
+    rows = [
+        f"| `{column.name}` | {column.type} | {_cell(column.description or '')} |"
+        for column in columns
+    ]
+    return "\n".join(["### Columns", "", "| name | type | |", "|---|---|---|", *rows])
+
+
+def _lineage(entry: GoldEntry) -> str:
+    inputs = ", ".join(f"`{name}`" for name in entry.inputs)
+    readers = ", ".join(f"`gold.{name}`" for name in entry.downstream) or "no other gold view"
+    return f"### Lineage\n\nReads {inputs}. Read by {readers}."
+
+
+def _trouble() -> str:
+    return (
+        "### When a run is red\n\nThe log of the failed task names the condition and what to do; "
+        f"`{RUNBOOK}` explains each. The published table keeps its last good content."
+    )
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,53 @@
+"""Which failures are worth another try: only those that time may mend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from spark_jobs.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class RetryTransient(RetryPolicy):
+    """Fail at once on a condition of the data or the project; try the others again."""
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,
+        max_tries: int,
+        context: Context | None = None,
+    ) -> RetryDecision:
+        del try_number, max_tries, context
+        if not isinstance(exception, LakehouseError):
+            return RetryDecision.default()
+        if transient(exception):
+            return RetryDecision.retry(reason=f"{exception.condition} may pass")
+        return RetryDecision.fail(reason=f"{exception.condition} does not mend itself")
+
+    def serialize(self) -> dict[str, Any]:
+        return {"__type": type(self).__name__}
+
+
+def transient(error: LakehouseError) -> bool:
+    """Whether the condition is about something that is down or busy."""
+    from spark_jobs.state.errors import (
+        ControlUnreachableError,
+        LeaseLostError,
+        LeaseTakenError,
+        TableLockedError,
+    )
+    from spark_jobs.storage.errors import SparkUnreachableError
+
+    passing = (
+        ControlUnreachableError,
+        LeaseLostError,
+        LeaseTakenError,
+        SparkUnreachableError,
+        TableLockedError,
+    )
+    return isinstance(error, passing)

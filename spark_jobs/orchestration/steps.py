@@ -1,0 +1,161 @@
+"""What each task does: the refresh's own step, and its outcome in Airflow's words.
+
+Airflow's words are few: skipped (nothing to do), failed for good (the gate holds), failed (the
+retry policy decides). Imports of Spark stay inside, since DAG parsing reads this module too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, Context, Metadata
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.scope import RunKind, RunScope, run_scope
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.quality.verdict import Verdict
+    from spark_jobs.settings import Settings
+
+# A name that does not follow the module, so that a task's log shows it as the task's own words.
+log = logging.getLogger("airflow.task.tidemark")
+
+
+def plan(view: str, context: Context) -> str:
+    """Plan the run's refresh and return the attempt's id.
+
+    Raises:
+        AirflowSkipException: there is nothing to refresh; the reason is in the log and in XCom.
+    """
+    scope = scope_of(context)
+    with refresher() as steps:
+        planned = steps.plan(view, tick=scope.tick, force=scope.force)
+    context["ti"].xcom_push(key="plan", value=planned.as_dict())
+    log.info("%s tick=%s inputs=%s", planned.line, planned.tick, planned.vector)
+    if planned.skips:
+        raise AirflowSkipException(planned.line)
+    return planned.attempt_id
+
+
+def stage(attempt_id: str) -> str:
+    """Compute the result beside the published table."""
+    with refresher() as steps:
+        staged = steps.stage(attempt_id)
+    log.info("staged rows=%d bytes=%d location=%s", staged.rows, staged.bytes, staged.location)
+    return attempt_id
+
+
+def audit(attempt_id: str) -> str:
+    """Judge the staged result.
+
+    Raises:
+        AirflowFailException: a critical expectation failed; trying again would not help.
+    """
+    from spark_jobs.quality.errors import GateHeldError
+
+    with refresher() as steps:
+        try:
+            log_verdict(steps.audit(attempt_id))
+        except GateHeldError as held:
+            log_verdict(held.verdict)
+            raise AirflowFailException(str(held)) from None
+    return attempt_id
+
+
+def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
+    """Commit the audited result and announce it.
+
+    Raises:
+        AirflowSkipException: a newer attempt had published before.
+    """
+    with refresher() as steps:
+        published = steps.publish(attempt_id)
+        rows = (steps.context.store.attempt(attempt_id).actual or {}).get("rows")
+    if published.version is None:
+        raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
+    log.info("published version=%d rows=%s changed=%s", published.version, rows, published.changed)
+    extra = {"version": published.version, "rows": rows, "attempt": attempt_id}
+    yield Metadata(asset, extra=extra)
+
+
+def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
+    """Tell from the ledger how a Spark application's refresh ended.
+
+    Raises:
+        AirflowFailException: the gate holds the result.
+        AirflowSkipException: a newer attempt had published before.
+    """
+    from spark_jobs.quality.verdict import Verdict
+    from spark_jobs.state.attempts import AttemptStatus
+
+    with refresher() as steps:
+        attempt = steps.context.store.attempt(attempt_id)
+    if attempt.verdict is not None:
+        log_verdict(Verdict.from_dict(attempt.verdict))
+    if attempt.status is AttemptStatus.SUPERSEDED:
+        raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
+    if attempt.status is not AttemptStatus.PUBLISHED or attempt.published_version is None:
+        raise AirflowFailException(attempt.error or f"attempt {attempt_id} is {attempt.status}")
+    rows = (attempt.actual or {}).get("rows")
+    extra = {"version": attempt.published_version, "rows": rows, "attempt": attempt_id}
+    yield Metadata(asset, extra=extra)
+
+
+def scope_of(context: Context) -> RunScope:
+    """What the current run asks for."""
+    run: Any = context["dag_run"]
+    return run_scope(
+        kind=RunKind(str(run.run_type.value)),
+        run_id=run.run_id,
+        data_interval_end=run.data_interval_end,
+        clear_number=getattr(run, "clear_number", None) or 0,
+        force=bool(context["params"].get("force")),
+    )
+
+
+@contextmanager
+def refresher() -> Iterator[Refresher]:
+    """The refresh of the project that ``TIDEMARK_PROJECT`` names.
+
+    A Connect session ends with the task, since the server would keep it for an hour. A classic
+    session belongs to the process.
+    """
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.session import open_session
+
+    opened: list[SparkSession] = []
+
+    def session(settings: Settings) -> SparkSession:
+        opened.append(open_session(settings))
+        return opened[-1]
+
+    settings = load_settings()
+    with ControlStore.open(settings.control_url) as store:
+        try:
+            yield Refresher(settings, compiled_manifest(settings), store, session_factory=session)
+        finally:
+            for one in opened:
+                if ".connect." in type(one).__module__:
+                    one.stop()
+
+
+def log_verdict(verdict: Verdict) -> None:
+    """Write the verdict table to the task's log."""
+    from rich.console import Console
+
+    from spark_jobs.quality.report import verdict_table
+
+    console = Console(width=160, color_system=None, legacy_windows=False)
+    with console.capture() as captured:
+        console.print(verdict_table(verdict))
+    for line in captured.get().splitlines():
+        log.info("%s", line)
