@@ -15,7 +15,7 @@ class RecordsNotDeliveredError(LakehouseError):
         super().__init__(
             f"{count} record{'s were' if count != 1 else ' was'} not acknowledged by Kafka",
             detail=f"The first one failed with: {reason}.",
-            hint='Look at the broker with "tidemark status" and "tidemark logs kafka".',
+            hint='Look at the broker with "make status" and "make logs PART=kafka".',
         )
 
 
@@ -28,7 +28,7 @@ class ShopUnreachableError(LakehouseError):
         super().__init__(
             "the shop's database does not answer",
             detail=f"It said: {reason}.",
-            hint='Start the stack with "make up", or look at it with "tidemark status".',
+            hint='Start the stack with "make up", or look at it with "make status".',
         )
 
 
@@ -40,3 +40,16 @@ class DemoStepError(LakehouseError):
     def __init__(self, step: str, problem: str, *, hint: str) -> None:
         self.step = step
         super().__init__(f"the demo's step {step!r} did not end well: {problem}", hint=hint)
+
+
+class AirflowUnreachableError(LakehouseError):
+    """Airflow's REST interface does not answer as it should."""
+
+    condition = "AIRFLOW_UNREACHABLE"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "Airflow does not answer",
+            detail=f"The request failed with: {reason.splitlines()[0].rstrip('.')}.",
+            hint='Look at it with "make status" and "make logs PART=airflow-api-server".',
+        )

@@ -1,0 +1,89 @@
+"""Asks Airflow, as its administrator, which scheduled runs a gold view has had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from spark_jobs.demo.errors import AirflowUnreachableError
+from spark_jobs.local.airflow_config import airflow_address
+from spark_jobs.local.secrets import airflow_users
+from spark_jobs.orchestration.blueprint import dag_id
+from spark_jobs.settings import Settings
+
+ADMINISTRATOR = "admin"
+
+
+@dataclass(frozen=True)
+class ScheduledRun:
+    """A DAG run that the scheduler made.
+
+    Attributes:
+        state: Airflow's word, for instance ``success``.
+        interval_end: the end of the interval that the run stands for.
+    """
+
+    run_id: str
+    state: str
+    interval_end: datetime
+
+
+class AirflowApi:
+    """Airflow's REST interface, with a token of the administrator."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._password = airflow_users(settings)[ADMINISTRATOR]["password"]
+        self._client = httpx.Client(base_url=airflow_address(settings), timeout=20, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def log_in(self) -> None:
+        """Get a token; it serves for hours.
+
+        Raises:
+            AirflowUnreachableError: Airflow does not answer, or refuses the password.
+        """
+        credentials = {"username": ADMINISTRATOR, "password": self._password}
+        try:
+            answer = self._client.post("/auth/token", json=credentials)
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise AirflowUnreachableError(str(error)) from error
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def scheduled_runs(self, view: str, *, limit: int = 50) -> list[ScheduledRun]:
+        """The newest scheduled runs of a view; none where Airflow has not read its DAG yet.
+
+        Raises:
+            AirflowUnreachableError: Airflow does not answer.
+        """
+        try:
+            answer = self._client.get(
+                f"/api/v2/dags/{dag_id(view)}/dagRuns",
+                params={"run_type": "scheduled", "order_by": "-run_after", "limit": limit},
+            )
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                return []
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise AirflowUnreachableError(str(error)) from error
+        return [
+            ScheduledRun(
+                one["dag_run_id"], one["state"], datetime.fromisoformat(one["data_interval_end"])
+            )
+            for one in answer.json()["dag_runs"]
+            if one["data_interval_end"]
+        ]

@@ -1,0 +1,67 @@
+"""A load run beside other work: started, asked how far it is, and always brought to an end."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+from spark_jobs.demo.load import LoadOrder, run_load
+from spark_jobs.demo.operations import Operation
+from spark_jobs.demo.tally import Tally
+
+
+class BackgroundLoad:
+    """A load run in a thread of its own; leaving the block stops it."""
+
+    def __init__(self, order: LoadOrder, *, shop_dsn: str, kafka: str) -> None:
+        self.order = order
+        self.done = 0
+        self._shop_dsn = shop_dsn
+        self._kafka = kafka
+        self._stop = Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load")
+        self._future: Future[Tally] | None = None
+
+    def start(self) -> Future[Tally]:
+        """Begin; again: no change."""
+        if self._future is None:
+            self._future = self._pool.submit(
+                run_load,
+                self.order,
+                shop_dsn=self._shop_dsn,
+                kafka=self._kafka,
+                progress=self._count,
+                stop=self._stop,
+            )
+        return self._future
+
+    @property
+    def running(self) -> bool:
+        """Whether it began and has not ended."""
+        return self._future is not None and not self._future.done()
+
+    def finish(self) -> Tally:
+        """Wait for the end and return the counts.
+
+        Raises:
+            ShopUnreachableError: the database went away.
+            RecordsNotDeliveredError: Kafka did not acknowledge everything.
+        """
+        return self.start().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _count(self, operation: Operation) -> None:
+        self.done += operation.action.weight

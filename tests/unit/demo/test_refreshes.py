@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from spark_jobs.demo.airflow_api import ScheduledRun
+from spark_jobs.demo.refreshes import ViewProgress, tick_of, view_progress
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def a_run(minute: int, state: str = "success") -> ScheduledRun:
+    return ScheduledRun(f"scheduled__{minute}", state, NOON + minute * MINUTE)
+
+
+def an_attempt(
+    minute: int | None, status: AttemptStatus = AttemptStatus.PUBLISHED, *, rows: int | None = 3
+) -> RefreshAttempt:
+    tick = "manual__x" if minute is None else tick_of(a_run(minute))
+    return RefreshAttempt(
+        attempt_id=f"a{minute}",
+        view="orders_by_day",
+        tick=tick,
+        status=status,
+        epoch=1,
+        actual=None if rows is None else {"rows": rows},
+        started_at=NOON,
+        updated_at=NOON,
+    )
+
+
+def judge(
+    runs: list[ScheduledRun], attempts: list[RefreshAttempt], after: int | None = None
+) -> ViewProgress:
+    moment = None if after is None else NOON + after * MINUTE
+    return view_progress("orders_by_day", runs=runs, attempts=attempts, since=NOON, after=moment)
+
+
+def test_a_publication_by_a_scheduled_run_counts():
+    progress = judge([a_run(1)], [an_attempt(1)])
+    assert progress.published is not None
+    assert progress.published.rows == 3
+    assert not progress.complete
+
+
+@pytest.mark.parametrize(
+    ("runs", "attempts"),
+    [
+        pytest.param([], [an_attempt(1)], id="nobody scheduled it"),
+        pytest.param([a_run(1)], [an_attempt(None)], id="triggered by hand"),
+        pytest.param([a_run(1, "running")], [an_attempt(1)], id="the run has not ended"),
+        pytest.param([a_run(1, "failed")], [an_attempt(1)], id="the run failed"),
+        pytest.param([a_run(1)], [an_attempt(1, rows=0)], id="published nothing"),
+        pytest.param([a_run(1)], [an_attempt(1, AttemptStatus.STAGED)], id="not published yet"),
+        pytest.param([a_run(-1)], [an_attempt(-1)], id="before the demo began"),
+    ],
+)
+def test_what_does_not_count(runs: list[ScheduledRun], attempts: list[RefreshAttempt]):
+    assert judge(runs, attempts).published is None
+
+
+def test_a_skip_after_the_last_change_completes_a_published_view():
+    runs = [a_run(1), a_run(5)]
+    skipped = an_attempt(5, AttemptStatus.SKIPPED, rows=None)
+    assert judge(runs, [skipped, an_attempt(1)], after=4).complete
+    assert not judge(runs, [skipped, an_attempt(1)], after=5).complete
+    assert not judge(runs, [skipped], after=4).complete
+
+
+def test_a_held_attempt_is_told_until_a_later_one_passes():
+    held = an_attempt(2, AttemptStatus.HELD)
+    assert judge([a_run(2, "failed")], [held, an_attempt(1)]).held == held
+    assert judge([a_run(3), a_run(2, "failed")], [an_attempt(3), held]).held is None
