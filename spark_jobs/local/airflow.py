@@ -56,7 +56,6 @@ def component(
         needs=(DATABASE,),
         environment=airflow_environment(settings),
         ports=ports or {},
-        prepare=partial(write_airflow_config, settings),
         probe=partial(probe_component, settings, key),
         stop_seconds=20,
         ready_seconds=150,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from spark_jobs.local.airflow import airflow_steps
+from spark_jobs.local.airflow import API_SERVER, airflow_steps
 from spark_jobs.local.connect import connect_part, register
 from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import ensure_topics, kafka_part
-from spark_jobs.local.parts import Part, Step, Task
+from spark_jobs.local.parts import Step, Task
 from spark_jobs.local.postgres import postgres_part
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
@@ -56,27 +56,22 @@ def all_steps(settings: Settings) -> list[Step]:
     ]
 
 
-def chosen_steps(settings: Settings, names: Sequence[str]) -> list[Step]:
-    """The chosen parts, and the tasks whose needs are all among them."""
-    chosen = set(check_part_names(names))
-    kept: list[Step] = []
-    for step in all_steps(settings):
-        if isinstance(step, Part):
-            if step.name in chosen:
-                kept.append(step)
-        elif set(step.needs) <= chosen and wanted(step, chosen):
-            kept.append(step)
-    return kept
+def with_needs(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
+    """The named parts and every step that they need, directly or not.
 
-
-def wanted(task: Task, chosen: set[str]) -> bool:
-    """Whether a chosen part uses what the task makes."""
-    users = {
-        "airflow-database": {name for name in PART_NAMES if name.startswith("airflow-")},
-        "topics": {"streams"},
-        "connector": {"streams"},
-    }
-    return bool(users[task.name] & chosen)
+    The connector joins whenever the streams do: it feeds them, though they can start without.
+    """
+    by_name = {step.name: step for step in steps}
+    kept: set[str] = set()
+    more = [*names, *(["connector"] if "streams" in names else [])]
+    while more:
+        name = more.pop()
+        if name not in kept:
+            kept.add(name)
+            more += by_name[name].needs
+            # Airflow's api-server tells how the other components fare.
+            more += [API_SERVER] if name.startswith("airflow-") else []
+    return [step for step in steps if step.name in kept]
 
 
 def make_topics(settings: Settings) -> None:

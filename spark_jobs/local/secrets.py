@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
+import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from spark_jobs.local.errors import SecretMissingError
@@ -63,13 +62,10 @@ def write_secret(settings: Settings, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for directory in (settings.secrets_dir, path.parent):
         directory.chmod(0o700)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
+    # Made readable for the owner only, whatever the umask.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as file:
         file.write(text)
-    fresh.replace(path)
+    Path(file.name).replace(path)
     return path
 
 

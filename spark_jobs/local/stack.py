@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from spark_jobs.local.catalog import MANIFEST_PARTS, all_steps, check_part_names, chosen_steps
+from spark_jobs.local.catalog import MANIFEST_PARTS, all_steps, check_part_names, with_needs
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.parts import Part, Step
 from spark_jobs.local.ports import check_ports
@@ -80,7 +80,8 @@ class Stack:
             LakehouseError: what the machine lacks, taken ports, or a part that does not start.
         """
         began = time.monotonic()
-        names = check_part_names(parts)
+        steps = with_needs(self.steps, check_part_names(parts))
+        names = [step.name for step in steps if isinstance(step, Part)]
         check_machine(self.settings, names)
         self.settings.state.mkdir(parents=True, exist_ok=True)
         if MANIFEST_PARTS & set(names):
@@ -99,7 +100,7 @@ class Stack:
             users_before = secret_path(self.settings, AIRFLOW_USERS).exists()
             if not self.supervisor.answers():
                 self.supervisor.start(self.parts, environment)
-            run_steps(chosen_steps(self.settings, names), self.supervisor, report)
+            run_steps(steps, self.supervisor, report)
             return Started(
                 already_up=False,
                 left_over=tuple(left_over),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import StrEnum
+from graphlib import TopologicalSorter
+from threading import Event
 
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.local.errors import PartFailedError
@@ -44,43 +46,57 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
+class AbandonedError(Exception):
+    """A step that was given up because another one failed."""
+
+
 def run_steps(steps: Sequence[Step], supervisor: Supervisor, report: Report) -> None:
-    """Run every step, each after its needs; those of its needs that are not given count as met.
+    """Run every step as soon as what it needs is complete.
 
     Raises:
-        LakehouseError: the failure of a step, or ``ProblemsError`` for several. Steps that were
-            under way are finished first, steps that needed the failed one are not begun.
+        LakehouseError: the failure of a step, or ``ProblemsError`` for several. The others are
+            no longer waited for; what runs goes on.
     """
-    names = {step.name for step in steps}
-    waiting = list(steps)
-    complete: set[str] = set()
+    by_name = {step.name: step for step in steps}
+    order = TopologicalSorter({step.name: by_name.keys() & set(step.needs) for step in steps})
+    order.prepare()
+    abandon = Event()
     failures: list[LakehouseError] = []
-    running: dict[Future[None], Step] = {}
+    running: dict[Future[None], str] = {}
     with ThreadPoolExecutor(max_workers=len(steps) or 1, thread_name_prefix="start") as pool:
-        while waiting or running:
-            if not failures:
-                for step in [one for one in waiting if set(one.needs) & names <= complete]:
-                    waiting.remove(step)
-                    running[pool.submit(run_step, step, supervisor, report)] = step
-            if not running:
-                break
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                step = running.pop(future)
-                try:
-                    future.result()
-                except LakehouseError as error:
-                    failures.append(error)
-                else:
-                    complete.add(step.name)
+        try:
+            while order.is_active() and not failures:
+                for name in order.get_ready():
+                    step = by_name[name]
+                    running[pool.submit(run_step, step, supervisor, report, abandon)] = name
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    name = running.pop(future)
+                    if failed := failure_of(future):
+                        failures.append(failed)
+                    else:
+                        order.done(name)
+        finally:
+            abandon.set()
+    failures += filter(None, map(failure_of, running))
     if len(failures) == 1:
         raise failures[0]
     if failures:
         raise ProblemsError(failures)
 
 
-def run_step(step: Step, supervisor: Supervisor, report: Report) -> None:
-    """Run one step to its end."""
+def failure_of(future: Future[None]) -> LakehouseError | None:
+    """A finished step's failure that a user can act on; any other error is raised."""
+    error = future.exception()
+    if error is None or isinstance(error, AbandonedError):
+        return None
+    if isinstance(error, LakehouseError):
+        return error
+    raise error
+
+
+def run_step(step: Step, supervisor: Supervisor, report: Report, abandon: Event) -> None:
+    """Run one step to its end, or until ``abandon`` is set."""
     began = time.monotonic()
 
     def tell(phase: Phase, note: str = "") -> None:
@@ -92,25 +108,32 @@ def run_step(step: Step, supervisor: Supervisor, report: Report) -> None:
                 tell(Phase.STARTING)
                 step.run()
             case Part():
-                start_part(step, supervisor, tell)
+                start_part(step, supervisor, tell, abandon)
+    except AbandonedError:
+        tell(Phase.WAITING, "given up")
+        raise
     except BaseException:
         tell(Phase.FAILED)
         raise
     tell(Phase.READY)
 
 
-def start_part(part: Part, supervisor: Supervisor, tell: Callable[..., None]) -> None:
+def start_part(
+    part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
+) -> None:
     """Prepare a part, start its process and wait until it serves."""
     tell(Phase.PREPARING)
     state = supervisor.states()[part.name].state
     if state not in {"STARTING", "RUNNING"}:
         part.prepare()
         supervisor.start_part(part.name)
-    wait_ready(part, supervisor, tell)
+    wait_ready(part, supervisor, tell, abandon)
     part.finish()
 
 
-def wait_ready(part: Part, supervisor: Supervisor, tell: Callable[..., None]) -> None:
+def wait_ready(
+    part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
+) -> None:
     """Poll a started part until it serves.
 
     Raises:
@@ -129,7 +152,8 @@ def wait_ready(part: Part, supervisor: Supervisor, tell: Callable[..., None]) ->
         if time.monotonic() > deadline:
             problem = f"is not ready after {part.ready_seconds:.0f} s: {lacks}"
             raise failure(part, supervisor, problem)
-        time.sleep(POLL_SECONDS)
+        if abandon.wait(POLL_SECONDS):
+            raise AbandonedError
 
 
 def failure(part: Part, supervisor: Supervisor, problem: str) -> PartFailedError:

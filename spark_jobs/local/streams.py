@@ -24,7 +24,7 @@ def streams_part(settings: Settings) -> Part:
     return Part(
         name=NAME,
         command=(str(Path(sys.executable).parent / "tidemark"), "stream", "run"),
-        needs=("kafka", "spark-connect"),
+        needs=("topics",),
         environment=session_environment(settings),
         ports={"ports.streams_ui": settings.ports.streams_ui},
         probe=partial(probe_streams, settings),
