@@ -27,7 +27,9 @@ def result_of(
     count = found.get("unexpected_count")
     if declared.type == ROWS_EXPECTATION and not success and isinstance(observed, int):
         count, observed = observed, None
-    samples = tuple(_text(value) for value in _sample_values(found))[:SAMPLES]
+    # A list of nothing but NULLs tells no more than its count.
+    seen = [value for value in _sample_values(found) if value is not None]
+    samples = tuple(_text(value) for value in seen[:SAMPLES])
     percent = found.get("unexpected_percent")
     return ExpectationResult(
         position=declared.position,
@@ -76,7 +78,7 @@ def _text(value: Any) -> str:
     if hasattr(value, "asDict"):
         value = value.asDict()
     if isinstance(value, Mapping):
-        text = ", ".join(f"{key}={_text(part)}" for key, part in value.items())
+        text = f"({', '.join(f'{key}={_text(part)}' for key, part in value.items())})"
     elif isinstance(value, list | tuple):
         text = f"({', '.join(_text(part) for part in value)})"
     else:

@@ -28,7 +28,10 @@ def make_engine(url: str) -> Engine:
     backend = parsed.get_backend_name()
     shown = parsed.render_as_string(hide_password=True)
     if backend == "sqlite" and parsed.database:
-        make_private_parent(Path(parsed.database))
+        try:
+            make_private_parent(Path(parsed.database))
+        except OSError as error:
+            raise ControlUnreachableError(shown, str(error)) from error
         # A connection for each use: it is opened in less than a millisecond, and a forked child
         # must not share one with its parent.
         engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state import attempts, batches, epochs, leases, migrate, progress, ticks
@@ -43,7 +43,7 @@ class ControlStore:
         store = cls(make_engine(url))
         try:
             store.migrate()
-        except OperationalError as error:
+        except DatabaseError as error:
             shown = store._engine.url.render_as_string(hide_password=True)
             store.close()
             raise ControlUnreachableError(shown, str(error.orig)) from error

@@ -117,7 +117,7 @@ def test_each_kind_of_rule_reports_what_it_saw(orders: DataFrame) -> None:
     assert compound.column == "id, day"
     assert float(str(maximum.observed)) == 20
     assert (count.observed, count.column) == (4, None)
-    assert (rows.unexpected_count, rows.samples) == (1, ("id=3, day=2024-01-04",))
+    assert (rows.unexpected_count, rows.samples) == (1, ("(id=3, day=2024-01-04)",))
     assert members.samples == ("b",)
     assert pair.column == "amount, id"
 

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from spark_jobs.quality.details import result_of
+from spark_jobs.quality.errors import GateHeldError, SuiteRefusedError
+from spark_jobs.quality.report import summary, verdict_table, verdict_text
+from spark_jobs.quality.suite import DeclaredExpectation, read_suite
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+
+
+def result(severity: Severity, *, success: bool, position: int = 0) -> ExpectationResult:
+    return ExpectationResult(
+        position=position,
+        type="expect_column_values_to_not_be_null",
+        kwargs={"column": "name"},
+        column="name",
+        severity=severity,
+        success=success,
+        unexpected_count=None if success else 2,
+        unexpected_percent=None if success else 50.0,
+        samples=() if success else ("[red]x",),
+        message="" if success else "two names are missing",
+    )
+
+
+def verdict(*results: ExpectationResult, rows: int | None = 4) -> Verdict:
+    return Verdict(table="gold.orders", suite="orders", rows=rows, results=results, seconds=1.25)
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [
+        ([], Outcome.PASSED),
+        ([Severity.INFO], Outcome.PASSED),
+        ([Severity.INFO, Severity.WARNING], Outcome.WARNED),
+        ([Severity.WARNING, Severity.CRITICAL, Severity.INFO], Outcome.HELD),
+    ],
+)
+def test_the_worst_failed_severity_decides(failed: list[Severity], outcome: Outcome) -> None:
+    passed = [result(severity, success=True) for severity in Severity]
+    assert verdict(*passed, *(result(one, success=False) for one in failed)).outcome is outcome
+
+
+def test_only_critical_ones_hold() -> None:
+    held = verdict(
+        result(Severity.WARNING, success=False), result(Severity.CRITICAL, success=False)
+    )
+    assert [one.severity for one in held.holding] == [Severity.CRITICAL]
+    error = GateHeldError(held)
+    assert error.verdict is held
+    assert "expect_column_values_to_not_be_null(name)" in error.primary
+
+
+def test_a_verdict_is_read_back_as_it_was_written() -> None:
+    written = verdict(result(Severity.CRITICAL, success=False), result(Severity.INFO, success=True))
+    assert Verdict.from_dict(json.loads(json.dumps(written.as_dict()))) == written
+
+
+def test_the_log_names_each_failed_rule() -> None:
+    text = verdict_text(verdict(result(Severity.CRITICAL, success=False)))
+    assert text == (
+        "gold.orders: held, 0 of 1 expectations hold over 4 rows (1.2 s)\n"
+        "  critical: two names are missing"
+    )
+
+
+def test_the_summary_says_when_there_was_nothing_to_go_by() -> None:
+    assert "prove nothing" in summary(verdict(result(Severity.INFO, success=True), rows=0))
+    assert summary(verdict(rows=None)) == "gold.orders: passed, nothing to check"
+
+
+def test_the_table_shows_data_as_it_is_and_failures_first() -> None:
+    shown = io.StringIO()
+    rules = verdict(
+        result(Severity.INFO, success=True), result(Severity.CRITICAL, success=False, position=1)
+    )
+    Console(file=shown, width=160).print(verdict_table(rules))
+    text = shown.getvalue()
+    assert "2 unexpected (50 %): [red]x" in text
+    assert text.index("fails") < text.index("holds")
+
+
+def test_a_suite_is_read_with_critical_as_the_default() -> None:
+    entries = [{"type": "expect_a", "kwargs": {"column_list": ["x", "y"]}}, {"type": "expect_b"}]
+    first, second = read_suite({"name": "s", "expectations": entries}, table="gold.t")
+    assert (first.severity, first.column, first.position) == (Severity.CRITICAL, "x, y", 0)
+    assert (second.kwargs, second.column) == ({}, None)
+
+
+def test_every_unreadable_entry_of_a_suite_is_named() -> None:
+    entries = [{}, {"type": "expect_a", "severity": "fatal"}, {"type": "expect_b"}]
+    with pytest.raises(SuiteRefusedError) as refusal:
+        read_suite({"expectations": entries}, table="gold.t")
+    assert [one.position for one in refusal.value.refused] == [0, 1]
+
+
+def test_samples_are_few_short_and_text() -> None:
+    declared = DeclaredExpectation(0, "expect_x", {"column": "c"}, Severity.INFO)
+    details = {
+        "unexpected_count": 9,
+        "partial_unexpected_list": [None, "x" * 200, (1, None), *"abcdef"],
+    }
+    found = result_of(declared, success=False, details=details)
+    assert len(found.samples) == 5
+    assert max(map(len, found.samples)) <= 80
+    assert found.samples[1] == "(1, NULL)"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_json_cannot_hold_becomes_text(value: float) -> None:
+    declared = DeclaredExpectation(0, "expect_x", {}, Severity.INFO)
+    found = result_of(declared, success=False, details={"observed_value": value})
+    assert json.dumps(found.observed, allow_nan=False) == f'"{value}"'
+
+
+def test_a_failure_without_details_still_has_its_line() -> None:
+    declared = DeclaredExpectation(0, "expect_x", {"column": "c"}, Severity.INFO)
+    assert result_of(declared, success=False, details=None).message == (
+        "expect_x of c does not hold"
+    )
