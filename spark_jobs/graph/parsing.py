@@ -1,0 +1,131 @@
+"""From the text of a SQL file to one SELECT, or to the place where it stops being one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from spark_jobs.errors import Location
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError
+
+# Behind a comma one of these is a comma too many; sqlglot passes over it and Spark does not.
+_NOT_AFTER_COMMA = {
+    TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
+    TokenType.ORDER_BY, TokenType.R_PAREN, TokenType.SEMICOLON,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SqlText:
+    """A SQL file's text, with the header blanked, for turning offsets into places."""
+
+    file: str
+    text: str
+
+    def at(self, offset: int) -> Location:
+        """The place of a character."""
+        line_start = self.text.rfind("\n", 0, offset) + 1
+        return Location(self.file, self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
+
+    def of(self, node: exp.Expr) -> Location:
+        """The place where a node starts, as near as the parser kept it."""
+        offsets = [start for one in node.walk() if (start := one.meta.get("start")) is not None]
+        if offsets:
+            return self.at(min(offsets))
+        parent = node.parent
+        return self.of(parent) if parent is not None else self.first()
+
+    def first(self) -> Location:
+        """The place of the first word."""
+        return self.at(len(self.text) - len(self.text.lstrip()))
+
+
+def parse_select(source: SqlText) -> exp.Query:
+    """Parse a file that must hold one SELECT.
+
+    Raises:
+        SqlSyntaxError: the text is not SQL.
+        NotOneSelectError: it is another statement, none, or more than one.
+    """
+    reader = dialect()
+    try:
+        tokens = reader.tokenize(source.text)
+    except TokenError as error:
+        raise SqlSyntaxError(_token_problem(source.text), location=_unclosed(source)) from error
+    _check_statements(tokens, source)
+    _check_commas(tokens, source)
+    try:
+        trees = reader.parser().parse(tokens, source.text)
+    except ParseError as error:
+        first = error.errors[0]
+        raise SqlSyntaxError(_parse_problem(first), location=_parse_place(first, source)) from error
+    tree = next((one for one in trees if one is not None), None)
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
+        raise NotOneSelectError("it is another statement", location=source.first())
+    return tree
+
+
+def _check_statements(tokens: list[Token], source: SqlText) -> None:
+    meaningful = [token for token in tokens if token.token_type is not TokenType.SEMICOLON]
+    if not meaningful:
+        raise NotOneSelectError("it is empty", location=Location(source.file, 1))
+    first = next(
+        (at for at, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON),
+        len(tokens),
+    )
+    rest = [one for one in tokens[first:] if one.token_type is not TokenType.SEMICOLON]
+    if first and rest:
+        raise NotOneSelectError("a second statement follows", location=source.at(rest[0].start))
+    start = tokens[0]
+    allowed = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
+    if start.token_type not in allowed:
+        word = start.text.upper()
+        raise NotOneSelectError(f"it starts with {word}", location=source.at(start.start))
+
+
+def _check_commas(tokens: list[Token], source: SqlText) -> None:
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type is not TokenType.COMMA:
+            continue
+        if following is None or following.token_type in _NOT_AFTER_COMMA:
+            raise SqlSyntaxError("there is a comma too many", location=source.at(token.start))
+
+
+def _parse_problem(error: dict[str, object]) -> str:
+    text = str(error.get("description") or "it ends too early")
+    near = str(error.get("highlight") or "")
+    needed = re.match(r"Required (?:argument|keyword): '(\w+)' missing for .*?(\w+)['>]*$", text)
+    if needed:
+        text = f"{needed[2].upper()} lacks what belongs to it"
+    text = text[:1].lower() + text[1:].rstrip(".")
+    return f"{text}, near {near!r}" if near else text
+
+
+def _parse_place(error: dict[str, object], source: SqlText) -> Location:
+    """The parser gives the line and the column of a token's last character."""
+    line, column = error.get("line"), error.get("col")
+    if not isinstance(line, int) or not isinstance(column, int):
+        return source.first()
+    width = max(len(str(error.get("highlight") or "")), 1)
+    return Location(source.file, line, max(column - width + 1, 1))
+
+
+_QUOTED = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`(?:``|[^`])*`", re.DOTALL
+)
+_OPENING = re.compile(r"['\"`]|/\*")
+
+
+def _token_problem(text: str) -> str:
+    opening = _OPENING.search(_QUOTED.sub(lambda match: " " * len(match[0]), text))
+    return f"the {opening[0]} is not closed" if opening else "a character is not expected"
+
+
+def _unclosed(source: SqlText) -> Location:
+    opening = _OPENING.search(_QUOTED.sub(lambda match: " " * len(match[0]), source.text))
+    return source.at(opening.start()) if opening else source.first()
