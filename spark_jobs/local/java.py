@@ -38,18 +38,9 @@ logger.debezium.level = info
 
 
 def java_program() -> str:
-    """The ``java`` to run: JAVA_HOME's, otherwise the first on PATH.
-
-    Raises:
-        ProgramMissingError: there is none.
-    """
+    """The ``java`` to run, whether or not it is there: JAVA_HOME's, otherwise PATH's."""
     home = os.environ.get("JAVA_HOME")
-    if home and os.access(Path(home) / "bin/java", os.X_OK):
-        return str(Path(home) / "bin/java")
-    found = shutil.which("java")
-    if found is None:
-        raise ProgramMissingError("java", "not found", remedy=JAVA_REMEDY)
-    return found
+    return str(Path(home) / "bin/java") if home else "java"
 
 
 def check_java() -> None:
@@ -59,6 +50,8 @@ def check_java() -> None:
         ProgramMissingError: it is absent or too old.
     """
     program = java_program()
+    if shutil.which(program) is None:
+        raise ProgramMissingError("java", f"{program!r} not found", remedy=JAVA_REMEDY)
     answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     version = java_major_version(answer.stderr)
     if version is None or version < MINIMUM_JAVA:

@@ -33,6 +33,7 @@ SHOP = "shop"
 AIRFLOW = "airflow"
 PUBLICATION = "tidemark"
 MINIMUM_VERSION = 14
+DEBIAN_SERVERS = Path("/usr/lib/postgresql")
 REMEDY = "Install it with `apt-get install postgresql`."
 
 SERVER_SETTINGS = """\
@@ -69,7 +70,7 @@ def postgres_part(settings: Settings) -> Part:
     data = data_directory(settings)
     return Part(
         name="postgres",
-        command=(str(binary("postgres")), "-D", str(data)),
+        command=(binary("postgres"), "-D", str(data)),
         environment={"HOME": str(data.parent)},
         user=server_account(),
         ports={"ports.postgres": settings.ports.postgres},
@@ -87,44 +88,44 @@ def data_directory(settings: Settings) -> Path:
     return settings.state / "postgres" / "data"
 
 
-def binary(name: str) -> Path:
-    """A program of the newest installed server.
-
-    Raises:
-        ProgramMissingError: no server is installed, or only an old one.
-    """
+def binary(name: str) -> str:
+    """A program of the newest installed server, whether or not it is there."""
     versions = [
-        (int(path.parent.parent.name), path)
-        for path in Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
+        (int(path.parent.parent.name), str(path))
+        for path in DEBIAN_SERVERS.glob(f"*/bin/{name}")
         if path.parent.parent.name.isdigit()
     ]
-    if versions:
-        version, path = max(versions)
-    elif found := shutil.which(name):
-        path = Path(found)
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-        match = re.search(r"(\d+)", answer.stdout)
-        version = int(match[1]) if match else 0
-    else:
-        raise ProgramMissingError("postgresql", "the server is not installed", remedy=REMEDY)
-    if version < MINIMUM_VERSION:
-        raise ProgramMissingError("postgresql", f"{path} is version {version}", remedy=REMEDY)
-    return path
+    # Debian keeps the server's programs off PATH; other systems do not.
+    return max(versions)[1] if versions else name
 
 
 def server_account() -> str | None:
-    """The account that the server needs, or None where the starting one will do.
+    """The account that the server needs, or None where the starting one will do."""
+    return SERVER_ACCOUNT if os.geteuid() == 0 else None
+
+
+def check_postgres() -> None:
+    """Make sure that the server's programs and, for root, its account are there.
 
     Raises:
-        ProgramMissingError: root starts the stack and the package's account is absent.
+        ProgramMissingError: the server is absent or too old, or its package's account is absent.
     """
-    if os.geteuid() != 0:
-        return None
-    try:
-        return pwd.getpwnam(SERVER_ACCOUNT).pw_name
-    except KeyError as error:
-        problem = f"the account {SERVER_ACCOUNT!r} of its package is absent"
-        raise ProgramMissingError("postgresql", problem, remedy=REMEDY) from error
+    for name in ("postgres", "initdb"):
+        if shutil.which(binary(name)) is None:
+            raise ProgramMissingError("postgresql", f"{name!r} not found", remedy=REMEDY)
+    answer = subprocess.run(
+        [binary("postgres"), "--version"], capture_output=True, text=True, check=False
+    )
+    match = re.search(r"(\d+)", answer.stdout)
+    if match is None or int(match[1]) < MINIMUM_VERSION:
+        raise ProgramMissingError("postgresql", f"is {answer.stdout.strip()}", remedy=REMEDY)
+    account = server_account()
+    if account:
+        try:
+            pwd.getpwnam(account)
+        except KeyError as error:
+            problem = f"the account {account!r} of its package is absent"
+            raise ProgramMissingError("postgresql", problem, remedy=REMEDY) from error
 
 
 def prepare_cluster(settings: Settings) -> None:
@@ -175,7 +176,7 @@ def initialise(settings: Settings, data: Path, account: str | None) -> None:
             shutil.chown(file.name, account, account)
         answer = subprocess.run(
             [
-                *(str(binary("initdb")), "--pgdata", str(data), "--username", SUPERUSER),
+                *(binary("initdb"), "--pgdata", str(data), "--username", SUPERUSER),
                 *("--encoding", "UTF8", "--locale", "C.UTF-8", "--auth", "scram-sha-256"),
                 *("--data-checksums", "--pwfile", file.name),
             ],

@@ -16,7 +16,7 @@ from spark_jobs.local.errors import (
     TooLittleMemoryError,
 )
 from spark_jobs.local.java import check_java
-from spark_jobs.local.postgres import binary, server_account
+from spark_jobs.local.postgres import check_postgres
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import spark_jars
 
@@ -48,13 +48,6 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
                 problems.append(error)
     if problems:
         raise ProblemsError(problems)
-
-
-def check_postgres() -> None:
-    """Make sure that the server's programs and, for root, its account are there."""
-    binary("postgres")
-    binary("initdb")
-    server_account()
 
 
 def check_kafka_jars(directory: Path) -> None:
