@@ -10,6 +10,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
 
 LOOPBACK = "127.0.0.1"
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 CONNECT_URL_FILE = "run/spark-connect.url"
 
 # What a query may mean differently without; set on every session, on servers of others too.
@@ -33,6 +34,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
     conf = {
         **SEMANTIC_CONF,
         "spark.driver.memory": settings.spark.driver_memory,
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC"
+        ),
         "spark.driver.extraClassPath": str(settings.spark_jars / "*"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -42,6 +46,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(settings.spark.snapshot_partitions),
         # Readers other than Spark (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        # Of a repeated key in a JSON object the last one counts; the record is not refused.
+        "spark.sql.variant.allowDuplicateKeys": "true",
         "spark.ui.showConsoleProgress": "false",
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(settings.ports.spark_connect),

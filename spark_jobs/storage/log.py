@@ -79,13 +79,13 @@ def transaction_version(location: str, app_id: str) -> int | None:
     return None if table is None else table.transaction_version(app_id)
 
 
-def schema(location: str) -> tuple[TableColumn, ...]:
-    """The columns at the newest version.
+def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]:
+    """The columns at a version, or at the newest.
 
     Raises:
         TableMissingError: there is no table.
     """
-    table = _open(location)
+    table = _open(location, version=version)
     if table is None:
         raise TableMissingError(location)
     fields = json.loads(table.schema().to_json())["fields"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONNECT_PORT = 15002
+# A session for one command: no web page, and no warnings between the command's own lines.
+QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
 
 def open_session(settings: Settings) -> SparkSession:
@@ -35,7 +37,7 @@ def open_session(settings: Settings) -> SparkSession:
     remote = settings.spark.remote or local_server(settings)
     if remote:
         return remote_session(remote)
-    return driver_session(settings, "tidemark", conf={"spark.ui.enabled": "false"})
+    return driver_session(settings, "tidemark", conf=QUIET)
 
 
 def local_server(settings: Settings) -> str | None:

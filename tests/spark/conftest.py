@@ -9,7 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.session import driver_session
+from tests.spark.gold_project import GoldProject
+
+ORDERS = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
+FROM VALUES (1L, 'ann', 10.00), (2L, 'bob', 5.50), (3L, NULL, NULL)
+AS o (order_id, customer, amount)"""
+TOTALS = """SELECT o.customer AS customer, COUNT(*) AS orders, SUM(o.amount) AS amount
+FROM silver.orders AS o GROUP BY o.customer"""
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +49,13 @@ def settings(tmp_path: Path) -> Settings:
         state_dir=tmp_path / "state",
         spark=SparkSettings(master="local[2]", driver_memory="1g"),
     )
+
+
+@pytest.fixture
+def gold(spark: SparkSession, settings: Settings) -> Iterator[GoldProject]:
+    """A project with silver.orders(order_id, customer, amount) and the view ``totals`` over it."""
+    with ControlStore.open(settings.control_url) as store:
+        project = GoldProject(spark, settings, store)
+        project.append("silver.orders", ORDERS)
+        project.view("totals", TOTALS)
+        yield project

@@ -1,0 +1,114 @@
+"""A small project on a lake of its own, for tests of gold views."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from spark_jobs.gold.refresh import Outcome, Refresher
+from spark_jobs.gold.verify import Verification, verify
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
+from spark_jobs.names import TableName
+from spark_jobs.settings import Settings
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.tables import CHANGE_FEED
+
+
+@dataclass
+class GoldProject:
+    """Views and their inputs; the manifest grows with each call of ``view``."""
+
+    spark: SparkSession
+    settings: Settings
+    store: ControlStore
+    manifest: Manifest = field(default_factory=lambda: Manifest(project="test"))
+
+    def view(
+        self,
+        name: str,
+        query: str,
+        *,
+        inputs: Sequence[str] = ("silver.orders",),
+        suite: dict[str, Any] | None = None,
+        reads_clock: bool = False,
+        describe: dict[str, str] | None = None,
+    ) -> None:
+        """Declare a view, or replace one."""
+        entry = GoldEntry(
+            name=name,
+            description="A view.",
+            owner="tests",
+            refresh="bulk",
+            sql=query,
+            query=query,
+            inputs=tuple(inputs),
+            columns=tuple(
+                Column(name=key, type="", description=text)
+                for key, text in (describe or {}).items()
+            ),
+            fingerprint=hashlib.sha256(query.encode()).hexdigest(),
+            deterministic=True,
+            reads_clock=reads_clock,
+            suite=suite,
+            file=f"sql/gold/{name}.sql",
+            tier=1 if any(one.startswith("gold.") for one in inputs) else 0,
+        )
+        self.manifest = self.manifest.model_copy(
+            update={"gold": {**self.manifest.gold, name: entry}}
+        )
+
+    @property
+    def refresher(self) -> Refresher:
+        """A new one each time, as another process would have it."""
+        return Refresher(
+            self.settings, self.manifest, self.store, session_factory=lambda _: self.spark
+        )
+
+    def refresh(self, view: str, tick: str, *, force: bool = False) -> Outcome:
+        return self.refresher.run(view, tick=tick, force=force)
+
+    def reason(self, view: str) -> str:
+        """The code of the plan that a refresh would follow now."""
+        return self.refresher.explain(view).reason.code
+
+    def verify(self, view: str) -> Verification:
+        return verify(self.refresher.context, view)
+
+    def location(self, table: str) -> str:
+        return Lake(self.settings.lake).location(TableName.parse(table))
+
+    def append(self, table: str, rows: str) -> None:
+        """Add the rows of a VALUES list with columns of its own."""
+        tables.append(self.spark.sql(rows), self.location(table), properties=CHANGE_FEED)
+
+    def execute(self, statement: str, table: str) -> None:
+        """Run a statement in which {} stands for the table."""
+        self.spark.sql(statement.format(f"delta.`{self.location(table)}`"))
+
+    def frame(self, view: str) -> DataFrame:
+        return tables.read(self.spark, self.location(f"gold.{view}"))
+
+    def rows(self, view: str) -> list[tuple[Any, ...]]:
+        """The published rows, sorted, NULLs first."""
+        found = [tuple(row) for row in self.frame(view).collect()]
+        return sorted(found, key=lambda row: [(value is not None, value) for value in row])
+
+    def publications(self, view: str) -> list[dict[str, Any]]:
+        """The metadata of the published table's commits, oldest first."""
+        commits = reversed(log.commits(self.location(f"gold.{view}")))
+        return [dict(one.metadata) for one in commits if one.metadata]
+
+    def changes(self, view: str, since: int) -> list[Row]:
+        """The change feed from a version on."""
+        reader = self.spark.read.format("delta").option("readChangeFeed", "true")
+        return reader.option("startingVersion", since).load(self.location(f"gold.{view}")).collect()
+
+    def attempts(self, view: str, *statuses: AttemptStatus) -> list[RefreshAttempt]:
+        return self.store.attempts(view, statuses=statuses)
