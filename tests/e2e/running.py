@@ -1,0 +1,109 @@
+"""A stack of a test's own: its settings, its processes, and the command line that talks to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.stack import Stack
+from spark_jobs.local.startup import Progress
+from spark_jobs.local.status import PartStatus
+from spark_jobs.settings import REPOSITORY, Ports, Settings, load_settings
+
+
+@dataclass(frozen=True)
+class RunningStack:
+    """A stack with a state directory and ports of its own."""
+
+    settings: Settings
+
+    @cached_property
+    def stack(self) -> Stack:
+        return Stack(self.settings)
+
+    def up(self, *parts: str):
+        return self.stack.up(show, parts=parts)
+
+    def part(self, name: str) -> PartStatus:
+        return self.stack.status([name])[0]
+
+    def kill(self, name: str) -> int:
+        """Kill the part's process as the kernel would, and return its number."""
+        pid = self.part(name).pid
+        assert pid, f"{name} does not run"
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def wait_ready(self, *names: str, seconds: float = 120) -> None:
+        """Wait until the parts serve; all by default."""
+        deadline = time.monotonic() + seconds
+        while lacking := [one for one in self.stack.status(names) if not one.ready]:
+            assert time.monotonic() < deadline, lacking
+            time.sleep(0.5)
+
+    def wait_restarted(self, name: str, pid: int, *, seconds: float = 120) -> None:
+        """Wait until the part serves from another process than ``pid``."""
+        deadline = time.monotonic() + seconds
+        while not (one := self.part(name)).ready or one.pid == pid:
+            assert time.monotonic() < deadline, one
+            time.sleep(0.5)
+
+    def tidemark(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the command line on this stack."""
+        return subprocess.run(
+            [str(Path(sys.executable).parent / "tidemark"), *arguments],
+            env=stack_environment(self.settings),
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=300,
+        )
+
+
+def show(progress: Progress) -> None:
+    print(f"{progress.step}: {progress.phase} {progress.seconds:.1f} s {progress.note}")
+
+
+def own_settings(**overrides) -> Settings:
+    """Settings of the repository's project with a new state directory and free ports."""
+    # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
+    state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
+    state.chmod(0o755)
+    return load_settings(
+        REPOSITORY,
+        state_dir=state,
+        ports=free_ports(),
+        spark={"driver_memory": "1g", "connect_memory": "1g"},
+        local={"free_memory_gib": 2, "free_disk_gib": 1},
+        **overrides,
+    )
+
+
+def free_ports() -> dict[str, int]:
+    """A free port for each of the stack's."""
+    with ExitStack() as opened:
+        sockets = {
+            name: opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+            for name in Ports.model_fields
+        }
+        return {name: one.getsockname()[1] for name, one in sockets.items()}
+
+
+def remove(settings: Settings) -> None:
+    """Stop the stack and remove its state."""
+    stack = Stack(settings)
+    stack.down()
+    left = stack.pids()
+    assert not left, f"left running: {left}"
+    shutil.rmtree(settings.state, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""What the parts are told: loopback only, the settings' ports, and the settings themselves."""
+
+from __future__ import annotations
+
+import configparser
+import os
+
+import pytest
+
+from spark_jobs.local.airflow_config import airflow_options
+from spark_jobs.local.catalog import PART_NAMES, all_steps, check_part_names, with_needs
+from spark_jobs.local.connect import captured_tables, connector_config, worker_properties
+from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.errors import UnknownPartError
+from spark_jobs.local.kafka import server_properties
+from spark_jobs.local.parts import Part
+from spark_jobs.local.supervisor import (
+    SOCKET_PATH_BYTES,
+    Supervisor,
+    render_config,
+    socket_path,
+)
+from spark_jobs.settings import load_settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return load_settings(tmp_path, ports={"kafka": 1111, "connect": 2222})
+
+
+def test_the_broker_listens_on_loopback_at_the_ports_of_the_settings(settings):
+    properties = server_properties(settings)
+    assert properties["advertised.listeners"] == "PLAINTEXT://127.0.0.1:1111"
+    for listener in str(properties["listeners"]).split(","):
+        assert "://127.0.0.1:" in listener
+    assert properties["auto.create.topics.enable"] == "false"
+
+
+def test_the_worker_listens_on_loopback(settings):
+    assert worker_properties(settings)["listeners"] == "http://127.0.0.1:2222"
+
+
+def test_the_connector_loses_nothing_by_default_settings(settings):
+    config = connector_config(settings, ["public.orders", "public.users"])
+    assert config["table.include.list"] == r"public\.orders,public\.users"
+    assert config["skipped.operations"] == "none"
+    assert config["offset.mismatch.strategy"] == "trust_offset"
+    assert int(config["heartbeat.interval.ms"]) > 0
+
+
+def test_the_project_of_the_repository_captures_the_shop(project_manifest):
+    assert all(table.startswith("public.") for table in captured_tables(project_manifest))
+
+
+def test_airflow_is_reached_by_its_tasks_where_it_listens(settings):
+    options = airflow_options(settings)
+    address = f"http://{options['api']['host']}:{options['api']['port']}"
+    assert options["api"]["host"] == "127.0.0.1"
+    assert options["api"]["base_url"] == address
+    assert options["core"]["execution_api_server_url"] == f"{address}/execution/"
+
+
+def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch):
+    started = load_settings(
+        tmp_path,
+        state_dir=tmp_path / "state",
+        ports={"kafka": 1111},
+        spark={"conf": {"spark.ui.enabled": "false"}, "driver_memory": "1g"},
+        gold={"every_override": "1 minute"},
+    )
+    environment = stack_environment(started)
+    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert load_settings().model_dump() == started.model_dump()
+
+
+def test_nothing_of_the_callers_environment_reaches_a_part_by_accident(settings, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "x")
+    monkeypatch.setenv("PYTHONSTARTUP", "x")
+    assert {"AIRFLOW__CORE__FERNET_KEY", "PYTHONSTARTUP"}.isdisjoint(stack_environment(settings))
+
+
+def test_supervisord_expands_nothing_in_a_command(settings):
+    part = Part("odd", ("run", "100%", "a b"), probe=lambda: None, environment={"A": "5%"})
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
+    parser.read_string(render_config(Supervisor(settings), [part], {}))
+    section = parser["program:odd"]
+    assert section["command"].endswith("run 100%% 'a b'")
+    assert section["environment"] == 'A="5%%"'
+    assert section["autorestart"] == "true"
+    assert section["killasgroup"] == "true"
+
+
+def test_a_part_with_its_own_account_needs_no_launcher(settings):
+    part = Part("own", ("server",), probe=lambda: None, user="postgres")
+    text = render_config(Supervisor(settings), [part], {})
+    assert "command=server\n" in text
+    assert "user=postgres\n" in text
+
+
+def test_other_settings_make_another_configuration(settings, tmp_path):
+    other = load_settings(tmp_path, spark={"driver_memory": "1g"})
+    texts = {
+        render_config(Supervisor(one), [], stack_environment(one)) for one in (settings, other)
+    }
+    assert len(texts) == 2
+
+
+def test_the_control_socket_stays_within_the_kernels_limit(tmp_path):
+    assert socket_path(tmp_path) == tmp_path / "supervisor" / "control.sock"
+    deep = tmp_path / ("x" * SOCKET_PATH_BYTES)
+    assert len(os.fsencode(socket_path(deep))) < SOCKET_PATH_BYTES
+    assert socket_path(deep) != socket_path(deep / "other")
+
+
+def test_a_part_brings_what_it_needs(settings):
+    names = [step.name for step in with_needs(all_steps(settings), ["airflow-scheduler"])]
+    assert names == ["postgres", "airflow-database", "airflow-api-server", "airflow-scheduler"]
+    streams = {step.name for step in with_needs(all_steps(settings), ["streams"])}
+    assert streams == {"postgres", "kafka", "connect", "topics", "connector", "streams"}
+
+
+def test_all_parts_are_chosen_by_default():
+    assert check_part_names([]) == PART_NAMES
+    assert check_part_names(["kafka", "postgres"]) == ("postgres", "kafka")
+
+
+def test_an_unknown_part_is_told_with_a_suggestion():
+    with pytest.raises(UnknownPartError) as caught:
+        check_part_names(["kafak"])
+    assert caught.value.name == "kafak"
+    assert "kafka" in caught.value.hint

@@ -1,0 +1,90 @@
+"""Secrets are made once, belong to their owner, and stand in no configuration."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from spark_jobs.local import airflow_config, secrets
+from spark_jobs.local.airflow import new_users
+from spark_jobs.local.airflow_config import airflow_options, write_airflow_config
+from spark_jobs.local.catalog import all_steps
+from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.errors import SecretMissingError
+from spark_jobs.local.parts import Part
+from spark_jobs.local.postgres import dsn, secret_name
+from spark_jobs.settings import load_settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return load_settings(tmp_path)
+
+
+@pytest.fixture
+def passwords(settings):
+    roles = ("airflow", "shop", "debezium", "postgres")
+    return {role: secrets.ensure_secret(settings, secret_name(role)) for role in roles}
+
+
+def test_a_secret_is_generated_once(settings):
+    first = secrets.ensure_secret(settings, "a")
+    assert secrets.ensure_secret(settings, "a") == first
+    assert secrets.ensure_secret(settings, "b") != first
+
+
+def test_only_the_owner_may_read_a_secret(settings):
+    path = secrets.write_secret(settings, "connect/debezium", "x")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for directory in (path.parent, settings.secrets_dir):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert [one.name for one in path.parent.iterdir()] == ["debezium"]
+
+
+def test_a_missing_secret_is_named(settings):
+    with pytest.raises(SecretMissingError) as caught:
+        dsn(settings, database="shop", role="shop")
+    assert caught.value.name == "postgres-shop"
+
+
+def test_no_secret_is_in_a_command_or_a_configuration(settings, passwords):
+    write_airflow_config(settings)
+    users = json.loads(new_users())
+    known = [*passwords.values(), *(user["password"] for user in users.values())]
+    known += [
+        secrets.read_secret(settings, name)
+        for name in (
+            airflow_config.FERNET_KEY_FILE,
+            airflow_config.API_KEY_FILE,
+            airflow_config.JWT_KEY_FILE,
+        )
+    ]
+    steps = all_steps(settings)
+    texts = [
+        *(" ".join(step.command) for step in steps if isinstance(step, Part)),
+        *(str(dict(step.environment)) for step in steps if isinstance(step, Part)),
+        (airflow_config.airflow_home(settings) / "airflow.cfg").read_text(),
+        str(airflow_options(settings)),
+        str(worker_properties(settings)),
+        str(connector_config(settings, ["public.users"])),
+    ]
+    assert not [one for one in known for text in texts if one in text]
+
+
+def test_connect_may_read_the_one_secret_that_it_needs(settings, passwords):
+    allowed = worker_properties(settings)["config.providers.directory.param.allowed.paths"]
+    assert allowed == str(settings.secrets_dir / "connect")
+    assert [one.name for one in (settings.secrets_dir / "connect").iterdir()] == ["debezium"]
+
+
+def test_each_airflow_user_has_a_password_of_its_own():
+    users = json.loads(new_users())
+    assert {name: user["role"] for name, user in users.items()} == {
+        "admin": "Admin",
+        "engineer": "Op",
+        "oncall": "User",
+        "analyst": "Viewer",
+    }
+    assert len({user["password"] for user in users.values()}) == len(users)
