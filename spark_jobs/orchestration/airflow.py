@@ -15,6 +15,7 @@ from airflow.sdk import (
     Param,
     WeightRule,
     get_current_context,
+    get_parsing_context,
     task,
 )
 
@@ -42,10 +43,12 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
     """
     settings = settings or load_settings()
-    mode = settings.airflow.executor_mode
+    # A process that runs one task reads this file too, and needs that task's DAG only.
+    wanted = get_parsing_context().dag_id
     return {
         one.dag_id: build_dag(one, settings)
-        for one in blueprints(compiled_manifest(settings), mode)
+        for one in blueprints(compiled_manifest(settings), settings.airflow.executor_mode)
+        if wanted in {None, one.dag_id}
     }
 
 

@@ -1,0 +1,61 @@
+"""Blueprints: what the manifest says becomes plain data about DAGs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE, WEEK, cron_of
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.orchestration.blueprint import blueprint, blueprints
+from spark_jobs.orchestration.errors import PeriodUnsupportedError
+from spark_jobs.settings import ExecutorMode
+
+GOLDEN = Path(__file__).parents[1] / "golden/blueprint.json"
+
+
+def test_the_blueprint_of_a_view_is_as_written_down(project) -> None:
+    manifest = project.compile(downstream=("vip_customers",), tags=("shop", "finance"))
+    entry = manifest.gold["order_totals"]
+    made = {
+        mode.value: json.loads(json.dumps(asdict(blueprint(entry, mode)))) for mode in ExecutorMode
+    }
+    if os.environ.get("REWRITE"):
+        GOLDEN.write_text(json.dumps(made, indent=2) + "\n")
+    assert made == json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cron"),
+    [
+        (MINUTE, "* * * * *"),
+        (5 * MINUTE, "*/5 * * * *"),
+        (15 * MINUTE, "*/15 * * * *"),
+        (HOUR, "0 * * * *"),
+        (6 * HOUR, "0 */6 * * *"),
+        (DAY, "0 0 * * *"),
+        (WEEK, "0 0 * * 1"),
+    ],
+)
+def test_a_period_is_an_aligned_cron_expression(seconds: int, cron: str) -> None:
+    assert cron_of(seconds) == cron
+
+
+@pytest.mark.parametrize("seconds", [0, -60, 1, 30, 90, 7 * MINUTE, 45 * MINUTE, 5 * HOUR, 2 * DAY])
+def test_a_period_whose_intervals_would_not_align_is_refused(project, seconds: int) -> None:
+    manifest = project.compile(every_seconds=seconds)
+    with pytest.raises(PeriodUnsupportedError) as caught:
+        blueprints(manifest)
+    assert caught.value.view == "order_totals"
+    assert caught.value.seconds == seconds
+    assert str(caught.value.location) == "sql/gold/order_totals.sql"
+
+
+@pytest.mark.parametrize("policy", [RefreshPolicy.BULK, RefreshPolicy.CONTINUOUS])
+def test_a_view_that_is_not_refreshed_by_schedule_has_none(project, policy) -> None:
+    manifest = project.compile(refresh=policy, every_seconds=None)
+    assert blueprint(manifest.gold["order_totals"]).cron is None
