@@ -98,15 +98,15 @@ def settle(context: GoldContext, view: str) -> None:
     newest = (latest.watermark.epoch, latest.watermark.sequence)
     for attempt in context.store.attempts(view, statuses=OPEN, limit=100):
         found = publication_of(location, attempt.attempt_id)
-        if found is not None:
-            context.store.update_attempt(
-                attempt.attempt_id, status=AttemptStatus.PUBLISHED, published_version=found.version
-            )
-        elif (attempt.epoch, attempt.sequence or 0) < newest:
-            context.store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
-        else:
+        overtaken = (attempt.epoch, attempt.sequence or 0) < newest
+        if found is None and not overtaken:
             continue
         discard(context, attempt)
+        context.store.update_attempt(
+            attempt.attempt_id,
+            status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
+            published_version=None if found is None else found.version,
+        )
 
 
 def sweep(context: GoldContext, view: str) -> None:

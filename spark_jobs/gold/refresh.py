@@ -45,8 +45,8 @@ FAILPOINTS = (
     "gold.publish.locked",
     "gold.publish.before_commit",
     "gold.publish.committed",
-    "gold.publish.recorded",
     "gold.publish.cleaned",
+    "gold.publish.recorded",
 )
 
 
@@ -247,19 +247,20 @@ class Refresher:
 
     def _record(self, attempt: RefreshAttempt, published: Published) -> None:
         store, view = self.context.store, attempt.view
+        # Discarded first: once the ledger says published, nothing looks at the attempt again.
+        staging.discard(self.context, attempt)
+        failpoint("gold.publish.cleaned")
         if published.version is None:
             store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
         else:
+            self._pin(attempt.tick, view, published.version)
             store.update_attempt(
                 attempt.attempt_id,
                 status=AttemptStatus.PUBLISHED,
                 published_version=published.version,
                 error=None,
             )
-            self._pin(attempt.tick, view, published.version)
         failpoint("gold.publish.recorded")
-        staging.discard(self.context, attempt)
-        failpoint("gold.publish.cleaned")
         ledger.settle(self.context, view)
         ledger.sweep(self.context, view)
 

@@ -2,40 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-import sqlglot
-from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
-_TIMESTAMP_FUNCTIONS: Final = frozenset({"now", "getdate"})
+from spark_jobs.graph.dialect import dialect
+
+# What reads the clock when it is called without an argument, and the form of its value. Those
+# that are also read where they stand without parentheses are marked.
+_CALLS: Final = {
+    "current_timestamp": "TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00'",
+    "now": "TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00'",
+    "localtimestamp": "TIMESTAMP_NTZ '{:%Y-%m-%d %H:%M:%S.%f}'",
+    "current_date": "DATE '{:%Y-%m-%d}'",
+    "curdate": "DATE '{:%Y-%m-%d}'",
+    "unix_timestamp": "UNIX_TIMESTAMP(TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00')",
+}
+_BARE: Final = frozenset({"current_timestamp", "current_date", "localtimestamp"})
+# Behind one of these a word is a name, not a function.
+_BEFORE_NAMES: Final = frozenset({TokenType.DOT, TokenType.ALIAS})
 
 
 def freeze_clock(query: str, instant: datetime) -> str:
     """The query with every reading of the clock replaced by one instant, in UTC.
 
+    Everything else stays as it was written, so that Spark runs what the user wrote.
+
     >>> from datetime import UTC, datetime
-    >>> freeze_clock("SELECT CURRENT_DATE AS d", datetime(2026, 1, 2, 3, tzinfo=UTC))
-    "SELECT CAST('2026-01-02' AS DATE) AS d"
+    >>> freeze_clock("SELECT current_date - d AS age FROM t", datetime(2026, 1, 2, tzinfo=UTC))
+    "SELECT DATE '2026-01-02' - d AS age FROM t"
     """
-    tree = sqlglot.parse_one(query, dialect="spark")
     utc = instant.astimezone(UTC)
-    return tree.transform(lambda node: _frozen(node, utc) or node).sql(dialect="spark")
+    tokens = dialect().tokenize(query)
+    for index in reversed(range(len(tokens))):
+        length = _reading(tokens, index)
+        if length:
+            value = _CALLS[tokens[index].text.lower()].format(utc)
+            start, end = tokens[index].start, tokens[index + length - 1].end + 1
+            query = query[:start] + value + query[end:]
+    return query
 
 
-def _frozen(node: exp.Expression, instant: datetime) -> exp.Expression | None:
-    match node:
-        case exp.CurrentTimestamp():
-            return _cast(f"{instant:%Y-%m-%d %H:%M:%S.%f}+00:00", "TIMESTAMP")
-        case exp.Anonymous() if node.name.lower() in _TIMESTAMP_FUNCTIONS:
-            return _cast(f"{instant:%Y-%m-%d %H:%M:%S.%f}+00:00", "TIMESTAMP")
-        case exp.CurrentDate():
-            return _cast(f"{instant:%Y-%m-%d}", "DATE")
-        case exp.Localtimestamp():
-            return _cast(f"{instant:%Y-%m-%d %H:%M:%S.%f}", "TIMESTAMP_NTZ")
-        case _:
-            return None
-
-
-def _cast(text: str, kind: str) -> exp.Expression:
-    return exp.cast(exp.Literal.string(text), kind, dialect="spark")
+def _reading(tokens: Sequence[Token], index: int) -> int:
+    """How many tokens from here on read the clock; 0 where none does."""
+    token = tokens[index]
+    word = token.text.lower()
+    quoted = token.token_type in {TokenType.IDENTIFIER, TokenType.STRING}
+    if quoted or word not in _CALLS:
+        return 0
+    if index and tokens[index - 1].token_type in _BEFORE_NAMES:
+        return 0
+    following = [one.token_type for one in tokens[index + 1 : index + 3]]
+    if following == [TokenType.L_PAREN, TokenType.R_PAREN]:
+        return 3
+    return 1 if word in _BARE and following[:1] != [TokenType.L_PAREN] else 0

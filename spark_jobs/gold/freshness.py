@@ -1,0 +1,144 @@
+"""How a gold view stands: what is published, how far behind its inputs it is, and why.
+
+Reads Delta logs and the ledger; no Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.names import TableName
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.storage import log
+from spark_jobs.storage.history import rows_changed
+
+# Enough to find the newest attempt that came to an end, and the newest with a verdict.
+_ATTEMPTS_LOOKED_AT = 50
+
+
+class Freshness(StrEnum):
+    """How a published view relates to its inputs."""
+
+    # Every change of the inputs is in it.
+    CURRENT = "current"
+    # Some change is not in it yet, within the time that the view declares.
+    BEHIND = "behind"
+    # Some change is older than the declared freshness and still not in it.
+    LATE = "late"
+    UNPUBLISHED = "unpublished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewStatus:
+    """How a view stands.
+
+    Attributes:
+        behind: the age of the oldest change that is not in it; None where nothing is published.
+        target: the declared freshness.
+        last: the newest attempt.
+        verdict: the newest verdict, as the ledger keeps it.
+        held: whether the gate stopped the newest attempt that came to an end.
+    """
+
+    view: str
+    published_version: int | None
+    published_at: datetime | None
+    rule: str | None
+    freshness: Freshness
+    behind: timedelta | None
+    target: timedelta | None
+    last: RefreshAttempt | None
+    verdict: dict[str, Any] | None
+    held: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "view": self.view,
+            "published_version": self.published_version,
+            "published_at": self.published_at and self.published_at.isoformat(),
+            "rule": self.rule,
+            "freshness": self.freshness.value,
+            "behind_seconds": None if self.behind is None else self.behind.total_seconds(),
+            "target_seconds": None if self.target is None else self.target.total_seconds(),
+            "held": self.held,
+            "last_attempt": self.last and self.last.as_dict(),
+            "verdict": self.verdict,
+        }
+
+
+def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus:
+    """How a view stands at this moment.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+    """
+    entry = context.entry(view)
+    publication = latest_publication(context.published_at(view))
+    since = None if publication is None else behind_since(context, publication)
+    behind = None if publication is None else timedelta() if since is None else now - since
+    seconds = entry.freshness_seconds
+    target = None if seconds is None else timedelta(seconds=seconds)
+    attempts = context.store.attempts(view, limit=_ATTEMPTS_LOOKED_AT)
+    return ViewStatus(
+        view=view,
+        published_version=None if publication is None else publication.version,
+        published_at=None if publication is None else publication.at,
+        rule=None if publication is None else publication.watermark.rule,
+        freshness=_freshness(behind, target),
+        behind=behind,
+        target=target,
+        last=attempts[0] if attempts else None,
+        verdict=next((one.verdict for one in attempts if one.verdict is not None), None),
+        held=_held(attempts),
+    )
+
+
+def behind_since(context: GoldContext, publication: Publication) -> datetime | None:
+    """When the oldest change was committed that the publication does not hold; None: there is none.
+
+    An input that was made anew, or whose old log is gone, counts from the publication on.
+    """
+    since: list[datetime] = []
+    for table, before in publication.watermark.vector:
+        location = context.locations.of(table)
+        current = log.table_version(location)
+        if current is None or current == before:
+            continue
+        if current.table_id != before.table_id or current.version < before.version:
+            since.append(publication.at)
+        elif rows_changed(location, after=before.version, upto=current.version):
+            since.append(_first_change(context, table, before.version) or publication.at)
+    return min(since, default=None)
+
+
+def _first_change(context: GoldContext, table: TableName, version: int) -> datetime | None:
+    return log.committed_at(context.locations.of(table), version + 1)
+
+
+def _freshness(behind: timedelta | None, target: timedelta | None) -> Freshness:
+    if behind is None:
+        return Freshness.UNPUBLISHED
+    if not behind:
+        return Freshness.CURRENT
+    return Freshness.LATE if target is not None and behind > target else Freshness.BEHIND
+
+
+def _held(attempts: list[RefreshAttempt]) -> bool:
+    ended = (one.status for one in attempts if one.status in _ENDED)
+    return next(ended, None) is AttemptStatus.HELD
+
+
+_ENDED = frozenset(
+    {
+        AttemptStatus.PUBLISHED,
+        AttemptStatus.SKIPPED,
+        AttemptStatus.FAILED,
+        AttemptStatus.HELD,
+    }
+)
