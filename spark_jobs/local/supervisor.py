@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +62,17 @@ class Supervisor:
 
     def answers(self) -> bool:
         """Whether this state directory's supervisord is alive and can be controlled."""
-        record = SessionRecord.read(self.record)
-        if record is None or not record.leader_alive():
-            return False
         try:
             with self.remote() as remote:
-                return bool(remote.getPID() == record.pid)
-        except (OSError, xmlrpc.client.Error):
+                pid = int(remote.getPID())
+        except (OSError, xmlrpc.client.Error, HTTPException):
             return False
+        record = SessionRecord.read(self.record)
+        if record is None:
+            # Whoever started it was cut off before it could record it.
+            SessionRecord.of(pid).write(self.record)
+            return True
+        return record.pid == pid and record.leader_alive()
 
     def start(self, parts: Iterable[Part], environment: Mapping[str, str]) -> None:
         """Start supervisord with every part known and none started.
@@ -83,21 +87,21 @@ class Supervisor:
             self.log.replace(self.log.with_suffix(".log.1"))
         self.config.touch(mode=0o600)
         self.config.write_text(render_config(self, parts, environment))
-        with (self.logs / "supervisord.out").open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(self.config)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=dict(environment),
-                start_new_session=True,
-                cwd=self.directory,
-            )
-        SessionRecord.of(process.pid).write(self.record)
+        # It forks into a session of its own and its first process ends at once.
+        answer = subprocess.run(
+            [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=dict(environment),
+            cwd=self.directory,
+            check=False,
+        )
         deadline = time.monotonic() + START_SECONDS
         while not self.answers():
-            if process.poll() is not None or time.monotonic() > deadline:
-                tail = (self.logs / "supervisord.out").read_text(errors="replace")[-2000:]
+            if answer.returncode != 0 or time.monotonic() > deadline:
+                tail = answer.stdout[-2000:]
                 raise PartFailedError("supervisor", "did not start", log=self.log, tail=tail)
             time.sleep(0.05)
 
@@ -188,7 +192,7 @@ def render_config(
         "chmod=0600",
         "",
         "[supervisord]",
-        "nodaemon=true",
+        "nodaemon=false",
         f"logfile={escaped(supervisor.log)}",
         f"logfile_maxbytes={LOG_BYTES}",
         f"logfile_backups={LOG_BACKUPS}",

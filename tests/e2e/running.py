@@ -21,6 +21,8 @@ from spark_jobs.local.startup import Progress
 from spark_jobs.local.status import PartStatus
 from spark_jobs.settings import REPOSITORY, Ports, Settings, load_settings
 
+TIDEMARK = str(Path(sys.executable).parent / "tidemark")
+
 
 @dataclass(frozen=True)
 class RunningStack:
@@ -62,7 +64,7 @@ class RunningStack:
     def tidemark(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the command line on this stack."""
         return subprocess.run(
-            [str(Path(sys.executable).parent / "tidemark"), *arguments],
+            [TIDEMARK, *arguments],
             env=stack_environment(self.settings),
             capture_output=True,
             text=True,

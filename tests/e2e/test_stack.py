@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import psutil
@@ -15,11 +14,13 @@ import psycopg
 import pytest
 
 from spark_jobs.local.connect import client
+from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError, PortsTakenError
 from spark_jobs.local.kafka import admin, ensure_topics
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import dsn
 from spark_jobs.local.session import SessionRecord
+from tests.e2e.running import TIDEMARK
 
 LOOPBACK_ADDRESSES = {LOOPBACK, "::1", f"::ffff:{LOOPBACK}"}
 
@@ -36,9 +37,8 @@ def test_a_second_start_changes_nothing(small_stack):
 def test_two_starts_at_the_same_time_make_one_stack(small_stack):
     starts = [
         subprocess.Popen(
-            [sys.executable, "-c", "from spark_jobs.cli.main import run; run()"]
-            + ["stack", "up", "--parts", "postgres"],
-            env={**os.environ, **dict(environment_of(small_stack))},
+            [TIDEMARK, "stack", "up", "--parts", "postgres"],
+            env=stack_environment(small_stack.settings),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -47,12 +47,6 @@ def test_two_starts_at_the_same_time_make_one_stack(small_stack):
     outputs = [start.communicate(timeout=120)[0] for start in starts]
     assert [start.returncode for start in starts] == [0, 0]
     assert sorted("already up" in output for output in outputs) == [False, True]
-
-
-def environment_of(running):
-    from spark_jobs.local.environment import settings_variables
-
-    return settings_variables(running.settings)
 
 
 def test_what_was_stored_is_there_after_a_restart(small_stack):
