@@ -11,6 +11,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
+from spark_jobs.graph.inference import overrides
+
 
 class LakehouseSpark(Spark):
     """Spark with ``window(...)`` in every place where a function may stand.
@@ -18,6 +20,10 @@ class LakehouseSpark(Spark):
     sqlglot takes the word for the start of a WINDOW clause there. Only a call has a parenthesis
     right behind the word, so the token alone decides.
     """
+
+    # Functions are written back under the name by which they were called.
+    PRESERVE_ORIGINAL_NAMES = True
+    EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         tokens = super().tokenize(sql, dialect)

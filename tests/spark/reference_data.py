@@ -12,7 +12,7 @@ def expectation_types() -> dict[str, dict[str, list[str]]]:
     from great_expectations.expectations.expectation import Expectation
 
     # Fields of every expectation that are not arguments of the check.
-    outer = set(Expectation.__fields__) - {"row_condition", "condition_parser"}
+    outer = {*Expectation.__fields__, "batch_id"} - {"row_condition", "condition_parser"}
     found: dict[str, dict[str, list[str]]] = {}
     for name in dir(core):
         kind: Any = getattr(core, name)
@@ -24,3 +24,26 @@ def expectation_types() -> dict[str, dict[str, list[str]]]:
             "required": sorted(key for key, one in own.items() if one.required),
         }
     return dict(sorted(found.items()))
+
+
+def spark_functions(spark: Any) -> dict[str, str]:
+    """Every built-in function and whether it is "scalar", "aggregate", "window" or "generator"."""
+    names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
+    found: dict[str, str] = {}
+    for name in names:
+        if not name.isidentifier():
+            continue  # an operator
+        lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
+        found[name] = _kind(next((one for one in lines if one.startswith("Class:")), ""))
+    return dict(sorted(found.items()))
+
+
+def _kind(class_line: str) -> str:
+    if ".aggregate." in class_line:
+        return "aggregate"
+    if any(word in class_line for word in _WINDOW_CLASSES):
+        return "window"
+    return "scalar"
+
+
+_WINDOW_CLASSES = ("RowNumber", "Rank", "CumeDist", "NTile", ".Lag", ".Lead", "NthValue")

@@ -1,0 +1,70 @@
+"""One spelling for every query that means the same, and the fingerprint of a definition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import dialect, to_sql
+from spark_jobs.graph.functions import aggregates
+from spark_jobs.graph.inference import spark_type
+from spark_jobs.graph.manifest import Column
+
+
+def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
+    """The qualified query, with GROUP BY ALL written out and the output names as written."""
+    query = resolved.copy()
+    for select in query.find_all(exp.Select):
+        expand_group_by_all(select)
+    for one, written in zip(query.selects, tree.selects, strict=True):
+        if isinstance(one, exp.Alias):
+            one.set("alias", exp.to_identifier(written.output_name))
+    return query
+
+
+def expand_group_by_all(select: exp.Select) -> None:
+    """Write GROUP BY ALL as the output expressions without an aggregate.
+
+    It is left as it is where those hold no column: grouping by constants alone gives no row
+    for an empty input, and no list of expressions says that.
+    """
+    group = select.args.get("group")
+    if group is None or not group.args.get("all") or group.expressions:
+        return
+    keys = [one.unalias().copy() for one in select.selects if not aggregates(one)]
+    keys = [key for key in keys if key.find(exp.Column)]
+    if keys:
+        group.set("all", None)
+        group.set("expressions", keys)
+
+
+def output_columns(tree: exp.Query, resolved: exp.Query) -> tuple[Column, ...]:
+    """The output: names as written, types where they can be told, comments as descriptions."""
+    reader = dialect()
+    return tuple(
+        Column(
+            name=written.output_name,
+            type=spark_type(one, reader),
+            description=_comment(written),
+        )
+        for written, one in zip(tree.selects, resolved.selects, strict=True)
+    )
+
+
+def _comment(node: exp.Expr) -> str | None:
+    texts = [*(node.comments or []), *(node.unalias().comments or [])]
+    return " ".join(" ".join(texts).split()) or None
+
+
+def fingerprint_of(query: str, inputs: Mapping[str, Mapping[str, str]], *more: str) -> str:
+    """A digest that changes when the meaning of a definition changes."""
+    text = json.dumps([query, {key: dict(inputs[key]) for key in sorted(inputs)}, more])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical_sql(tree: exp.Query, resolved: exp.Query) -> str:
+    """The canonical query as text."""
+    return to_sql(canonical_query(tree, resolved))

@@ -1,0 +1,76 @@
+"""What must hold for every SELECT, silver or gold, before its columns are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from spark_jobs.definitions.errors import ColumnNameError, ReservedColumnError
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.errors import (
+    DuplicateColumnError,
+    SelectStarError,
+    UnknownFunctionError,
+    UnknownTableError,
+    UnnamedColumnError,
+)
+from spark_jobs.graph.functions import called_name, is_known, spark_functions
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.resolve import Schemas
+from spark_jobs.graph.sql import table_nodes
+from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
+
+
+def check_tables(
+    tree: exp.Query, declared: Iterable[TableName], source: SqlText, subject: str
+) -> Iterator[LakehouseError]:
+    """Tables that no file declares."""
+    known = {str(table) for table in declared}
+    for node in table_nodes(tree):
+        name = ".".join(part.name for part in node.parts)
+        if name.lower() not in known:
+            yield UnknownTableError(subject, name, sorted(known), location=source.of(node))
+
+
+def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Functions that Spark does not have."""
+    for node in tree.find_all(exp.Func):
+        name = called_name(node)
+        if name and not is_known(name):
+            yield UnknownFunctionError(
+                subject, name, sorted(spark_functions()), location=source.of(node)
+            )
+
+
+def check_output(
+    tree: exp.Query, schemas: Schemas, source: SqlText, subject: str
+) -> Iterator[LakehouseError]:
+    """Output columns: each is named, once, with a name that goes everywhere."""
+    stars = [one for one in tree.selects if one.is_star]
+    if stars:
+        columns = [
+            column
+            for node in table_nodes(tree)
+            for table, known in schemas.items()
+            if str(table) == f"{node.db}.{node.name}".lower()
+            for column in known
+            if not column.startswith(RESERVED_COLUMN_PREFIX)
+        ]
+        unique = list(dict.fromkeys(columns))
+        yield SelectStarError(subject, unique, location=source.of(stars[0]))
+        return
+    seen: set[str] = set()
+    for one in tree.selects:
+        name = one.output_name
+        place = source.of(one)
+        if not name:
+            yield UnnamedColumnError(subject, to_sql(one), location=place)
+        elif name.startswith(RESERVED_COLUMN_PREFIX):
+            yield ReservedColumnError(subject, name, location=place)
+        elif not COLUMN.fullmatch(name):
+            yield ColumnNameError(subject, name, location=place)
+        elif name.lower() in seen:
+            yield DuplicateColumnError(subject, name, location=place)
+        seen.add(name.lower())

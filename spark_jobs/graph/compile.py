@@ -1,0 +1,158 @@
+"""From the project's files to the manifest, or to every problem that they have."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from sqlglot import exp
+
+from spark_jobs.definitions.durations import parse_duration
+from spark_jobs.definitions.project import Definitions, read_definitions
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.errors import CycleError
+from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
+from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.graph.order import downstream, find_cycles, tiers
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.silver import compile_silver
+from spark_jobs.graph.sources import DeltaSchema, compile_source
+from spark_jobs.graph.suites import check_suites
+from spark_jobs.graph.typed_source import typed_columns
+from spark_jobs.names import Layer, TableName
+
+
+def compile_project(
+    project_dir: Path,
+    *,
+    every_override: str | None = None,
+    delta_schema: DeltaSchema | None = None,
+) -> Manifest:
+    """Compile a project.
+
+    Args:
+        project_dir: the directory with ``sources/`` and ``sql/``.
+        every_override: replaces the period of every micro-batch view, for instance "1 minute".
+        delta_schema: tells the columns of Delta sources that declare none.
+
+    Raises:
+        ProblemsError: all problems of all files.
+    """
+    manifest, problems = read_project(project_dir, delta_schema=delta_schema)
+    if every_override:
+        every = parse_duration(every_override)
+        if every is None:
+            place = Location("tidemark.yml")
+            problem = f"{every_override!r} is not a length of time"
+            problems.append(SettingError("gold.every_override", problem, location=place))
+        else:
+            manifest = _with_every(manifest, every)
+    if problems:
+        raise ProblemsError(sorted(problems, key=_position))
+    return manifest
+
+
+def read_project(
+    project_dir: Path, *, delta_schema: DeltaSchema | None = None
+) -> tuple[Manifest, list[LakehouseError]]:
+    """The manifest as far as it can be told, and every problem met on the way."""
+    project_dir = project_dir.resolve()
+    definitions, problems = read_definitions(project_dir)
+    sources = {
+        name: compile_source(one, project_dir, delta_schema=delta_schema, problems=problems)
+        for name, one in definitions.sources.items()
+    }
+    schemas: dict[TableName, dict[str, str]] = {
+        entry.table_name: columns for entry in sources.values() if (columns := typed_columns(entry))
+    }
+    silver: dict[str, SilverEntry] = {}
+    for definition in definitions.silver.values():
+        entry = compile_silver(definition, sources, schemas, definitions.declared, problems)
+        if entry:
+            silver[entry.name] = entry
+            schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
+    gold = _compile_views(definitions, sources, schemas, problems)
+    problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
+    suites = {table: suite.content for table, suite in definitions.suites.items()}
+    return Manifest(
+        project=project_dir.name,
+        sources=sources,
+        silver={
+            name: entry.model_copy(update={"suite": suites.get(entry.table_name)})
+            for name, entry in silver.items()
+        },
+        gold={
+            name: entry.model_copy(update={"suite": suites.get(entry.table_name)})
+            for name, entry in gold.items()
+        },
+    ), problems
+
+
+def _compile_views(
+    definitions: Definitions,
+    sources: dict[str, SourceEntry],
+    schemas: dict[TableName, dict[str, str]],
+    problems: list[LakehouseError],
+) -> dict[str, GoldEntry]:
+    """The gold views, those first that others read."""
+    trees = _parse_views(definitions, sources, problems)
+    reads = {
+        name: tuple(table.name for table in inputs_of(tree) if table.layer is Layer.GOLD)
+        for name, tree in trees.items()
+    }
+    cycles = find_cycles(reads)
+    for path in cycles:
+        first = definitions.gold[path[0]]
+        text = SqlText(first.file, first.padded)
+        problems.append(CycleError(path, location=text.first()))
+    stuck = {name for path in cycles for name in path}
+    order = tiers({name: inputs for name, inputs in reads.items() if name not in stuck})
+    above = downstream(reads)
+    gold: dict[str, GoldEntry] = {}
+    for name in sorted(order, key=lambda one: (order[one], one)):
+        entry = compile_gold(definitions.gold[name], trees[name], schemas, problems)
+        if entry:
+            gold[name] = entry.model_copy(
+                update={
+                    "tier": order[name],
+                    "upstream": reads[name],
+                    "downstream": above[name],
+                }
+            )
+            schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
+    return dict(sorted(gold.items()))
+
+
+def _parse_views(
+    definitions: Definitions, sources: dict[str, SourceEntry], problems: list[LakehouseError]
+) -> dict[str, exp.Query]:
+    trees: dict[str, exp.Query] = {}
+    for name, definition in definitions.gold.items():
+        try:
+            tree = parse_select(SqlText(definition.file, definition.padded))
+        except LakehouseError as error:
+            problems.append(error)
+            continue
+        problems += check_gold(definition, tree, sources, definitions.declared)
+        trees[name] = tree
+    return trees
+
+
+def _with_every(manifest: Manifest, every: timedelta) -> Manifest:
+    seconds = int(every.total_seconds())
+    return manifest.model_copy(
+        update={
+            "gold": {
+                name: entry.model_copy(update={"every_seconds": seconds})
+                if entry.refresh is RefreshPolicy.MICRO_BATCH
+                else entry
+                for name, entry in manifest.gold.items()
+            }
+        }
+    )
+
+
+def _position(problem: LakehouseError) -> tuple[str, int, int]:
+    place = problem.location or Location("")
+    return (place.file, place.line or 0, place.column or 0)

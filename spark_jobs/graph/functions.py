@@ -1,0 +1,131 @@
+"""What Spark's functions are: known, aggregate, the same on every run, or readers of the clock."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from sqlglot import exp
+
+FUNCTIONS_FILE = Path(__file__).with_name("spark_functions.json")
+
+# The result differs from run to run, or says where and as whom the query ran.
+NONDETERMINISTIC = frozenset(
+    [
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "uniform",
+        "shuffle",
+        "uuid",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "input_file_block_start",
+        "input_file_block_length",
+        "current_user",
+        "user",
+        "session_user",
+        "current_catalog",
+        "current_database",
+        "current_schema",
+        "version",
+        "reflect",
+        "java_method",
+        "try_reflect",
+    ]
+)
+# The result is that of one instant; a refresh stops the clock at its own.
+CLOCK = frozenset(
+    [
+        "now",
+        "current_timestamp",
+        "current_date",
+        "curdate",
+        "localtimestamp",
+        "unix_timestamp",
+        "current_time",
+    ]
+)
+# Words that are parsed as calls and are no functions of Spark's catalogue.
+_SYNTAX = frozenset(
+    [
+        "cast",
+        "try_cast",
+        "extract",
+        "exists",
+        "in",
+        "interval",
+        "array",
+        "map",
+        "struct",
+        "if",
+        "case",
+        "coalesce",
+        "between",
+        "position",
+        "overlay",
+        "trim",
+    ]
+)
+
+
+@cache
+def spark_functions() -> dict[str, str]:
+    """Every function of the pinned Spark, and its kind."""
+    return json.loads(FUNCTIONS_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def called_name(node: exp.Func) -> str:
+    """The function's name as Spark knows it, in lower case; "" for syntax that is no call."""
+    written = node.meta.get("name")
+    if written:
+        return str(written).lower()
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return ""
+
+
+def is_known(name: str) -> bool:
+    """Whether Spark has a function of that name."""
+    return name in spark_functions() or name in _SYNTAX
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether an expression holds an aggregate that its own SELECT computes."""
+    for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
+        if isinstance(one, exp.Func) and _is_aggregate(one):
+            parent = one.parent
+            while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+                parent = parent.parent
+            if not isinstance(parent, exp.Window):
+                return True
+    return False
+
+
+def _is_aggregate(node: exp.Func) -> bool:
+    kind = spark_functions().get(called_name(node))
+    return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
+
+
+def reads_clock(tree: exp.Expr) -> bool:
+    """Whether the query's result depends on when it runs."""
+    clock = (
+        exp.CurrentTimestamp,
+        exp.CurrentDate,
+        exp.CurrentTime,
+        exp.CurrentDatetime,
+        exp.Localtimestamp,
+    )
+    for node in tree.find_all(exp.Func):
+        name = called_name(node)
+        if isinstance(node, clock) or (name in CLOCK and _no_arguments(node, name)):
+            return True
+    return False
+
+
+def _no_arguments(node: exp.Func, name: str) -> bool:
+    """``unix_timestamp(x)`` is a conversion; without an argument it is the clock."""
+    return name != "unix_timestamp" or not any(node.iter_expressions())

@@ -1,0 +1,150 @@
+"""A gold declaration compiled: one SELECT over tables of the lakehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from sqlglot import exp
+
+from spark_jobs.definitions.project import GoldDefinition
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.canonical import canonical_sql, fingerprint_of, output_columns
+from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.errors import (
+    ForbiddenInputError,
+    KeyNotInOutputError,
+    NondeterministicError,
+)
+from spark_jobs.graph.functions import NONDETERMINISTIC, called_name, reads_clock
+from spark_jobs.graph.manifest import GoldEntry, SourceEntry
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.resolve import Schemas, resolve
+from spark_jobs.graph.sql import table_nodes
+from spark_jobs.names import Layer, TableName
+
+
+def check_gold(
+    definition: GoldDefinition,
+    tree: exp.Query,
+    sources: Mapping[str, SourceEntry],
+    declared: frozenset[TableName],
+) -> Iterator[LakehouseError]:
+    """What is wrong with a view apart from its columns."""
+    subject = f'gold view "{definition.name}"'
+    text = SqlText(definition.file, definition.padded)
+    yield from check_tables(tree, declared, text, subject)
+    yield from _check_inputs(tree, sources, text, subject)
+    yield from check_functions(tree, text, subject)
+    yield from _check_determined(tree, text, subject)
+
+
+def compile_gold(
+    definition: GoldDefinition,
+    tree: exp.Query,
+    schemas: Schemas,
+    problems: list[LakehouseError],
+) -> GoldEntry | None:
+    """The entry of a view whose inputs are compiled; None where it cannot be told.
+
+    ``tier``, ``upstream`` and ``downstream`` are those of a view alone: the graph fills them in.
+    """
+    subject = f'gold view "{definition.name}"'
+    text = SqlText(definition.file, definition.padded)
+    problems += check_output(tree, schemas, text, subject)
+    resolved = resolve(tree, schemas, text, subject)
+    problems += resolved.problems
+    header = definition.header
+    if header is None or resolved.problems or any(one.is_star for one in tree.selects):
+        return None
+    columns = output_columns(tree, resolved.tree)
+    names = [column.name for column in columns]
+    for at, column in enumerate(header.grain):
+        if column.lower() not in {name.lower() for name in names}:
+            place = definition.places.value_of("grain", at)
+            problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
+    inputs = inputs_of(tree)
+    query = canonical_sql(tree, resolved.tree)
+    known = {str(table): schemas.get(table, {}) for table in inputs}
+    return GoldEntry(
+        name=definition.name,
+        description=header.description.strip(),
+        owner=header.owner,
+        tags=header.tags,
+        refresh=header.refresh,
+        every_seconds=_seconds(header.every),
+        freshness_seconds=_seconds(header.freshness),
+        ttl_seconds=_seconds(header.ttl),
+        grain=header.grain,
+        strategy=header.strategy,
+        sql=definition.sql,
+        query=query,
+        inputs=tuple(str(table) for table in inputs),
+        columns=columns,
+        fingerprint=fingerprint_of(query, known),
+        deterministic=True,
+        reads_clock=reads_clock(tree),
+        file=definition.file,
+        tier=0,
+    )
+
+
+def inputs_of(tree: exp.Query) -> tuple[TableName, ...]:
+    """The tables that a view reads, sorted, each once."""
+    found = {
+        TableName(Layer(node.db.lower()), node.name.lower())
+        for node in table_nodes(tree)
+        if node.db.lower() in set(Layer)
+    }
+    return tuple(sorted(found))
+
+
+def _check_inputs(
+    tree: exp.Query, sources: Mapping[str, SourceEntry], text: SqlText, subject: str
+) -> Iterator[LakehouseError]:
+    for node in table_nodes(tree):
+        source = sources.get(node.name.lower())
+        if node.db.lower() != Layer.BRONZE or source is None:
+            continue
+        if source.format is not SourceFormat.DELTA:
+            yield ForbiddenInputError(
+                subject,
+                f"bronze.{source.name}",
+                "it holds records as they were received, repeated and untyped",
+                f"Read a silver table over it: add sql/silver/{source.name}.sql.",
+                location=text.of(node),
+            )
+
+
+def _check_determined(tree: exp.Query, text: SqlText, subject: str) -> Iterator[LakehouseError]:
+    for call in tree.find_all(exp.Func):
+        name = called_name(call)
+        if name in NONDETERMINISTIC or isinstance(call, exp.Rand | exp.Randn | exp.Uuid):
+            name = name or call.sql_name().lower()
+            yield NondeterministicError(
+                subject,
+                f"it calls {name}",
+                "Take the value from a column, or from a hash of the row's keys.",
+                location=text.of(call),
+            )
+    for sample in tree.find_all(exp.TableSample):
+        yield NondeterministicError(
+            subject,
+            "it samples a table",
+            "Filter by a hash of a key: WHERE pmod(xxhash64(key), 10) = 0.",
+            location=text.of(sample),
+        )
+    for query in tree.find_all(exp.Query):
+        limit = query.args.get("limit") or query.args.get("offset")
+        if limit is not None and not query.args.get("order"):
+            yield NondeterministicError(
+                subject,
+                "LIMIT without ORDER BY takes any rows",
+                "Add an ORDER BY that leaves no ties.",
+                location=text.of(limit),
+            )
+
+
+def _seconds(length: timedelta | None) -> int | None:
+    return int(length.total_seconds()) if length else None

@@ -1,0 +1,186 @@
+"""A query with every column's table and type, and every name that does not resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.schema import MappingSchema
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.errors import (
+    AmbiguousColumnError,
+    SqlSyntaxError,
+    UnknownColumnError,
+    UnknownRelationError,
+)
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.names import TableName
+
+# Column name to Spark type for every table; a table whose columns nobody knows is absent.
+Schemas = Mapping[TableName, Mapping[str, str]]
+
+# Grouping by one of these functions brings a column of its name into reach.
+_GROUPING_COLUMNS = frozenset({"window", "session_window"})
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The qualified tree, and the problems met on the way."""
+
+    tree: exp.Query
+    problems: tuple[LakehouseError, ...]
+
+
+def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) -> Resolved:
+    """Qualify and type a copy of the tree.
+
+    Args:
+        tree: one SELECT as it was parsed.
+        schemas: the tables' columns.
+        source: the text, for places.
+        subject: how messages call the table that is declared.
+    """
+    reader = dialect()
+    schema = MappingSchema(dialect=reader)
+    for table, columns in schemas.items():
+        schema.add_table(
+            exp.table_(table.name, db=table.layer),
+            {name: kind or "unknown" for name, kind in columns.items()},
+        )
+    try:
+        qualified = qualify(
+            tree.copy(),
+            dialect=reader,
+            schema=schema,
+            allow_partial_qualification=True,
+            validate_qualify_columns=False,
+            quote_identifiers=False,
+        )
+        problems = list(_unresolved(qualified, schema, source, subject))
+        typed = annotate_types(qualified, schema=schema, dialect=reader)
+    except OptimizeError as error:
+        return Resolved(tree, (_refused(error, tree, source, subject),))
+    return Resolved(typed, tuple(problems))
+
+
+def _refused(
+    error: OptimizeError, tree: exp.Query, source: SqlText, subject: str
+) -> LakehouseError:
+    message = str(error).splitlines()[0]
+    name = message.rpartition(": ")[2].strip("'\"")
+    for node in tree.find_all(exp.Identifier):
+        if node.name.lower() == name.lower() and node.meta:
+            return UnknownColumnError(subject, node.name, (), location=source.of(node))
+    text = message[:1].lower() + message[1:]
+    return SqlSyntaxError(text, location=source.first())
+
+
+def _unresolved(
+    tree: exp.Query, schema: MappingSchema, source: SqlText, subject: str
+) -> Iterator[LakehouseError]:
+    seen: set[object] = set()
+    for scope in traverse_scope(tree):
+        for column in scope.columns:
+            place = (column.this.meta.get("start"), column.sql())
+            if place in seen or isinstance(column.this, exp.Star):
+                continue
+            problem = _check_column(column, scope, schema, source, subject)
+            if problem:
+                seen.add(place)
+                yield problem
+
+
+def _check_column(
+    column: exp.Column, scope: Scope, schema: MappingSchema, source: SqlText, subject: str
+) -> LakehouseError | None:
+    if _of_grouping_function(column, scope):
+        return None
+    reach = _reach(scope, schema)
+    name = column.name
+    written = _written(column.this, source)
+    if column.table:
+        if column.table not in reach:
+            return UnknownRelationError(
+                subject,
+                column.table,
+                written,
+                sorted(reach),
+                location=source.of(column),
+            )
+        known = reach[column.table]
+        if known is None or name in known:
+            return None
+        place = source.of(column.this)
+        return UnknownColumnError(subject, written, known, table=column.table, location=place)
+    holders = [
+        relation for relation, columns in _own(scope, schema).items() if name in (columns or ())
+    ]
+    if len(holders) > 1:
+        return AmbiguousColumnError(subject, written, holders, location=source.of(column.this))
+    if holders or any(columns is None or name in columns for columns in reach.values()):
+        return None
+    if name in _outputs(scope.expression) and not column.find_ancestor(exp.Where):
+        return None
+    everything = sorted({one for columns in reach.values() for one in columns or ()})
+    return UnknownColumnError(subject, written, everything, location=source.of(column.this))
+
+
+def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
+    """The columns of each relation in FROM; None where nobody knows them."""
+    return {
+        name: _columns_of(source, schema) for name, (_, source) in scope.selected_sources.items()
+    } | {
+        name: _columns_of(source, schema)
+        for name, source in scope.sources.items()
+        if isinstance(source, Scope) and source.is_udtf
+    }
+
+
+def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
+    """The relations that a column may name: those of FROM, and of the queries around."""
+    found = _own(scope, schema)
+    around = scope.parent
+    inner = scope
+    while around is not None:
+        if inner.is_subquery or inner.is_udtf or inner.can_be_correlated:
+            found = _own(around, schema) | found
+        inner, around = around, around.parent
+    return found
+
+
+def _columns_of(source: exp.Expr | Scope, schema: MappingSchema) -> list[str] | None:
+    if isinstance(source, exp.Table):
+        return list(schema.column_names(source)) or None
+    if isinstance(source, Scope) and not source.is_udtf:
+        names = _outputs(source.expression)
+        outer = source.outer_columns
+        names = list(outer) if outer else names
+        return None if "*" in names or not names else names
+    return None
+
+
+def _of_grouping_function(column: exp.Column, scope: Scope) -> bool:
+    if not {column.table, column.name} & _GROUPING_COLUMNS:
+        return False
+    return any(
+        call.name.lower() in _GROUPING_COLUMNS for call in scope.expression.find_all(exp.Anonymous)
+    )
+
+
+def _written(node: exp.Expr, source: SqlText) -> str:
+    """The name as the file has it: qualifying lowers its case."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if start is None or end is None:
+        return node.name
+    return source.text[start : end + 1].strip("`")
+
+
+def _outputs(query: exp.Expr) -> list[str]:
+    return list(query.named_selects) if isinstance(query, exp.Query) else []

@@ -1,0 +1,258 @@
+"""A silver declaration compiled: a projection and filter over one source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from spark_jobs.definitions.errors import KeyNotApplicableError
+from spark_jobs.definitions.project import SilverDefinition
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.canonical import fingerprint_of, output_columns
+from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.errors import (
+    ForbiddenInputError,
+    KeyNotInOutputError,
+    NondeterministicError,
+    NotAProjectionError,
+)
+from spark_jobs.graph.functions import NONDETERMINISTIC, aggregates, called_name, reads_clock
+from spark_jobs.graph.manifest import (
+    SOURCE_RELATION,
+    ApplyMode,
+    Column,
+    SilverEntry,
+    SourceEntry,
+)
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.resolve import Schemas, resolve
+from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
+from spark_jobs.names import Layer, TableName
+
+_CLAUSES = {
+    "joins": "a join",
+    "group": "a GROUP BY",
+    "having": "a HAVING",
+    "distinct": "a DISTINCT",
+    "order": "an ORDER BY",
+    "limit": "a LIMIT",
+    "offset": "an OFFSET",
+    "laterals": "a LATERAL VIEW",
+    "qualify": "a QUALIFY",
+    "sort": "a SORT BY",
+    "cluster": "a CLUSTER BY",
+    "distribute": "a DISTRIBUTE BY",
+    "with_": "a WITH",
+}
+_NODES: dict[type[exp.Expr], str] = {
+    exp.Window: "a window function",
+    exp.Subquery: "a subquery",
+    exp.Exists: "a subquery",
+    exp.Explode: "a generator",
+    exp.Posexplode: "a generator",
+    exp.Inline: "a generator",
+}
+_DELETES = f"{OPERATION_COLUMN} = 'd'"
+
+
+def compile_silver(
+    definition: SilverDefinition,
+    sources: dict[str, SourceEntry],
+    schemas: Schemas,
+    declared: frozenset[TableName],
+    problems: list[LakehouseError],
+) -> SilverEntry | None:
+    """The entry of a silver table; None where its columns cannot be told.
+
+    Every problem is added to ``problems``; an entry may be returned beside problems, so that
+    the views that read the table can be checked in the same pass.
+    """
+    subject = f'silver table "{definition.name}"'
+    text = SqlText(definition.file, definition.padded)
+    try:
+        tree = parse_select(text)
+    except LakehouseError as error:
+        problems.append(error)
+        return None
+    found = list(check_tables(tree, declared, text, subject))
+    found += _check_inputs(tree, sources, text, subject)
+    found += check_functions(tree, text, subject)
+    found += check_output(tree, schemas, text, subject)
+    found += _check_shape(tree, text, subject)
+    found += _check_determined(tree, text, subject)
+    resolved = resolve(tree, schemas, text, subject)
+    found += resolved.problems
+    problems += found
+    node = next(table_nodes(tree), None)
+    source = sources.get(node.name.lower()) if node is not None else None
+    if source is None or any(one.is_star for one in tree.selects):
+        return None
+    return _entry(definition, tree, resolved.tree, source, schemas=schemas, problems=problems)
+
+
+def _entry(
+    definition: SilverDefinition,
+    tree: exp.Query,
+    resolved: exp.Query,
+    source: SourceEntry,
+    *,
+    schemas: Schemas,
+    problems: list[LakehouseError],
+) -> SilverEntry:
+    header = definition.header
+    subject = f'silver table "{definition.name}"'
+    upsert = source.format is SourceFormat.DEBEZIUM
+    given = _given(tree)
+    columns = output_columns(tree, resolved)
+    named = [column.name for column in columns]
+    wanted = header.keys if header else ()
+    keys = wanted or tuple(given.get(key.lower(), key) for key in source.keys) if upsert else ()
+    typed = schemas.get(source.table_name, {})
+    if header:
+        problems += _check_keys(definition, keys, named, upsert=upsert)
+        for key in ("sequence_by", "apply_as_deletes"):
+            written = getattr(header, key)
+            if written and upsert:
+                place = definition.places.value_of(key)
+                problems += header_expression(written, key, typed, place, subject).problems
+    deletes = (header.apply_as_deletes if header else None) or _DELETES
+    required = {column.name.lower() for column in source.columns if column.required}
+    described = {column.name.lower(): column.description for column in source.columns}
+    back = {output.lower(): origin for origin, output in given.items()}
+    projection = _projection(tree)
+    return SilverEntry(
+        name=definition.name,
+        description=header.description if header else None,
+        owner=header.owner if header else None,
+        tags=header.tags if header else (),
+        source=source.name,
+        sql=definition.sql,
+        projection=projection,
+        columns=tuple(
+            Column(
+                name=column.name,
+                type=column.type,
+                description=column.description or described.get(back.get(column.name.lower(), "")),
+                required=back.get(column.name.lower(), "") in required,
+            )
+            for column in columns
+        ),
+        keys=keys,
+        apply=ApplyMode.UPSERT if upsert else ApplyMode.APPEND,
+        event_id=given.get((source.event_id or "").lower()),
+        apply_as_deletes=deletes if upsert else None,
+        sequence_by=header.sequence_by if header and upsert else None,
+        file=definition.file,
+        fingerprint=fingerprint_of(
+            projection,
+            {str(source.table_name): typed},
+            *keys,
+            deletes if upsert else "",
+            (header.sequence_by if header else None) or "",
+        ),
+    )
+
+
+def _given(tree: exp.Query) -> dict[str, str]:
+    """Which source column each plain output column is: source name, lower case, to output name."""
+    found: dict[str, str] = {}
+    for one in tree.selects:
+        inner = one.unalias()
+        if isinstance(inner, exp.Column):
+            found.setdefault(inner.name.lower(), one.output_name)
+    return found
+
+
+def _projection(tree: exp.Query) -> str:
+    """The SELECT over the relation that stands for the typed source."""
+    copy = tree.copy()
+    for node in list(table_nodes(copy)):
+        alias = node.alias or node.name
+        for column in copy.find_all(exp.Column):
+            if column.args.get("db"):
+                column.set("db", None)
+        node.replace(exp.alias_(exp.to_table(SOURCE_RELATION), alias, table=True))
+    return to_sql(copy)
+
+
+def _check_inputs(
+    tree: exp.Query, sources: dict[str, SourceEntry], text: SqlText, subject: str
+) -> Iterator[LakehouseError]:
+    for node in table_nodes(tree):
+        name = f"{node.db}.{node.name}".lower()
+        if node.db.lower() in (Layer.SILVER, Layer.GOLD):
+            yield ForbiddenInputError(
+                subject,
+                name,
+                "a silver table reads one source",
+                "Read bronze.NAME, or make this a gold view.",
+                location=text.of(node),
+            )
+            continue
+        source = sources.get(node.name.lower())
+        if source and source.format is SourceFormat.DELTA:
+            yield ForbiddenInputError(
+                subject,
+                name,
+                "it is a Delta table that somebody else writes",
+                "Read it in a gold view; it needs no silver table.",
+                location=text.of(node),
+            )
+
+
+def _check_shape(tree: exp.Query, text: SqlText, subject: str) -> Iterator[LakehouseError]:
+    if not isinstance(tree, exp.Select):
+        yield NotAProjectionError(subject, "a set operation", location=text.first())
+        return
+    for key, clause in _CLAUSES.items():
+        value = tree.args.get(key)
+        if value:
+            node = value[0] if isinstance(value, list) else value
+            yield NotAProjectionError(subject, clause, location=text.of(node))
+    if not tree.args.get("from_"):
+        yield NotAProjectionError(subject, "no FROM", location=text.first())
+    for kind, clause in _NODES.items():
+        for node in tree.find_all(kind):
+            yield NotAProjectionError(subject, clause, location=text.of(node))
+    for one in tree.selects:
+        if aggregates(one):
+            yield NotAProjectionError(subject, "an aggregate", location=text.of(one))
+
+
+def _check_determined(tree: exp.Query, text: SqlText, subject: str) -> Iterator[LakehouseError]:
+    for call in tree.find_all(exp.Func):
+        if called_name(call) in NONDETERMINISTIC or reads_clock(call):
+            yield NondeterministicError(
+                subject,
+                f"it calls {called_name(call) or to_sql(call)}",
+                "Use a column of the record; __arrived_at is when it was received.",
+                location=text.of(call),
+            )
+
+
+def _check_keys(
+    definition: SilverDefinition, keys: tuple[str, ...], named: list[str], *, upsert: bool
+) -> Iterator[LakehouseError]:
+    header, places = definition.header, definition.places
+    subject = f'silver table "{definition.name}"'
+    if header is None:
+        return
+    if not upsert:
+        for key in ("keys", "sequence_by", "apply_as_deletes"):
+            if getattr(header, key):
+                yield KeyNotApplicableError(
+                    subject,
+                    key,
+                    "its source's events are appended",
+                    location=places.of(key),
+                )
+        return
+    for at, key in enumerate(keys):
+        if key.lower() not in {name.lower() for name in named}:
+            yield KeyNotInOutputError(
+                subject, "keys", key, named, location=places.value_of("keys", at)
+            )

@@ -1,0 +1,82 @@
+"""Source declarations compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from spark_jobs.definitions.project import SourceDefinition
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.errors import DeltaSchemaError
+from spark_jobs.graph.manifest import Column, SourceEntry
+
+# From a Delta table's location to its columns: names and Spark SQL types.
+DeltaSchema = Callable[[str], Mapping[str, str]]
+
+
+def compile_source(
+    definition: SourceDefinition,
+    project_dir: Path,
+    *,
+    delta_schema: DeltaSchema | None,
+    problems: list[LakehouseError],
+) -> SourceEntry:
+    """The entry of a source; a Delta table without declared columns is asked for its own."""
+    declared = definition.declared
+    columns = tuple(
+        Column(name=name, type=one.type, description=one.description, required=one.required)
+        for name, one in declared.columns.items()
+    )
+    location = _absolute(declared.location, project_dir) if declared.location else None
+    if declared.format is SourceFormat.DELTA and location and not columns:
+        columns = _asked(definition, location, delta_schema, problems)
+    return SourceEntry(
+        name=definition.name,
+        description=declared.description,
+        owner=declared.owner,
+        tags=declared.tags,
+        format=declared.format,
+        topic=declared.topic,
+        location=location,
+        columns=columns,
+        event_id=declared.event_id,
+        event_time=declared.event_time,
+        watermark_seconds=declared.watermark.total_seconds() if declared.watermark else None,
+        keys=declared.keys,
+        table=declared.table,
+        file=definition.file,
+    )
+
+
+def _asked(
+    definition: SourceDefinition,
+    location: str,
+    delta_schema: DeltaSchema | None,
+    problems: list[LakehouseError],
+) -> tuple[Column, ...]:
+    problem = "the table's own columns cannot be read here"
+    if delta_schema is not None:
+        try:
+            return tuple(
+                Column(name=name, type=kind) for name, kind in delta_schema(location).items()
+            )
+        except LakehouseError as error:
+            problem = error.primary
+        except (OSError, ValueError, LookupError) as error:
+            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+    problems.append(
+        DeltaSchemaError(
+            f'source "{definition.name}"',
+            location,
+            problem,
+            location=definition.places.value_of("location"),
+        )
+    )
+    return ()
+
+
+def _absolute(location: str, project_dir: Path) -> str:
+    if "://" in location:
+        return location.rstrip("/")
+    return str((project_dir / Path(location).expanduser()).resolve())

@@ -1,0 +1,60 @@
+"""The columns under which a SELECT sees a source, and header expressions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.errors import SqlSyntaxError, UnknownColumnError
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.resolve import Resolved, resolve
+from spark_jobs.names import Layer, SilverColumn, TableName
+
+# The change as the connector names it: c, r, u or d.
+OPERATION_COLUMN = "__op"
+# The time that Kafka gives the record.
+TIMESTAMP_COLUMN = "__timestamp"
+
+_OF_EVERY_RECORD = {
+    SilverColumn.PARTITION.value: "int",
+    SilverColumn.OFFSET.value: "bigint",
+    TIMESTAMP_COLUMN: "timestamp",
+    SilverColumn.ARRIVED_AT.value: "timestamp",
+}
+
+
+def typed_columns(source: SourceEntry) -> dict[str, str]:
+    """Name and type of every column that a SELECT over the source may name."""
+    columns = {column.name: column.type for column in source.columns}
+    if source.format is SourceFormat.DELTA:
+        return columns
+    if source.format is SourceFormat.DEBEZIUM:
+        columns |= {OPERATION_COLUMN: "string", SilverColumn.SEQUENCE.value: "string"}
+    return columns | _OF_EVERY_RECORD
+
+
+def header_expression(
+    written: str, key: str, columns: Mapping[str, str], place: Location, subject: str
+) -> Resolved:
+    """Check an expression of a header; its places are that of the key's value."""
+    table = TableName(Layer.BRONZE, "source")
+    text = SqlText(place.file, f"SELECT {written} AS value FROM {table}")
+    try:
+        resolved = resolve(parse_select(text), {table: columns}, text, f"{subject}: {key}")
+    except LakehouseError as error:
+        problem: LakehouseError = SqlSyntaxError(f'"{key}" is {error.primary}', location=place)
+        return Resolved(None, (problem,))  # type: ignore[arg-type]
+    problems = tuple(_moved(one, place, subject, key, columns) for one in resolved.problems)
+    return Resolved(resolved.tree, problems)
+
+
+def _moved(
+    problem: LakehouseError, place: Location, subject: str, key: str, columns: Mapping[str, str]
+) -> LakehouseError:
+    if isinstance(problem, UnknownColumnError):
+        return UnknownColumnError(
+            f"{subject}: {key}", problem.column, list(columns), location=place
+        )
+    return SqlSyntaxError(problem.primary, location=place)
