@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spark_jobs.cli import explain, load, refresh, stack, verify
+from spark_jobs.cli import explain, load, query, refresh, stack, status, verify
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
@@ -24,6 +24,8 @@ app.add_typer(stack.app, name="stack")
 app.command()(refresh.refresh)
 app.command()(explain.explain)
 app.command()(verify.verify)
+app.command()(status.status)
+app.command()(query.query)
 app.command()(load.load)
 
 

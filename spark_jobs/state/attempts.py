@@ -66,6 +66,15 @@ class RefreshAttempt:
     updated_at: datetime
     error: str | None = None
 
+    def as_dict(self) -> JsonObject:
+        """The row for programs."""
+        return {
+            **asdict(self),
+            "status": self.status.value,
+            "started_at": self.started_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+        }
+
 
 class AttemptChange(TypedDict, total=False):
     """The columns of an attempt that may change after it was planned."""

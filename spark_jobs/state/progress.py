@@ -18,6 +18,10 @@ class StreamState(StrEnum):
 
     STARTING = "starting"
     RUNNING = "running"
+    # What the query reads is not there yet; it is asked for again and again.
+    WAITING = "waiting"
+    # Records are lost, or would be: an operator must decide.
+    REFUSED = "refused"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -50,6 +54,15 @@ class StreamProgress:
     def stale(self, *, now: datetime, after: timedelta) -> bool:
         """Should this query have been seen since? One that was stopped on purpose is not stale."""
         return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
+
+    def as_dict(self) -> JsonObject:
+        """The row for programs."""
+        return {
+            **asdict(self),
+            "state": self.state.value,
+            "at": self.at.isoformat(),
+            "heartbeat_at": self.heartbeat_at.isoformat(),
+        }
 
 
 def record_progress(connection: Connection, progress: StreamProgress) -> None:

@@ -73,6 +73,15 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     return [_commit(entry) for entry in table.history(limit)]
 
 
+def committed_at(location: str, version: int) -> datetime | None:
+    """When a version was committed; None where its commit is not readable any more."""
+    try:
+        table = _open(location, version=version)
+    except LogUnreadableError:
+        return None
+    return None if table is None else _commit(table.history(1)[0]).timestamp
+
+
 def transaction_version(location: str, app_id: str) -> int | None:
     """The last transaction version that an application committed, or None."""
     table = _open(location)

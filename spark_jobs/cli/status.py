@@ -1,0 +1,79 @@
+"""``tidemark status``: gold views and streams at a glance, or the history of one view."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.status_tables import history_table, streams_table, views_table
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.freshness import ViewStatus
+
+
+def status(
+    context: typer.Context,
+    view: Annotated[
+        str | None, typer.Argument(help="Show the last attempts to refresh this gold view.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many attempts to show.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
+) -> None:
+    """Show what is published, how fresh it is, what was decided last and why, and the streams."""
+    from spark_jobs.state.types import utc_now
+
+    now = utc_now()
+    with open_project(context) as project:
+        if view is not None:
+            _show_history(project, view.removeprefix("gold."), limit, now=now, as_json=as_json)
+            return
+        views = _views(project, now)
+        streams = project.store.progress()
+    if as_json:
+        entries = {
+            "views": [one.as_dict() for one in views],
+            "streams": [one.as_dict() for one in streams],
+        }
+        typer.echo(json.dumps(entries, indent=2))
+        return
+    console = Console()
+    console.print(views_table(views, now=now))
+    if streams:
+        console.print(streams_table(streams, now=now))
+    else:
+        console.print("No stream has reported yet.", style="dim")
+
+
+def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.freshness import view_status
+
+    context = GoldContext(project.settings, project.manifest, project.store)
+    return [view_status(context, name, now=now) for name in sorted(project.manifest.gold)]
+
+
+def _show_history(
+    project: OpenProject, view: str, limit: int, *, now: datetime, as_json: bool
+) -> None:
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.quality.report import verdict_table
+    from spark_jobs.quality.verdict import Verdict
+
+    context = GoldContext(project.settings, project.manifest, project.store)
+    found = view_status(context, view, now=now)
+    attempts = project.store.attempts(view, limit=limit)
+    if as_json:
+        entry = {**found.as_dict(), "attempts": [one.as_dict() for one in attempts]}
+        typer.echo(json.dumps(entry, indent=2))
+        return
+    console = Console()
+    console.print(views_table([found], now=now))
+    console.print(history_table(attempts, now=now))
+    if found.verdict is not None:
+        console.print(verdict_table(Verdict.from_dict(found.verdict)))

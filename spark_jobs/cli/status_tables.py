@@ -1,0 +1,161 @@
+"""The tables of ``tidemark status``: values in, rich tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.state.attempts import RefreshAttempt
+    from spark_jobs.state.progress import StreamProgress
+
+# A query reports with every batch and while it waits; longer silence means that it is gone.
+SILENT_AFTER: Final = timedelta(seconds=60)
+
+STYLES: Final = {
+    "current": "green",
+    "behind": "",
+    "late": "red",
+    "unpublished": "yellow",
+    "published": "green",
+    "skipped": "dim",
+    "held": "red",
+    "failed": "red",
+    "superseded": "dim",
+    "passed": "green",
+    "warned": "yellow",
+    "running": "green",
+    "silent": "red",
+}
+
+
+def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
+    """A row per gold view."""
+    table = Table(title="gold views", title_justify="left")
+    for name in ("view", "version", "published", "freshness", "last attempt", "verdict"):
+        table.add_column(name, overflow="fold")
+    for one in views:
+        table.add_row(
+            one.view,
+            "" if one.published_version is None else str(one.published_version),
+            "never" if one.published_at is None else ago(one.published_at, now=now),
+            freshness_cell(one),
+            attempt_cell(one),
+            verdict_cell(one.verdict),
+        )
+    return table
+
+
+def freshness_cell(status: ViewStatus) -> Text:
+    """How far behind, against what the view declares."""
+    cell = _styled(status.freshness.value)
+    if status.behind:
+        cell.append(f" {duration(status.behind)}")
+    if status.target is not None:
+        cell.append(f" (target {duration(status.target)})", style="dim")
+    return cell
+
+
+def attempt_cell(status: ViewStatus) -> Text:
+    """The last decision and its reason; in front of it, that the view is held."""
+    cell = Text()
+    if status.held:
+        cell.append("held", style="red").append("; ")
+    last = status.last
+    if last is None:
+        return cell.append("none", style="dim")
+    if not (status.held and last.status == "held"):
+        cell.append_text(_styled(last.status.value)).append("; ")
+    return cell.append(f"{last.decision}: {last.reason}")
+
+
+def verdict_cell(verdict: dict[str, Any] | None) -> Text:
+    """The outcome and how many expectations hold."""
+    if verdict is None:
+        return Text()
+    total = verdict["expectations"]
+    return _styled(verdict["outcome"]).append(f" {total - verdict['failed']}/{total}")
+
+
+def streams_table(streams: Sequence[StreamProgress], *, now: datetime) -> Table:
+    """A row per streaming query."""
+    table = Table(title="streams", title_justify="left")
+    for name in ("query", "state"):
+        table.add_column(name, overflow="fold")
+    for name in ("behind", "last batch", "records", "ended", "seen"):
+        table.add_column(name, justify="right")
+    table.add_column("error", overflow="fold")
+    for one in streams:
+        silent = one.stale(now=now, after=SILENT_AFTER)
+        table.add_row(
+            one.query,
+            _styled("silent" if silent else one.state.value),
+            "" if one.lag_records is None else f"{one.lag_records:,} records",
+            "" if one.batch_id < 0 else str(one.batch_id),
+            f"{one.records:,}",
+            ago(one.at, now=now),
+            ago(one.heartbeat_at, now=now),
+            Text(one.error or ""),
+        )
+    return table
+
+
+def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table:
+    """A row per attempt, the newest first."""
+    table = Table(title="attempts", title_justify="left")
+    for name in ("started", "tick", "status", "decision and reason"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "seconds", "version"):
+        table.add_column(name, justify="right")
+    for name in ("verdict", "error"):
+        table.add_column(name, overflow="fold")
+    for one in attempts:
+        actual = one.actual or {}
+        rows, seconds = actual.get("rows"), actual.get("seconds") or {}
+        table.add_row(
+            ago(one.started_at, now=now),
+            one.tick,
+            _styled(one.status.value),
+            Text(f"{one.decision}: {one.reason}"),
+            "" if rows is None else f"{rows:,}",
+            f"{sum(seconds.values()):.1f}" if seconds else "",
+            "" if one.published_version is None else str(one.published_version),
+            verdict_cell(one.verdict),
+            Text((one.error or "").partition("\n")[0]),
+        )
+    return table
+
+
+def ago(at: datetime, *, now: datetime) -> str:
+    """How long ago, in words; clocks of other machines may be ahead of this one's.
+
+    >>> from datetime import UTC, datetime
+    >>> ago(datetime(2024, 1, 1, tzinfo=UTC), now=datetime(2024, 1, 1, 1, 30, tzinfo=UTC))
+    '1 h 30 min ago'
+    """
+    return f"{duration(max(now - at, timedelta()))} ago"
+
+
+def duration(span: timedelta) -> str:
+    """The two largest units.
+
+    >>> duration(timedelta(seconds=42)), duration(timedelta(days=3, minutes=10))
+    ('42 s', '3 d')
+    """
+    seconds = int(span.total_seconds())
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, seconds = divmod(seconds, length)
+        parts.append((count, unit))
+    first = next((at for at, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    shown = [f"{count} {unit}" for count, unit in parts[first : first + 2] if count]
+    return " ".join(shown) or "0 s"
+
+
+def _styled(word: str) -> Text:
+    return Text(word, style=STYLES.get(word, ""))

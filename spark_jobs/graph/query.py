@@ -1,0 +1,130 @@
+"""Queries that people type: one SELECT over tables that the project declares, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlglot import exp
+
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError, UnknownTableError
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.sql import table_nodes
+from spark_jobs.names import Layer, TableName
+
+# How errors name the place of a query that is in no file.
+PLACE: Final = "query"
+
+# The first three call any Java method, with whatever effect it has; the last one calls a function
+# or reads a table whose name only Spark computes.
+UNSAFE_FUNCTIONS: Final = frozenset({"java_method", "reflect", "try_reflect", "identifier"})
+
+# Others, such as Delta's table_changes_by_path, read files that the project does not declare.
+TABLE_FUNCTIONS: Final = frozenset(
+    {
+        "explode",
+        "explode_outer",
+        "inline",
+        "inline_outer",
+        "json_tuple",
+        "posexplode",
+        "posexplode_outer",
+        "range",
+        "sql_keywords",
+        "stack",
+        "variant_explode",
+        "variant_explode_outer",
+    }
+)
+
+
+class QueryNotReadOnlyError(LakehouseError):
+    """A statement that is not one SELECT, or that could do more than read."""
+
+    condition = "QUERY_NOT_READ_ONLY"
+
+    def __init__(self, problem: str, *, location: Location | None = None) -> None:
+        self.problem = problem
+        super().__init__(
+            f"the query must be one SELECT that only reads: {problem}",
+            hint="Tables change through files in sql/ and tidemark refresh only.",
+            location=location,
+        )
+
+
+def query_tables(query: str, *, known: Collection[TableName]) -> dict[TableName, bool]:
+    """The tables that a query reads, and whether it says at which version.
+
+    Args:
+        query: what somebody typed.
+        known: the tables that the project declares.
+
+    Raises:
+        SqlSyntaxError: it is not SQL.
+        QueryNotReadOnlyError: it is not one SELECT, or it could do more than read.
+        UnknownTableError: it reads a table that the project does not declare.
+
+    >>> orders = TableName.parse("silver.orders")
+    >>> query_tables("SELECT * FROM silver.orders VERSION AS OF 3 AS o", known=[orders])
+    {TableName(layer=<Layer.SILVER: 'silver'>, name='orders'): True}
+    """
+    text = SqlText(PLACE, query)
+    try:
+        tree = parse_select(text)
+    except NotOneSelectError as error:
+        raise QueryNotReadOnlyError(
+            error.primary.partition(": ")[2], location=error.location
+        ) from error
+    _refuse_effects(tree, text)
+    found: dict[TableName, bool] = {}
+    for node in table_nodes(tree):
+        table = _known_table(node, known, text)
+        versioned = node.args.get("version") is not None
+        if versioned and not node.alias:
+            problem = f"a table at a version needs an alias, for instance AS {table.name}"
+            raise SqlSyntaxError(problem, location=text.of(node))
+        found[table] = found.get(table, False) or versioned
+    return dict(sorted(found.items()))
+
+
+def _refuse_effects(tree: exp.Query, text: SqlText) -> None:
+    for node in tree.walk():
+        problem = _effect(node)
+        if problem is not None:
+            raise QueryNotReadOnlyError(problem, location=text.of(node))
+
+
+def _effect(node: exp.Expr) -> str | None:
+    """What a part of a query could do beside reading declared tables, or None."""
+    match node:
+        case exp.QueryTransform():
+            return "TRANSFORM runs a program"
+        case exp.Table(this=exp.Func() as function):
+            name = _function(function)
+            return None if name in TABLE_FUNCTIONS else f"{name} may not stand for a table"
+        case exp.Func():
+            name = _function(node)
+            return f"{name} may not be called" if name in UNSAFE_FUNCTIONS else None
+        case exp.Query():
+            return None
+        case exp.DML() | exp.DDL() | exp.Command() | exp.Into():
+            return f"it holds {node.key.upper()}"
+        case _:
+            return None
+
+
+def _function(node: exp.Func) -> str:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+    return name.strip("`").lower()
+
+
+def _known_table(node: exp.Table, known: Collection[TableName], text: SqlText) -> TableName:
+    written = ".".join(part.name for part in node.parts)
+    layer, _, name = written.lower().partition(".")
+    if layer in set(Layer):
+        table = TableName(Layer(layer), name)
+        if table in known:
+            return table
+    names = [str(table) for table in sorted(known)]
+    raise UnknownTableError("the query", written, names, location=text.of(node))

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.cli.status_tables import ago, duration, history_table, streams_table, views_table
+from spark_jobs.gold.freshness import Freshness, ViewStatus
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.progress import StreamProgress, StreamState
+
+NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
+ATTEMPT = RefreshAttempt(
+    attempt_id="a1",
+    view="daily",
+    tick="t1",
+    status=AttemptStatus.PUBLISHED,
+    decision="full",
+    reason="first build",
+    epoch=1,
+    started_at=NOW - timedelta(minutes=5),
+    updated_at=NOW - timedelta(minutes=4),
+    actual={"rows": 12345, "seconds": {"plan": 0.2, "stage": 3.1}},
+    published_version=4,
+)
+VIEW = ViewStatus(
+    view="daily",
+    published_version=4,
+    published_at=NOW - timedelta(minutes=4),
+    rule="full",
+    freshness=Freshness.CURRENT,
+    behind=timedelta(),
+    target=timedelta(minutes=30),
+    last=ATTEMPT,
+    verdict={"outcome": "warned", "expectations": 5, "failed": 1},
+    held=False,
+)
+STREAM = StreamProgress(
+    query="bronze.orders",
+    batch_id=7,
+    records=1200,
+    at=NOW - timedelta(seconds=20),
+    heartbeat_at=NOW - timedelta(seconds=3),
+    lag_records=4000,
+)
+
+
+def shown(table: Table) -> str:
+    out = io.StringIO()
+    Console(file=out, width=220).print(table)
+    return out.getvalue()
+
+
+def view(**changed: Any) -> str:
+    return shown(views_table([replace(VIEW, **changed)], now=NOW))
+
+
+def test_a_current_view() -> None:
+    text = view()
+    for part in (
+        "daily",
+        "4 min ago",
+        "current (target 30 min)",
+        "published; full: first build",
+        "warned 4/5",
+    ):
+        assert part in text
+
+
+def test_a_late_view_says_by_how_much() -> None:
+    assert "late 2 h (target 30 min)" in view(freshness=Freshness.LATE, behind=timedelta(hours=2))
+
+
+def test_a_held_view_says_so_once() -> None:
+    held = replace(ATTEMPT, status=AttemptStatus.HELD)
+    assert "held; full: first build" in view(held=True, last=held)
+    assert "held; skipped; " in view(held=True, last=replace(ATTEMPT, status=AttemptStatus.SKIPPED))
+
+
+def test_a_view_that_was_never_refreshed() -> None:
+    text = view(
+        published_version=None,
+        published_at=None,
+        freshness=Freshness.UNPUBLISHED,
+        behind=None,
+        target=None,
+        last=None,
+        verdict=None,
+    )
+    for part in ("never", "unpublished", "none"):
+        assert part in text
+
+
+def test_a_stream_with_its_lag() -> None:
+    text = shown(streams_table([STREAM], now=NOW))
+    for part in ("running", "4,000 records", "7", "1,200", "20 s ago", "3 s ago"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("state", "word"), [(StreamState.RUNNING, "silent"), (StreamState.STOPPED, "stopped")]
+)
+def test_a_stream_that_is_not_heard_of(state: StreamState, word: str) -> None:
+    old = replace(STREAM, state=state, heartbeat_at=NOW - timedelta(minutes=3))
+    assert word in shown(streams_table([old], now=NOW))
+
+
+def test_the_history_sums_the_steps_and_keeps_errors_short() -> None:
+    failed = replace(ATTEMPT, status=AttemptStatus.FAILED, error="stage: it broke\n  Detail: long")
+    text = shown(history_table([ATTEMPT, failed], now=NOW))
+    for part in ("12,345", "3.3", "stage: it broke"):
+        assert part in text
+    assert "Detail" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3661, "1 h 1 min"), (90_061, "1 d 1 h")],
+)
+def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == words
+
+
+def test_a_clock_that_is_ahead_is_no_negative_age() -> None:
+    assert ago(NOW + timedelta(seconds=5), now=NOW) == "0 s ago"

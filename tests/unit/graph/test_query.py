@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.errors import SqlSyntaxError, UnknownTableError
+from spark_jobs.graph.query import QueryNotReadOnlyError, query_tables
+from spark_jobs.names import TableName
+
+KNOWN = [
+    TableName.parse(name)
+    for name in ("bronze.orders", "silver.orders", "silver.users", "gold.daily")
+]
+
+
+def tables(query: str) -> list[str]:
+    return [str(table) for table in query_tables(query, known=KNOWN)]
+
+
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("SELECT 1", []),
+        ("select * from gold.daily;", ["gold.daily"]),
+        ("SELECT * FROM GOLD.Daily", ["gold.daily"]),
+        (
+            "SELECT * FROM `silver`.`orders` o JOIN silver.users u ON o.a = u.a",
+            ["silver.orders", "silver.users"],
+        ),
+        ("WITH daily AS (SELECT * FROM gold.daily) SELECT * FROM daily", ["gold.daily"]),
+        ("SELECT 1 UNION ALL SELECT a FROM gold.daily", ["gold.daily"]),
+        ("SELECT * FROM range(10)", []),
+        (
+            "SELECT (SELECT max(a) FROM gold.daily) AS m FROM silver.users",
+            ["gold.daily", "silver.users"],
+        ),
+        ("SELECT e FROM silver.users LATERAL VIEW explode(tags) AS e", ["silver.users"]),
+        ("-- why\nSELECT 1 /* DROP TABLE x */", []),
+        ("SELECT ';' AS semicolon FROM gold.daily", ["gold.daily"]),
+    ],
+)
+def test_a_select_is_read(query: str, read: list[str]) -> None:
+    assert tables(query) == read
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DROP TABLE gold.daily",
+        "DELETE FROM gold.daily",
+        "INSERT INTO gold.daily SELECT 1",
+        "MERGE INTO gold.daily USING silver.users ON true WHEN MATCHED THEN DELETE",
+        "UPDATE gold.daily SET a = 1",
+        "CREATE TABLE x AS SELECT 1",
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1",
+        "TRUNCATE TABLE gold.daily",
+        "VACUUM gold.daily",
+        "OPTIMIZE gold.daily",
+        "RESTORE TABLE gold.daily TO VERSION AS OF 0",
+        "SET spark.sql.ansi.enabled = false",
+        "ADD JAR '/tmp/x.jar'",
+        "SHOW TABLES",
+        "EXPLAIN SELECT 1",
+        "CALL system.run()",
+        "BEGIN SELECT 1; END",
+        "SELECT 1; DROP TABLE gold.daily",
+        "SELECT 1; SELECT 2",
+        "WITH a AS (SELECT 1) INSERT INTO gold.daily SELECT * FROM a",
+        "FROM silver.users INSERT INTO gold.daily SELECT *",
+        "SELECT java_method('java.lang.Runtime', 'getRuntime')",
+        "SELECT reflect('java.lang.System', 'exit', 1) FROM gold.daily",
+        "SELECT * FROM gold.daily WHERE TRY_REFLECT('java.util.UUID', 'randomUUID') IS NULL",
+        "SELECT `reflect`('java.lang.System', 'exit', 1)",
+        "SELECT TRANSFORM(a) USING 'cat' AS (b) FROM gold.daily",
+        "",
+        "   ;  ",
+        "-- nothing",
+    ],
+)
+def test_what_could_do_more_than_read_is_refused(query: str) -> None:
+    with pytest.raises((QueryNotReadOnlyError, SqlSyntaxError)) as refusal:
+        tables(query)
+    assert refusal.value.condition in {"QUERY_NOT_READ_ONLY", "SQL_SYNTAX"}
+
+
+@pytest.mark.parametrize(
+    ("query", "table", "hint"),
+    [
+        ("SELECT * FROM silver.order", "silver.order", 'Did you mean "silver.orders"?'),
+        ("SELECT * FROM daily", "daily", 'Did you mean "gold.daily"?'),
+        ("SELECT * FROM nothing.like_it", "nothing.like_it", "layer.name"),
+        ("SELECT * FROM delta.`/etc`", "delta./etc", "layer.name"),
+        ("SELECT * FROM parquet.`/secret`", "parquet./secret", "layer.name"),
+        ("SELECT * FROM text.`/etc/passwd`", "text./etc/passwd", "layer.name"),
+        ("SELECT * FROM spark_catalog.gold.daily", "spark_catalog.gold.daily", "layer.name"),
+        ("SELECT * FROM gold.daily.history", "gold.daily.history", "gold.daily"),
+    ],
+)
+def test_a_table_that_is_not_declared_is_refused_with_a_suggestion(
+    query: str, table: str, hint: str
+) -> None:
+    with pytest.raises(UnknownTableError) as refusal:
+        tables(query)
+    assert refusal.value.table == table
+    assert hint in (refusal.value.hint or "")
+    assert refusal.value.location is not None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM IDENTIFIER('text.`/etc/passwd`')",
+        "SELECT * FROM IDENTIFIER('gold' || '.daily')",
+        "SELECT IDENTIFIER('reflect')('java.lang.System', 'exit', 1)",
+        "SELECT * FROM table_changes_by_path('/secret', 0)",
+        "SELECT * FROM table_changes('gold.daily', 0)",
+    ],
+)
+def test_a_table_whose_name_is_computed_is_refused(query: str) -> None:
+    with pytest.raises((QueryNotReadOnlyError, UnknownTableError, SqlSyntaxError)):
+        tables(query)
+
+
+def test_a_table_may_be_read_at_a_version() -> None:
+    query = "SELECT * FROM gold.daily VERSION AS OF 3 AS d JOIN silver.users AS u ON d.a = u.a"
+    found = query_tables(query, known=KNOWN)
+    assert [(str(table), versioned) for table, versioned in found.items()] == [
+        ("gold.daily", True),
+        ("silver.users", False),
+    ]
+
+
+def test_a_table_at_a_version_needs_an_alias() -> None:
+    with pytest.raises(SqlSyntaxError) as refusal:
+        tables("SELECT * FROM gold.daily VERSION AS OF 3")
+    assert "AS daily" in refusal.value.primary
+
+
+def test_what_is_not_sql_is_named_with_its_place() -> None:
+    with pytest.raises(SqlSyntaxError) as refusal:
+        tables("SELECT a,\n FROM gold.daily")
+    assert str(refusal.value.location) == "query:1:9"
