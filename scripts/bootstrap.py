@@ -188,7 +188,10 @@ def jars() -> list[str]:
             *("mvn", "-q", "-B", "-C", "-Dstyle.color=never", "-f", str(pom(name)), MAVEN_GOAL),
             *("-DincludeScope=runtime", f"-DoutputDirectory={fresh}"),
         ]
-        if run(command) != 0:
+        # Maven writes escape codes even where it has nothing to say.
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        if answer.returncode != 0:
+            print(answer.stdout[-4000:], answer.stderr[-4000:], file=sys.stderr)
             raise SetupError(f"Maven cannot fetch the jars of {name}", "see above; run it again")
         shutil.rmtree(target / "dependency", ignore_errors=True)
         fresh.rename(target / "dependency")
