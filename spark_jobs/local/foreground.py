@@ -1,0 +1,67 @@
+"""One step of the stack in this process, for a supervisor other than ours: a container engine.
+
+``python -m spark_jobs.local.foreground run|probe|finish STEP``. What runs, with which files, and
+how its health is told is the same code that the local stack uses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from spark_jobs.local.catalog import all_steps
+from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.parts import Part, Step, Task
+from spark_jobs.local.stack import write_manifest
+from spark_jobs.settings import Settings, load_settings
+
+MANIFEST = "manifest"
+
+
+def stack_steps(settings: Settings) -> list[Step]:
+    """Every step of the stack, the compilation of the project included."""
+    return [Task(MANIFEST, lambda: write_manifest(settings)), *all_steps(settings)]
+
+
+def run(settings: Settings, step: Step) -> None:
+    """Do a task, or become a part."""
+    settings.state.mkdir(parents=True, exist_ok=True)
+    if isinstance(step, Task):
+        step.run()
+        return
+    step.prepare()
+    record = settings.state / "run" / f"{step.name}.pid"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(str(os.getpid()))
+    environment = {**stack_environment(settings), **step.environment}
+    os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
+
+
+def probe(part: Part) -> int:
+    """Exit status 0 when the part serves; otherwise what it lacks is printed."""
+    lacks = part.probe()
+    if lacks is not None:
+        print(lacks)
+    return 0 if lacks is None else 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out one verb for one step; returns the exit status."""
+    verb, name = arguments
+    settings = load_settings()
+    by_name = {step.name: step for step in stack_steps(settings)}
+    match verb, by_name[name]:
+        case "run", step:
+            run(settings, step)
+        case "probe", Part() as part:
+            return probe(part)
+        case "finish", Part() as part:
+            part.finish()
+        case _:
+            raise SystemExit(f"{verb!r} does not apply to {name!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
