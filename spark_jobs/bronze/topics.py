@@ -1,0 +1,100 @@
+"""What Kafka says of a topic: its identity and the offsets that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from spark_jobs.bronze.errors import KafkaUnreachableError, TopicMissingError
+
+TIMEOUT_SECONDS = 10
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """A topic as it is now.
+
+    Attributes:
+        topic_id: changes when a topic is deleted and created again under the same name.
+        first: the first offset that is still held, by partition.
+        end: the offset that the next record gets, by partition.
+    """
+
+    topic: str
+    topic_id: str
+    first: Mapping[int, int]
+    end: Mapping[int, int]
+
+
+class Topics:
+    """Asks one Kafka cluster; safe for several threads."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._admin = AdminClient(
+            {
+                "bootstrap.servers": servers,
+                "socket.timeout.ms": TIMEOUT_SECONDS * 1000,
+                # A broker that is away is told by the answers below, not on standard error.
+                "log_level": 0,
+            }
+        )
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The identity of each topic that exists.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+        """
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        answers = self._admin.describe_topics(
+            TopicCollection(names), request_timeout=TIMEOUT_SECONDS
+        )
+        found = {}
+        for name, answer in answers.items():
+            try:
+                found[name] = answer.result(TIMEOUT_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in _MISSING:
+                    raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+            except TimeoutError as error:
+                raise KafkaUnreachableError(self._servers, "No answer in time") from error
+        return {name: str(topic.topic_id) for name, topic in found.items()}
+
+    def facts(self, topic: str) -> TopicFacts:
+        """Identity and offsets of a topic.
+
+        Raises:
+            TopicMissingError: there is no such topic.
+            KafkaUnreachableError: no broker answers.
+        """
+        ids = self.ids([topic])
+        if topic not in ids:
+            raise TopicMissingError(topic)
+        try:
+            listed = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS)
+            partitions = sorted(listed.topics[topic].partitions)
+            return TopicFacts(
+                topic=topic,
+                topic_id=ids[topic],
+                first=self._offsets(topic, partitions, OffsetSpec.earliest()),
+                end=self._offsets(topic, partitions, OffsetSpec.latest()),
+            )
+        except KafkaException as error:
+            if error.args[0].code() in _MISSING:
+                raise TopicMissingError(topic) from error
+            raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+
+    def _offsets(self, topic: str, partitions: list[int], spec: OffsetSpec) -> dict[int, int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        answers = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS)
+        return {
+            place.partition: int(answer.result(TIMEOUT_SECONDS).offset)
+            for place, answer in answers.items()
+        }

@@ -1,0 +1,114 @@
+"""``tidemark stream run``: the streaming application."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from types import FrameType
+
+import typer
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import Settings, load_settings
+
+app = typer.Typer(no_args_is_help=True, help="Kafka to bronze to silver, without end.")
+
+APPLICATION = "streams"
+
+
+class StreamsAlreadyRunningError(LakehouseError):
+    """Another streaming application writes the same tables."""
+
+    condition = "STREAMS_ALREADY_RUNNING"
+
+    def __init__(self, detail: str | None) -> None:
+        super().__init__(
+            "the streaming application of this project is already running",
+            detail=detail,
+            hint="One application serves all sources; stop that one first.",
+        )
+
+
+@app.callback()
+def streams() -> None:
+    """Verbs about the streaming application."""
+
+
+@app.command()
+def run(context: typer.Context) -> None:
+    """Keep bronze and silver up to date until the process is told to stop."""
+    settings = load_settings(context.obj)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    if not serve(settings, stopping):
+        raise typer.Exit(1)
+
+
+def serve(settings: Settings, stopping: threading.Event) -> bool:
+    """Run every stream of the project; False where none can be kept running.
+
+    Raises:
+        StreamsAlreadyRunningError: another process does.
+    """
+    from spark_jobs.state.errors import TableLockedError
+    from spark_jobs.state.locks import table_lock
+
+    try:
+        with table_lock(settings.state / "locks", APPLICATION):
+            return _serve(settings, stopping)
+    except TableLockedError as error:
+        raise StreamsAlreadyRunningError(error.detail) from error
+
+
+def _serve(settings: Settings, stopping: threading.Event) -> bool:
+    from spark_jobs.bronze.errors import RefusedError
+    from spark_jobs.bronze.flow import BronzeFlow
+    from spark_jobs.bronze.topics import Topics
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.graph.compile import compile_project
+    from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.session import driver_session
+    from spark_jobs.storage.streams import streaming_conf
+    from spark_jobs.storage.supervisor import Flow, Supervisor
+
+    manifest = compile_project(settings.project_dir)
+    topics = Topics(settings.kafka)
+    with ControlStore.open(settings.control_url) as store:
+        landing: list[Flow] = [
+            BronzeFlow(source, settings, topics)
+            for source in manifest.sources.values()
+            if source.format is not SourceFormat.DELTA
+        ]
+        applying: list[Flow] = [
+            SilverFlow(manifest.sources[entry.source], entry, settings, store)
+            for entry in manifest.silver.values()
+            if manifest.sources[entry.source].format is not SourceFormat.DELTA
+        ]
+        spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+        try:
+            flows = [*landing, *applying]
+            for flow in flows:
+                flow.create_tables(spark)
+            known = [source.topic for source in manifest.sources.values() if source.topic]
+            return Supervisor(
+                spark,
+                store,
+                flows,
+                refused=RefusedError,
+                topic_ids=lambda: topics.ids(known),
+                stopping=stopping,
+            ).run()
+        finally:
+            spark.stop()

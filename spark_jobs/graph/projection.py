@@ -1,0 +1,45 @@
+"""A silver SELECT taken apart: what it computes and which rows it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+DIALECT = "spark"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A SELECT over one relation.
+
+    Attributes:
+        relation: the name by which expressions may call the relation.
+        columns: pairs of output name and Spark SQL.
+        condition: the WHERE clause in Spark SQL, or None.
+    """
+
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+    condition: str | None
+
+
+def split_projection(select: str) -> Projection:
+    """Take a compiled silver SELECT apart.
+
+    >>> split_projection("SELECT s.a, s.b + 1 AS c FROM source AS s WHERE s.a > 0")
+    Projection(relation='s', columns=(('a', 's.a'), ('c', 's.b + 1')), condition='s.a > 0')
+    """
+    tree = sqlglot.parse_one(select, dialect=DIALECT)
+    if not isinstance(tree, exp.Select):
+        raise TypeError(f"not a SELECT: {select}")
+    relation = tree.find(exp.Table)
+    where = tree.args.get("where")
+    return Projection(
+        relation=relation.alias_or_name if relation else "",
+        columns=tuple(
+            (column.alias_or_name, column.unalias().sql(dialect=DIALECT)) for column in tree.selects
+        ),
+        condition=where.this.sql(dialect=DIALECT) if where else None,
+    )

@@ -1,0 +1,173 @@
+"""One micro-batch of a silver table: rejected records aside, the rest applied, all counted.
+
+Each write carries the batch's transaction id, so a batch that is run again does what is still to
+do; the counts are recorded last and replace themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.graph.projection import Projection, split_projection
+from spark_jobs.names import Disposition
+from spark_jobs.silver.dispositions import (
+    DISPOSITION,
+    KNOWN,
+    append_dispositions,
+    upsert_dispositions,
+)
+from spark_jobs.silver.documents import PROBLEM, RAW_COLUMNS
+from spark_jobs.silver.rows import COORDINATES, DELETED, EVENT_ID, silver_rows
+from spark_jobs.silver.tables import QUARANTINE_COLUMNS, SilverTables
+from spark_jobs.silver.typed import typed_records
+from spark_jobs.state.batches import SilverBatch
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.streams import Merge, merge
+from spark_jobs.storage.tables import Txn, append, read
+
+NEWER = "s.__sequence > t.__sequence"
+
+
+def transaction_app(entry: SilverEntry, epoch: int) -> str:
+    """The application id of every write to a silver table in an epoch."""
+    return f"silver/{entry.name}/{epoch}"
+
+
+@dataclass(frozen=True)
+class BatchApplier:
+    """Applies batches of bronze records to one silver table.
+
+    Attributes:
+        epoch: part of the transaction ids; see ``state.epochs``.
+        max_bytes: a longer record is quarantined.
+        record: takes the counts of a batch that is done.
+        clock: tells the time.
+    """
+
+    source: SourceEntry
+    entry: SilverEntry
+    tables: SilverTables
+    epoch: int
+    max_bytes: int
+    record: Callable[[SilverBatch], None]
+    clock: Callable[[], datetime]
+
+    def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
+        """Apply one batch; returns its counts, or None where it had no records."""
+        rows = self._rows(bronze).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            annotated = self._annotated(rows).persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                return self._write(annotated, batch_id)
+            finally:
+                annotated.unpersist()
+        finally:
+            rows.unpersist()
+
+    @cached_property
+    def projection(self) -> Projection:
+        """The table's SELECT, taken apart once."""
+        return split_projection(self.entry.projection)
+
+    def _rows(self, bronze: DataFrame) -> DataFrame:
+        typed = typed_records(bronze, self.source, max_bytes=self.max_bytes)
+        return silver_rows(typed, self.source, self.entry, projection=self.projection)
+
+    def _annotated(self, rows: DataFrame) -> DataFrame:
+        spark = rows.sparkSession
+        table = read(spark, self.tables.table)
+        if self.entry.apply is ApplyMode.APPEND:
+            return append_dispositions(rows, table, identity=self.tables.identity)
+        tombstones = read(spark, self.tables.tombstones)
+        return upsert_dispositions(rows, table, tombstones, keys=self.entry.keys)
+
+    def _write(self, annotated: DataFrame, batch_id: int) -> SilverBatch | None:
+        groups = annotated.groupBy(DISPOSITION, *self._kinds()).count().collect()
+        if not groups:
+            return None
+        counts = dict.fromkeys(Disposition, 0)
+        for group in groups:
+            counts[Disposition(group[DISPOSITION])] += group["count"]
+        txn = Txn(transaction_app(self.entry, self.epoch), batch_id)
+        failpoint("silver.before_quarantine")
+        if counts[Disposition.QUARANTINED]:
+            self._quarantine(annotated, txn)
+        failpoint("silver.after_quarantine")
+        applied = annotated.where(sf.col(DISPOSITION) == str(Disposition.APPLIED))
+        if counts[Disposition.APPLIED]:
+            if self.entry.apply is ApplyMode.APPEND:
+                self._append(applied.where(~sf.col(KNOWN)), txn)
+            else:
+                kinds = {
+                    (group[KNOWN], group[DELETED])
+                    for group in groups
+                    if group[DISPOSITION] == Disposition.APPLIED
+                }
+                self._change(applied, txn, kinds=kinds)
+        failpoint("silver.after_apply")
+        batch = SilverBatch(
+            silver=self.entry.name,
+            epoch=self.epoch,
+            batch_id=batch_id,
+            records=sum(counts.values()),
+            at=self.clock(),
+            **{str(disposition): count for disposition, count in counts.items()},
+        )
+        self.record(batch)
+        failpoint("silver.after_record")
+        return batch
+
+    def _kinds(self) -> tuple[str, ...]:
+        return (KNOWN, DELETED) if self.entry.apply is ApplyMode.UPSERT else ()
+
+    def _append(self, rows: DataFrame, txn: Txn) -> None:
+        identity = [EVENT_ID] if self.entry.event_id is None else []
+        names = [column.name for column in self.tables.columns if column.name not in identity]
+        append(rows.select(*names, *identity), self.tables.table, txn=txn)
+
+    def _change(self, rows: DataFrame, txn: Txn, *, kinds: set[tuple[bool, bool]]) -> None:
+        """Tombstones first: a key that is only in the table is deleted by the batch's re-run."""
+        names = tuple(column.name for column in self.tables.columns)
+        keys = self.entry.keys
+        if any(deleted for _, deleted in kinds):
+            columns = tuple(column.name for column in self.tables.tombstone_columns)
+            how = Merge(keys, columns, update=NEWER, insert="true")
+            merge(rows.where(DELETED).select(*columns), self.tables.tombstones, how, txn=txn)
+            failpoint("silver.after_tombstones")
+        if kinds == {(False, False)}:
+            append(rows.select(*names), self.tables.table, txn=txn)
+        elif kinds != {(False, True)}:
+            how = Merge(
+                keys,
+                names,
+                update=f"NOT s.{DELETED} AND {NEWER}",
+                insert=f"NOT s.{DELETED}",
+                delete=f"s.{DELETED} AND {NEWER}",
+            )
+            merge(rows.select(*names, DELETED), self.tables.table, how, txn=txn)
+
+    def _quarantine(self, annotated: DataFrame, txn: Txn) -> None:
+        rejected = annotated.where(sf.col(DISPOSITION) == str(Disposition.QUARANTINED))
+        if self.epoch > 1:
+            # A new epoch reads bronze again, and what it rejects may be here already.
+            held = read(annotated.sparkSession, self.tables.quarantine).select(
+                sf.col("partition").alias(COORDINATES[0]), sf.col("offset").alias(COORDINATES[1])
+            )
+            rejected = rejected.join(held, list(COORDINATES), "left_anti")
+        raw = rejected.select(
+            *(sf.col(new).alias(old) for old, new in RAW_COLUMNS.items()),
+            sf.col(f"{PROBLEM}.reason"),
+            sf.col(f"{PROBLEM}.detail"),
+            sf.lit(self.clock()).alias("quarantined_at"),
+            sf.lit(1).alias("attempts"),
+        )
+        names = [column.name for column in QUARANTINE_COLUMNS]
+        append(raw.select(*names), self.tables.quarantine, txn=txn)

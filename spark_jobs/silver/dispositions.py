@@ -1,0 +1,116 @@
+"""What becomes of each record of a batch: pure functions of the batch and the tables before it.
+
+A batch may run again after a kill, when some of its writes are done. So a row in the table with
+this record's own coordinates says that the record was applied by this very batch, and the answer
+is the same as the first time; a row with other coordinates is an earlier record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from spark_jobs.names import Disposition
+from spark_jobs.silver.documents import PROBLEM
+from spark_jobs.silver.rows import CANDIDATE, COORDINATES, EVENT_ID
+from spark_jobs.silver.typed import SEQUENCE
+
+DISPOSITION = "__disposition"
+# Whether the tables knew the event or the key before this batch.
+KNOWN = "__known"
+_RANK = "__rank"
+_HELD = "__held"
+
+
+def append_dispositions(rows: DataFrame, table: DataFrame, *, identity: str) -> DataFrame:
+    """Dispositions for a table of events: the first record of each event id is applied.
+
+    Args:
+        rows: the batch, kept in memory.
+        table: the silver table.
+        identity: the table's column that holds the event id.
+    """
+    candidate = sf.col(CANDIDATE)
+    order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(*COORDINATES)
+    ids = rows.where(CANDIDATE).select(EVENT_ID).distinct()
+    held = table.select(
+        sf.col(identity).cast("string").alias(EVENT_ID),
+        _struct(COORDINATES).alias(_HELD),
+    ).join(sf.broadcast(ids), EVENT_ID, "left_semi")
+    joined = rows.withColumn(_RANK, sf.row_number().over(order)).join(
+        sf.broadcast(held), EVENT_ID, "left"
+    )
+    own = _same_coordinates()
+    disposition = (
+        _common()
+        .when(candidate & (sf.col(_RANK) > 1), str(Disposition.DUPLICATE))
+        .when(candidate & sf.col(_HELD).isNotNull() & ~own, str(Disposition.DUPLICATE))
+        .otherwise(str(Disposition.APPLIED))
+    )
+    return _annotated(joined, disposition)
+
+
+def upsert_dispositions(
+    rows: DataFrame, table: DataFrame, tombstones: DataFrame, *, keys: Sequence[str]
+) -> DataFrame:
+    """Dispositions for a table of current rows: the last change of each key is applied.
+
+    Args:
+        rows: the batch, kept in memory.
+        table: the silver table.
+        tombstones: its deleted keys.
+        keys: the columns that identify a row.
+    """
+    candidate = sf.col(CANDIDATE)
+    partition = Window.partitionBy(*keys, CANDIDATE)
+    order = partition.orderBy(sf.desc(SEQUENCE), *COORDINATES)
+    touched = rows.where(CANDIDATE).select(*keys).distinct()
+    state = _struct((SEQUENCE, *COORDINATES)).alias(_HELD)
+    held = (
+        table.select(*keys, state)
+        .unionByName(tombstones.select(*keys, state))
+        .join(sf.broadcast(touched), list(keys), "left_semi")
+        .groupBy(*keys)
+        .agg(sf.max(_HELD).alias(_HELD))
+    )
+    ranked = rows.withColumns(
+        {
+            _RANK: sf.row_number().over(order),
+            "__newest": sf.max(SEQUENCE).over(partition),
+        }
+    )
+    joined = ranked.join(sf.broadcast(held), list(keys), "left")
+    sequence, before = sf.col(SEQUENCE), sf.col(f"{_HELD}.{SEQUENCE}")
+    duplicate, superseded = str(Disposition.DUPLICATE), str(Disposition.SUPERSEDED)
+    disposition = (
+        _common()
+        .when(candidate & (sequence < sf.col("__newest")), superseded)
+        .when(candidate & (sf.col(_RANK) > 1), duplicate)
+        .when(candidate & (sequence < before), superseded)
+        .when(candidate & (sequence == before) & ~_same_coordinates(), duplicate)
+        .otherwise(str(Disposition.APPLIED))
+    )
+    return _annotated(joined, disposition).drop("__newest")
+
+
+def _common() -> Column:
+    return sf.when(sf.col(PROBLEM).isNotNull(), str(Disposition.QUARANTINED)).when(
+        ~sf.col(CANDIDATE), str(Disposition.IGNORED)
+    )
+
+
+def _annotated(joined: DataFrame, disposition: Column) -> DataFrame:
+    return joined.withColumns({DISPOSITION: disposition, KNOWN: sf.col(_HELD).isNotNull()}).drop(
+        _RANK, _HELD
+    )
+
+
+def _struct(names: Sequence[str]) -> Column:
+    return sf.struct(*(sf.col(name) for name in names))
+
+
+def _same_coordinates() -> Column:
+    same = [sf.col(f"{_HELD}.{name}") == sf.col(name) for name in COORDINATES]
+    return sf.coalesce(same[0] & same[1], sf.lit(False))  # noqa: FBT003

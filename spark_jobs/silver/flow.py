@@ -1,0 +1,109 @@
+"""One silver table's streaming query: bronze rows as they come, applied in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.settings import Settings
+from spark_jobs.silver.batch import BatchApplier, transaction_app
+from spark_jobs.silver.tables import SilverTables
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.checkpoints import last_planned
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import transaction_version
+from spark_jobs.storage.streams import read_stream
+
+
+@dataclass(frozen=True)
+class SilverFlow:
+    """Keeps one silver table up to date with its bronze table."""
+
+    source: SourceEntry
+    entry: SilverEntry
+    settings: Settings
+    store: ControlStore
+
+    @property
+    def name(self) -> str:
+        """The query's name, which is the table's."""
+        return str(self.entry.table_name)
+
+    @property
+    def tables(self) -> SilverTables:
+        """Where the table and its helpers lie."""
+        return SilverTables.of(Lake(self.settings.lake), self.entry)
+
+    def checkpoint(self, epoch: int) -> str:
+        """Where the query's checkpoint of an epoch lies."""
+        return Lake(self.settings.lake).checkpoint(self.name, epoch)
+
+    def create_tables(self, spark: SparkSession) -> None:
+        """Create the table, its quarantine and its tombstones, empty, where they are missing."""
+        self.tables.create(spark)
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Start the query where it stopped, or from bronze's first record in a new epoch."""
+        epoch = self._epoch()
+        bronze = Lake(self.settings.lake).location(self.source.table_name)
+        applier = BatchApplier(
+            source=self.source,
+            entry=self.entry,
+            tables=self.tables,
+            epoch=epoch,
+            max_bytes=self.settings.streams.max_record_bytes,
+            record=self.store.record_silver_batch,
+            clock=utc_now,
+        )
+        pace = f"{self.settings.streams.silver_trigger_seconds} seconds"
+        return (
+            read_stream(spark, bronze)
+            .writeStream.queryName(self.name)
+            .option("checkpointLocation", self.checkpoint(epoch))
+            .trigger(processingTime=pace)
+            .foreachBatch(lambda frame, batch_id: _ignore(applier.apply(frame, batch_id)))
+            .start()
+        )
+
+    def diagnose(self, error: Exception) -> LakehouseError | None:
+        """Nothing here needs an operator's decision: bronze is the replay log."""
+        del error
+        return None
+
+    def watch(self, ids: dict[str, str]) -> LakehouseError | None:
+        """Bronze watches the topic."""
+        del ids
+        return None
+
+    def _epoch(self) -> int:
+        """The epoch to run in; a new one where the checkpoint is behind the table.
+
+        A transaction id that was used is skipped without a word, so batches that are planned
+        anew must not carry the ids of earlier ones. Applying records again changes nothing, so
+        a new epoch may read bronze from its start.
+        """
+        epoch = self.store.epoch(self.name)
+        planned = last_planned(self.checkpoint(epoch))
+        app_id = transaction_app(self.entry, epoch)
+        places = (self.tables.table, self.tables.quarantine, self.tables.tombstones)
+        written = max(
+            (
+                version
+                for version in (transaction_version(place, app_id) for place in places)
+                if version is not None
+            ),
+            default=None,
+        )
+        if written is None or (planned is not None and planned >= written):
+            return epoch
+        reason = f"checkpoint ends at batch {planned}, the table at batch {written}"
+        return self.store.bump_epoch(self.name, reason=reason)
+
+
+def _ignore(result: object) -> None:
+    del result

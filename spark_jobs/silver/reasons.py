@@ -1,0 +1,29 @@
+"""Why a record is in quarantine; the codes are stable, the detail beside them names the column."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class QuarantineReason(StrEnum):
+    """One code per kind of mistake; a record carries the first that applies, in this order."""
+
+    EMPTY_VALUE = "EMPTY_VALUE"
+    # Larger than streams.max_record_bytes.
+    OVERSIZED = "OVERSIZED"
+    NOT_UTF8 = "NOT_UTF8"
+    MALFORMED_JSON = "MALFORMED_JSON"
+    # JSON, but an array or a scalar.
+    NOT_AN_OBJECT = "NOT_AN_OBJECT"
+    # An object without the operation that every Debezium change has.
+    NOT_A_CHANGE = "NOT_A_CHANGE"
+    UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
+    UNSUPPORTED_TRUNCATE = "UNSUPPORTED_TRUNCATE"
+    # Neither the image nor the Kafka key holds a key column.
+    KEY_MISSING = "KEY_MISSING"
+    # A change whose place in the order of changes cannot be told.
+    SEQUENCE_MISSING = "SEQUENCE_MISSING"
+    # Debezium's placeholder for a large value that the database did not send.
+    UNAVAILABLE_VALUE = "UNAVAILABLE_VALUE"
+    TYPE_MISMATCH = "TYPE_MISMATCH"
+    MISSING_REQUIRED = "MISSING_REQUIRED"

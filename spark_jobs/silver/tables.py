@@ -1,0 +1,90 @@
+"""The tables of a silver table: itself, its quarantine and its tombstones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
+from spark_jobs.silver.rows import EVENT_ID
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.streams import STREAM_TABLE
+from spark_jobs.storage.tables import CHANGE_FEED, create_if_missing
+
+_COORDINATES = (
+    Column(name="__partition", type="int", description="Kafka partition of the row's record."),
+    Column(name="__offset", type="bigint", description="Kafka offset of the row's record."),
+)
+_ARRIVED_AT = Column(
+    name="__arrived_at", type="timestamp", description="When bronze received the record."
+)
+_SEQUENCE = Column(
+    name="__sequence", type="string", description="The change's place in the source's order."
+)
+_EVENT_ID = Column(name=EVENT_ID, type="string", description="The event's identity.")
+
+QUARANTINE_COLUMNS = (
+    Column(name="key", type="binary", description="The Kafka key as received."),
+    Column(name="value", type="binary", description="The Kafka value as received."),
+    Column(name="headers", type="array<struct<key:string,value:binary>>"),
+    Column(name="topic", type="string"),
+    Column(name="partition", type="int"),
+    Column(name="offset", type="bigint"),
+    Column(name="timestamp", type="timestamp", description="The record's Kafka timestamp."),
+    Column(name="arrived_at", type="timestamp", description="When bronze received the record."),
+    Column(name="reason", type="string", description="A stable code."),
+    Column(name="detail", type="string", description="The column or what else the reason names."),
+    Column(name="quarantined_at", type="timestamp"),
+    Column(name="attempts", type="int", description="How often the record was tried."),
+)
+
+
+@dataclass(frozen=True)
+class SilverTables:
+    """Where the parts of one silver table lie, and what they hold beside the SELECT's columns."""
+
+    entry: SilverEntry
+    table: str
+    quarantine: str
+    tombstones: str
+
+    @classmethod
+    def of(cls, lake: Lake, entry: SilverEntry) -> SilverTables:
+        """The tables of a silver table in a lake."""
+        return cls(
+            entry=entry,
+            table=lake.location(entry.table_name),
+            quarantine=lake.quarantine(entry.name),
+            tombstones=lake.tombstones(entry.name),
+        )
+
+    @property
+    def identity(self) -> str:
+        """The column that holds the event id."""
+        return self.entry.event_id or EVENT_ID
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The silver table's columns."""
+        if self.entry.apply is ApplyMode.UPSERT:
+            return (*self.entry.columns, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
+        added = () if self.entry.event_id else (_EVENT_ID,)
+        return (*self.entry.columns, *added, *_COORDINATES, _ARRIVED_AT)
+
+    @property
+    def tombstone_columns(self) -> tuple[Column, ...]:
+        """The tombstones' columns."""
+        keys = [column for column in self.entry.columns if column.name in self.entry.keys]
+        return (*keys, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
+
+    def create(self, spark: SparkSession) -> None:
+        """Create what is missing, empty."""
+        create_if_missing(
+            spark, self.table, self.columns, properties={**CHANGE_FEED, **STREAM_TABLE}
+        )
+        create_if_missing(spark, self.quarantine, QUARANTINE_COLUMNS, properties=STREAM_TABLE)
+        if self.entry.apply is ApplyMode.UPSERT:
+            create_if_missing(
+                spark, self.tombstones, self.tombstone_columns, properties=STREAM_TABLE
+            )

@@ -1,0 +1,80 @@
+"""What a streaming checkpoint says, and small files beside it. Spark itself is not needed.
+
+A checkpoint holds a numbered file of planned offsets for each batch and a numbered file for each
+batch that ended; the offsets of the last ended batch are where its query goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from spark_jobs.storage.lake import remote_location
+
+
+@dataclass(frozen=True)
+class BatchOffsets:
+    """Where a batch ended, as its one source tells it."""
+
+    batch_id: int
+    offsets: dict[str, Any]
+
+
+def last_committed(checkpoint: str) -> BatchOffsets | None:
+    """The last batch that ended, or None where none did."""
+    ended = _numbers(f"{checkpoint}/commits")
+    return None if not ended else planned(checkpoint, max(ended))
+
+
+def last_planned(checkpoint: str) -> int | None:
+    """The number of the last batch that was planned, ended or not."""
+    return max(_numbers(f"{checkpoint}/offsets"), default=None)
+
+
+def planned(checkpoint: str, batch_id: int) -> BatchOffsets | None:
+    """Where a batch ends, or None where it is not planned."""
+    text = read_text(f"{checkpoint}/offsets/{batch_id}")
+    if text is None:
+        return None
+    # A version, the query's metadata, then one line for each source.
+    return BatchOffsets(batch_id, json.loads(text.splitlines()[2]))
+
+
+def read_text(location: str) -> str | None:
+    """A small file's text, or None where there is none."""
+    system, path = _resolve(location)
+    if system.get_file_info(path).type is not fs.FileType.File:
+        return None
+    with system.open_input_stream(path) as file:
+        return str(file.read().decode("utf-8"))
+
+
+def write_text(location: str, text: str) -> None:
+    """Write a small file, whole or not at all."""
+    system, path = _resolve(location)
+    if isinstance(system, fs.LocalFileSystem):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(f"{path}.new")
+        temporary.write_text(text, "utf-8")
+        temporary.replace(path)
+        return
+    with system.open_output_stream(path) as file:
+        file.write(text.encode())
+
+
+def _numbers(directory: str) -> list[int]:
+    system, path = _resolve(directory)
+    listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return [int(entry.base_name) for entry in listed if entry.base_name.isdecimal()]
+
+
+def _resolve(location: str) -> tuple[fs.FileSystem, str]:
+    if not remote_location(location):
+        return fs.LocalFileSystem(), location
+    # Hadoop and Arrow call the same store by different schemes.
+    system, path = fs.FileSystem.from_uri(location.replace("s3a://", "s3://", 1))
+    return system, str(path)

@@ -1,0 +1,110 @@
+"""What streams need of Delta: merges with a transaction id, streaming reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_jobs.settings import Settings
+from spark_jobs.storage.tables import Txn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+# A stream commits every few seconds: small files are joined while it writes, and the log is
+# condensed less often than by default, because each time costs a job.
+STREAM_TABLE = {
+    "delta.autoOptimize.autoCompact": "true",
+    "delta.checkpointInterval": "50",
+}
+_TXN = "spark.databricks.delta.write.txn"
+BATCH_BYTES = "256m"
+BATCH_FILES = 1000
+
+
+def streaming_conf(settings: Settings) -> dict[str, str]:
+    """What the streaming application's session has beyond every session's configuration."""
+    return {
+        "spark.ui.port": str(settings.ports.streams_ui),
+        # Two dozen queries take turns; none may hold the cores while the others wait.
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.stopTimeout": "10s",
+        "spark.sql.streaming.numRecentProgressUpdates": "2",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        # Pages of finished work are of no use to an application without end.
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.ui.retainedTasks": "200",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.sql.streaming.ui.retainedQueries": "30",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    }
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Rows to merge by key: which change, which go in, which leave; conditions over t and s."""
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    update: str
+    insert: str
+    delete: str | None = None
+
+
+def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
+    """Merge rows into a table in one commit; at most one source row may have a key."""
+    from delta.tables import DeltaTable  # noqa: PLC0415
+
+    values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
+    matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
+    spark = source.sparkSession
+    with _transaction(spark, txn):
+        builder = DeltaTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
+        if how.delete:
+            builder = builder.whenMatchedDelete(how.delete)
+        builder = builder.whenMatchedUpdate(how.update, set=values)
+        builder.whenNotMatchedInsert(how.insert, values=values).execute()
+
+
+def read_stream(spark: SparkSession, location: str) -> DataFrame:
+    """The rows that are appended to a table, from its first version on."""
+    return (
+        spark.readStream.format("delta")
+        .option("maxBytesPerTrigger", BATCH_BYTES)
+        .option("maxFilesPerTrigger", BATCH_FILES)
+        .load(location)
+    )
+
+
+def write_stream(
+    frame: DataFrame, location: str, *, checkpoint: str, partition_by: tuple[str, ...] = ()
+) -> DataStreamWriter:
+    """A writer that appends each batch once; the caller names, paces and starts it."""
+    return (
+        frame.writeStream.format("delta")
+        .outputMode("append")
+        .partitionBy(*partition_by)
+        .option("checkpointLocation", checkpoint)
+        .option("path", location)
+    )
+
+
+@contextmanager
+def _transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
+    # Merges take their transaction id from the session; each query has a session of its own.
+    conf: Mapping[str, str] = {
+        f"{_TXN}AppId": txn.app_id,
+        f"{_TXN}Version": str(txn.version),
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in conf:
+            spark.conf.unset(key)

@@ -1,0 +1,186 @@
+"""Keeps streaming queries running in one driver: starts, restarts, reports and stops them.
+
+It knows nothing of what the queries do. A query that fails is started again after a growing pause;
+one that is refused stays visible as refused and is tried again slowly; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.progress import read_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 3.0
+WATCH_SECONDS = 15.0
+WAIT_SECONDS = 3.0
+REFUSED_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 60.0
+STOP_SECONDS = 10.0
+# After this many failures in a row of every query, a fresh driver is the better cure.
+HOPELESS_FAILURES = 5
+
+
+class Flow(Protocol):
+    """A query that can be started again and again."""
+
+    @property
+    def name(self) -> str: ...
+    def create_tables(self, spark: SparkSession) -> None: ...
+    def start(self, spark: SparkSession) -> StreamingQuery: ...
+    def diagnose(self, error: Exception) -> LakehouseError | None: ...
+    def watch(self, ids: dict[str, str]) -> LakehouseError | None: ...
+
+
+@dataclass
+class _Slot:
+    flow: Flow
+    query: StreamingQuery | None = None
+    state: StreamState = StreamState.STARTING
+    error: str | None = None
+    failures: int = 0
+    next_try: float = 0.0
+    last: StreamProgress | None = None
+
+
+@dataclass
+class Supervisor:
+    """Runs flows until it is told to stop.
+
+    Attributes:
+        refused: the class of errors that only an operator can cure.
+        topic_ids: asks for the identities of all topics; None where no flow needs them.
+    """
+
+    spark: SparkSession
+    store: ControlStore
+    flows: Sequence[Flow]
+    refused: type[LakehouseError]
+    topic_ids: Callable[[], dict[str, str]] | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> bool:
+        """Run until ``stopping`` is set; False where no query can be kept running."""
+        slots = [_Slot(flow) for flow in self.flows]
+        watched = time.monotonic()
+        try:
+            while not self.stopping.is_set():
+                for slot in slots:
+                    self._tend(slot)
+                if time.monotonic() - watched > WATCH_SECONDS:
+                    self._watch(slots)
+                    watched = time.monotonic()
+                if slots and all(slot.failures >= HOPELESS_FAILURES for slot in slots):
+                    logger.error("no query runs queries=%d", len(slots))
+                    return False
+                self.stopping.wait(BEAT_SECONDS)
+        finally:
+            self._stop(slots)
+        return True
+
+    def _tend(self, slot: _Slot) -> None:
+        if self.stopping.is_set():
+            return
+        if slot.query is None:
+            if time.monotonic() >= slot.next_try:
+                self._start(slot)
+        elif not slot.query.isActive:
+            error = slot.query.exception() or RuntimeError("query ended by itself")
+            slot.query = None
+            self._failed(slot, slot.flow.diagnose(error) or error)
+        self._report(slot)
+
+    def _start(self, slot: _Slot) -> None:
+        try:
+            slot.query = slot.flow.start(self.spark)
+        except Exception as error:  # noqa: BLE001 - whatever ends a start is reported and retried
+            self._failed(slot, error)
+            return
+        logger.info("query started name=%s", slot.flow.name)
+        slot.state, slot.error = StreamState.RUNNING, None
+
+    def _failed(self, slot: _Slot, error: Exception) -> None:
+        slot.error = error.render() if isinstance(error, LakehouseError) else str(error)
+        if isinstance(error, self.refused):
+            slot.state, pause = StreamState.REFUSED, REFUSED_SECONDS
+        elif isinstance(error, LakehouseError):
+            slot.state, pause = StreamState.WAITING, WAIT_SECONDS
+        else:
+            slot.failures += 1
+            slot.state = StreamState.FAILED
+            pause = min(2.0**slot.failures, LONGEST_PAUSE_SECONDS)
+        slot.next_try = time.monotonic() + pause
+        logger.warning(
+            "query stopped name=%s state=%s error=%s", slot.flow.name, slot.state, slot.error
+        )
+
+    def _report(self, slot: _Slot) -> None:
+        last = slot.query.lastProgress if slot.query is not None else None
+        seen = read_progress(slot.flow.name, _as_dict(last)) if last else None
+        if seen is not None and (slot.last is None or seen.batch_id != slot.last.batch_id):
+            slot.failures = 0
+            slot.last = seen
+        now = utc_now()
+        if slot.last is None or slot.query is None:
+            self.store.record_heartbeat(slot.flow.name, at=now, state=slot.state, error=slot.error)
+        else:
+            self.store.record_progress(
+                StreamProgress(**{**vars(slot.last), "heartbeat_at": now, "state": slot.state})
+            )
+
+    def _watch(self, slots: Sequence[_Slot]) -> None:
+        if self.topic_ids is None:
+            return
+        try:
+            ids = self.topic_ids()
+        except LakehouseError as error:
+            logger.warning("topics not checked error=%s", error.primary)
+            return
+        for slot in slots:
+            found = slot.flow.watch(ids) if slot.query is not None else None
+            if found is not None and slot.query is not None:
+                slot.query.stop()
+                slot.query = None
+                self._failed(slot, found)
+
+    def _stop(self, slots: Sequence[_Slot]) -> None:
+        """Stop each query between two batches, or within one when it takes too long."""
+        deadline = time.monotonic() + STOP_SECONDS
+        waiting = [slot for slot in slots if slot.query is not None]
+        while waiting:
+            late = time.monotonic() > deadline
+            for slot in list(waiting):
+                if slot.query is None or late or not slot.query.status["isTriggerActive"]:
+                    _stop_query(slot)
+                    waiting.remove(slot)
+            time.sleep(0.05)
+        for slot in slots:
+            ended = StreamState.STOPPED if slot.error is None else slot.state
+            self.store.record_heartbeat(slot.flow.name, at=utc_now(), state=ended, error=slot.error)
+
+
+def _stop_query(slot: _Slot) -> None:
+    try:
+        if slot.query is not None:
+            slot.query.stop()
+    except Exception as error:  # noqa: BLE001 - the others must be stopped too
+        logger.warning("query did not stop name=%s error=%s", slot.flow.name, error)
+
+
+def _as_dict(progress: Any) -> dict[str, Any]:
+    found: dict[str, Any] = progress if isinstance(progress, dict) else progress.jsonValue
+    return found

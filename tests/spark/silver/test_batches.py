@@ -1,0 +1,180 @@
+"""Batches of events and of changes: what is applied, what is counted, and what a re-run does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.silver import batch as batch_module
+from spark_jobs.silver.batch import BatchApplier
+from spark_jobs.state.batches import SilverBatch
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.tables import read
+from tests.spark.silver.world import (
+    CHANGES,
+    CLICKS,
+    EVENTS,
+    ORDERS,
+    Record,
+    applier,
+    bronze,
+    change,
+    counts,
+    event,
+)
+
+
+class CrashError(Exception):
+    """Stands for a kill."""
+
+
+def started(
+    spark: SparkSession, tmp_path: Path, source: SourceEntry, entry: SilverEntry
+) -> tuple[BatchApplier, list[SilverBatch]]:
+    record: list[SilverBatch] = []
+    found = applier(Lake(str(tmp_path)), source, entry, record=record)
+    found.tables.create(spark)
+    return found, record
+
+
+def rows(spark: SparkSession, location: str, *names: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in read(spark, location).select(*names).collect())
+
+
+EVENT_RECORDS: list[Record] = [
+    event(event_id="a", user_id=1, amount=1.5),
+    event(event_id="a", user_id=2),
+    event(event_id="b", user_id=-1),
+    event(event_id="c", user_id="x"),
+    (b"k", None),
+    event(event_id="d"),
+]
+
+
+def test_events_are_applied_once(spark: SparkSession, tmp_path: Path) -> None:
+    clicks, _ = started(spark, tmp_path, EVENTS, CLICKS)
+    first = {"applied": 2, "duplicate": 1, "ignored": 2, "quarantined": 1}
+    assert counts(clicks.apply(bronze(spark, EVENT_RECORDS), 0)) == first
+    assert counts(clicks.apply(bronze(spark, EVENT_RECORDS), 0)) == first
+    again = clicks.apply(bronze(spark, EVENT_RECORDS[:1], first=10), 1)
+    assert counts(again) == {"duplicate": 1}
+    assert clicks.apply(bronze(spark, []), 2) is None
+    assert rows(spark, clicks.tables.table, "event_id", "user_id", "amount", "__offset") == [
+        ("a", 1, Decimal("1.50"), 0),
+        ("d", None, None, 5),
+    ]
+    quarantine = rows(spark, clicks.tables.quarantine, "offset", "reason", "detail", "value")
+    assert quarantine == [(3, "TYPE_MISMATCH", "user_id", EVENT_RECORDS[3][1])]
+
+
+def test_a_new_epoch_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    clicks, _ = started(spark, tmp_path, EVENTS, CLICKS)
+    before = clicks.apply(bronze(spark, EVENT_RECORDS), 0)
+    after = replace(clicks, epoch=2).apply(bronze(spark, EVENT_RECORDS), 0)
+    assert counts(before) == counts(after)
+    assert read(spark, clicks.tables.table).count() == 2
+    assert read(spark, clicks.tables.quarantine).count() == 1
+
+
+def test_an_event_id_that_the_select_leaves_out_still_counts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    entry = CLICKS.model_copy(
+        update={
+            "event_id": None,
+            "projection": "SELECT user_id FROM source",
+            "columns": EVENTS.columns[1:2],
+        }
+    )
+    clicks, _ = started(spark, tmp_path, EVENTS, entry)
+    clicks.apply(bronze(spark, EVENT_RECORDS), 0)
+    assert counts(clicks.apply(bronze(spark, EVENT_RECORDS[:1], first=10), 1)) == {"duplicate": 1}
+
+
+def test_changes_apply_in_the_order_of_commits(spark: SparkSession, tmp_path: Path) -> None:
+    orders, _ = started(spark, tmp_path, CHANGES, ORDERS)
+    first = [
+        change("r", 1, 100, amount="1.00"),
+        change("r", 2, 100),
+        change("u", 1, 130, commit=120, amount="3.00"),
+        # Written before and committed after: the later commit wins.
+        change("u", 1, 110, commit=140, amount="4.00"),
+        change("c", 3, 150, commit=140, status="hidden"),
+        change("d", 9, 160, commit=140),
+    ]
+    assert counts(orders.apply(bronze(spark, first), 0)) == {"applied": 4, "superseded": 2}
+    names = ("order_id", "twice", "__offset")
+    table = [(1, Decimal("8.00"), 3), (2, Decimal("3.00"), 1)]
+    assert rows(spark, orders.tables.table, *names) == table
+    late = [
+        change("u", 1, 130, commit=120, amount="3.00"),
+        change("u", 1, 110, commit=140, amount="4.00"),
+        change("u", 9, 150, commit=140),
+        change("u", 2, 170, commit=160, status="hidden"),
+        (b'{"order_id": 2}', None),
+    ]
+    found = orders.apply(bronze(spark, late, first=20), 1)
+    assert counts(found) == {"superseded": 2, "duplicate": 1, "applied": 1, "ignored": 1}
+    assert rows(spark, orders.tables.table, *names) == table[:1]
+    back = [change("u", 2, 190, commit=180, amount="0.50"), change("d", 1, 195, commit=180)]
+    assert counts(orders.apply(bronze(spark, back, first=30), 2)) == {"applied": 2}
+    assert rows(spark, orders.tables.table, *names) == [(2, Decimal("1.00"), 30)]
+
+
+CHANGE_BATCHES: list[list[Record]] = [
+    [change("r", key, 100) for key in (1, 2, 3)],
+    [
+        change("d", 1, 210, commit=200),
+        change("u", 2, 220, commit=200, amount="7.00"),
+        change("u", 2, 215, commit=200),
+        change("c", 4, 230, commit=200),
+        change("d", 8, 230, commit=200),
+        (b"{}", b"{"),
+    ],
+    [change("u", 1, 205, commit=200), change("c", 1, 310, commit=300), change("u", 8, 1, commit=1)],
+]
+POINTS = (
+    "silver.before_quarantine",
+    "silver.after_quarantine",
+    "silver.after_tombstones",
+    "silver.after_apply",
+    "silver.after_record",
+)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_batch_that_was_cut_off_ends_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Each batch is cut off at the point, then run again, against an undisturbed twin."""
+    calm, calm_record = started(spark, tmp_path / "calm", CHANGES, ORDERS)
+    cut, cut_record = started(spark, tmp_path / "cut", CHANGES, ORDERS)
+
+    def crash(name: str) -> None:
+        if name == point:
+            raise CrashError(name)
+
+    first = 0
+    for number, records in enumerate(CHANGE_BATCHES):
+        frame = bronze(spark, records, first=first)
+        calm.apply(frame, number)
+        with monkeypatch.context() as patch:
+            patch.setattr(batch_module, "failpoint", crash)
+            with suppress(CrashError):
+                cut.apply(frame, number)
+        cut.apply(frame, number)
+        first += len(records)
+    final = {batch.batch_id: batch for batch in cut_record}
+    assert list(final.values()) == calm_record
+    names = [column.name for column in calm.tables.columns]
+    assert rows(spark, cut.tables.table, *names) == rows(spark, calm.tables.table, *names)
+    for place in ("quarantine", "tombstones"):
+        counted = [read(spark, getattr(one.tables, place)).count() for one in (cut, calm)]
+        assert counted[0] == counted[1]

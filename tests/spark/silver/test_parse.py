@@ -1,0 +1,185 @@
+"""Every class of record on a JSON topic and on a Debezium topic: a typed row or a reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import Column, SourceEntry
+from spark_jobs.silver.typed import typed_records
+from tests.spark.silver.world import CHANGES, EVENTS, Record, bronze, change, columns, event
+
+REJECTED: list[tuple[bytes, str, str | None]] = [
+    (b"", "EMPTY_VALUE", None),
+    (b"  \n", "EMPTY_VALUE", None),
+    (b"x" * 1001, "OVERSIZED", "1001 bytes"),
+    (b'{"event_id": "\xff"}', "NOT_UTF8", None),
+    (b'{"event_id": "a"', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"} {"event_id": "b"}', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"}, {"event_id": "b"}', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"} rest', "MALFORMED_JSON", None),
+    (b"{'event_id': 'a'}", "MALFORMED_JSON", None),
+    (b'{"event_id": "a", "amount": NaN}', "MALFORMED_JSON", None),
+    (b'{"event_id": "\\ud800"}', "MALFORMED_JSON", None),
+    (b"\x00\x00\x00\x00\x05abc", "MALFORMED_JSON", None),
+    (b'{"event_id": ' + b"[" * 480 + b"]" * 480 + b"", "MALFORMED_JSON", None),
+    (b"not json", "MALFORMED_JSON", None),
+    (b"[]", "NOT_AN_OBJECT", None),
+    (b'[{"event_id": "a"}]', "NOT_AN_OBJECT", None),
+    (b"5", "NOT_AN_OBJECT", None),
+    (b"null", "NOT_AN_OBJECT", None),
+    (b"{}", "MISSING_REQUIRED", "event_id"),
+    (b'{"EVENT_ID": "a"}', "MISSING_REQUIRED", "event_id"),
+    (b'{"event_id": null}', "MISSING_REQUIRED", "event_id"),
+    (b'{"event_id": "a", "user_id": "x"}', "TYPE_MISMATCH", "user_id"),
+    (b'{"event_id": "a", "user_id": 1.5}', "TYPE_MISMATCH", "user_id"),
+    (b'{"event_id": "a", "user_id": ""}', "TYPE_MISMATCH", "user_id"),
+    (b'{"event_id": "a", "user_id": 9223372036854775808}', "TYPE_MISMATCH", "user_id"),
+    (b'{"event_id": "a", "user_id": {"id": 1}}', "TYPE_MISMATCH", "user_id"),
+    (b'{"event_id": "a", "amount": 12345678901.00}', "TYPE_MISMATCH", "amount"),
+    (b'{"event_id": "a", "amount": 1.005}', "TYPE_MISMATCH", "amount"),
+    (b'{"event_id": "a", "amount": 1e400}', "TYPE_MISMATCH", "amount"),
+    (b'{"event_id": "a", "at": 1700000000}', "TYPE_MISMATCH", "at"),
+    (b'{"event_id": "a", "at": "2024"}', "TYPE_MISMATCH", "at"),
+    (b'{"event_id": "a", "at": "2024-02-30T00:00:00Z"}', "TYPE_MISMATCH", "at"),
+    (b'{"event_id": "a", "at": "2024-02-03T00:00:00"}', "TYPE_MISMATCH", "at"),
+    (b'{"event_id": "a", "at": "2024-02-03T00:00:00 Mars/Base"}', "TYPE_MISMATCH", "at"),
+]
+
+
+def typed(spark: SparkSession, records: list[Record], source: SourceEntry) -> list[dict[str, Any]]:
+    frame = typed_records(bronze(spark, records), source, max_bytes=1000)
+    rows = sorted(frame.collect(), key=lambda row: int(row["__offset"]))
+    return [row.asDict(recursive=True) for row in rows]
+
+
+def reason(row: dict[str, Any]) -> tuple[str, str | None] | None:
+    problem = row["__problem"]
+    return problem and (problem["reason"], problem["detail"])
+
+
+def test_a_rejected_event_says_why(spark: SparkSession) -> None:
+    rows = typed(spark, [(None, value) for value, _, _ in REJECTED], EVENTS)
+    found = [
+        (value, *(reason(row) or ())) for (value, _, _), row in zip(REJECTED, rows, strict=True)
+    ]
+    assert found == REJECTED
+
+
+def test_an_accepted_event_keeps_its_values(spark: SparkSession) -> None:
+    records = [
+        (
+            None,
+            b'{"event_id":"a","user_id":"7","amount":12.5,"at":"2024-02-03T04:05:06.789+02:00"}',
+        ),
+        (None, b'{"event_id":1,"event_id":"last","more":1,"amount":"1.20","at":null}'),
+        (b"\xff", '{"event_id":"\u202eemoji \U0001f600 \\u0000","amount":9999999999.99}'.encode()),
+        (None, None),
+    ]
+    rows = typed(spark, records, EVENTS)
+    assert [reason(row) for row in rows] == [None] * 4
+    assert [row["event_id"] for row in rows] == ["a", "last", "\u202eemoji \U0001f600 \x00", None]
+    assert [row["user_id"] for row in rows] == [7, None, None, None]
+    assert rows[0]["at"].astimezone(UTC) == datetime(2024, 2, 3, 2, 5, 6, 789000, tzinfo=UTC)
+    assert [row["amount"] for row in rows] == [
+        Decimal("12.50"),
+        Decimal("1.20"),
+        Decimal("9999999999.99"),
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted", "rejected"),
+    [
+        ("boolean", {"true": True, '"false"': False}, ['"yes"', "1", '"T"']),
+        ("double", {"1": 1.0, "-2.5e3": -2500.0, '"3"': 3.0}, ['"NaN"', '"Infinity"', "1e400"]),
+        ("date", {'"2024-02-29"': datetime(2024, 2, 29, tzinfo=UTC).date()}, ['"2023-02-29"', "5"]),
+        (
+            "decimal(38,6)",
+            {"12345678901234567890.123456": Decimal("12345678901234567890.123456")},
+            [],
+        ),
+        ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
+        ("array<bigint>", {"[1,2]": [1, 2], "[]": []}, ["{}", "5"]),
+        ("struct<a:bigint>", {'{"a":1}': {"a": 1}}, ["[]", "5"]),
+        ("binary", {'"aGk="': b"hi"}, ['"%%%"']),
+        ("tinyint", {"127": 127}, ["128"]),
+    ],
+)
+def test_types(
+    spark: SparkSession, kind: str, accepted: dict[str, Any], rejected: list[str]
+) -> None:
+    source = SourceEntry(
+        name="x", format=SourceFormat.JSON, topic="x", file="x", columns=columns(c=kind)
+    )
+    texts = [*accepted, *rejected]
+    rows = typed(spark, [(None, f'{{"c": {text}}}'.encode()) for text in texts], source)
+    assert [row["c"] for row in rows[: len(accepted)]] == list(accepted.values())
+    assert [reason(row) for row in rows] == [None] * len(accepted) + [("TYPE_MISMATCH", "c")] * len(
+        rejected
+    )
+
+
+def with_value(record: Record, **fields: Any) -> Record:
+    return record[0], json.dumps(json.loads(record[1] or b"") | fields).encode()
+
+
+def test_changes(spark: SparkSession) -> None:
+    update = change("u", 1, 200, commit=150)
+    wrapped = {"schema": {}, "payload": json.loads(update[1] or b"")}
+    records = [
+        update,
+        change("r", 1, 200),
+        (
+            b'{"order_id": 5}',
+            json.dumps(json.loads(change("d", 5, 9)[1] or b"") | {"before": None}).encode(),
+        ),
+        (update[0], json.dumps(wrapped).encode()),
+        with_value(update, op="m"),
+        with_value(update, op="t"),
+        with_value(update, op="x"),
+        with_value(update, op=None),
+        event(order_id=1),
+        with_value(update, source={}),
+        (None, with_value(update, after=None)[1]),
+        change("u", 1, 200, status="__debezium_unavailable_value"),
+        change("u", 1, 200, amount="NaN"),
+        (update[0], None),
+    ]
+    rows = typed(spark, records, CHANGES)
+    assert [reason(row) for row in rows] == [
+        None,
+        None,
+        None,
+        None,
+        None,
+        ("UNSUPPORTED_TRUNCATE", None),
+        ("UNKNOWN_OPERATION", "x"),
+        ("NOT_A_CHANGE", None),
+        ("NOT_A_CHANGE", None),
+        ("SEQUENCE_MISSING", None),
+        ("KEY_MISSING", "order_id"),
+        ("UNAVAILABLE_VALUE", "status"),
+        ("TYPE_MISMATCH", "amount"),
+        None,
+    ]
+    assert [row["order_id"] for row in rows[:4]] == [1, 1, 5, 1]
+    assert rows[0]["__sequence"] == f"{150:020}.{200:020}.1.{0:010}"
+    assert rows[1]["__sequence"] == f"{200:020}.{200:020}.0.{0:010}"
+    assert rows[3]["__sequence"] == rows[0]["__sequence"]
+
+
+def test_a_required_column_is_not_asked_of_a_deletion(spark: SparkSession) -> None:
+    required = tuple(Column(name=c.name, type=c.type, required=True) for c in CHANGES.columns)
+    source = CHANGES.model_copy(update={"columns": required})
+    rows = typed(
+        spark, [change("d", 1, 5), with_value(change("u", 1, 6), after={"order_id": 1})], source
+    )
+    assert [reason(row) for row in rows] == [None, ("MISSING_REQUIRED", "status")]
