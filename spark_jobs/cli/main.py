@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spark_jobs.cli import explain, load, query, refresh, stack, status, verify
+from spark_jobs.cli import (
+    explain,
+    graph,
+    load,
+    manifest,
+    new,
+    query,
+    refresh,
+    stack,
+    status,
+    validate,
+    verify,
+)
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
@@ -20,6 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
 )
+app.command()(validate.validate)
+app.command()(graph.graph)
+app.command("compile")(manifest.compile_manifest)
+app.add_typer(new.app, name="new")
 app.add_typer(stack.app, name="stack")
 app.command()(refresh.refresh)
 app.command()(explain.explain)

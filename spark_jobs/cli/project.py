@@ -58,13 +58,9 @@ def current_manifest(settings: Settings) -> Manifest:
             return Manifest.read(settings.manifest_file)
         except ValidationError:
             pass  # another release wrote it
-    from spark_jobs.graph.compile import compile_project
+    from spark_jobs.storage.compiled import compile_settings
 
-    manifest = compile_project(
-        settings.project_dir, every_override=settings.gold.every_override or None
-    )
-    manifest.write(settings.manifest_file)
-    return manifest
+    return compile_settings(settings)
 
 
 def chosen_views(manifest: Manifest, names: list[str] | None, *, everything: bool) -> list[str]:

@@ -106,6 +106,21 @@ class DurationError(LakehouseError):
         )
 
 
+class ScheduleError(LakehouseError):
+    """A period whose runs would drift against the clock."""
+
+    condition = "SCHEDULE"
+
+    def __init__(self, subject: str, period: str, *, location: Location) -> None:
+        self.period = period
+        super().__init__(
+            f'{subject}: "every" is {period}, which divides neither an hour nor a day',
+            hint="Choose 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes, 1, 2, 3, 4, 6, 8 or 12 "
+            "hours, 1 day or 1 week.",
+            location=location,
+        )
+
+
 class UnknownColumnTypeError(LakehouseError):
     """A column type that Spark SQL does not know or Delta cannot store."""
 

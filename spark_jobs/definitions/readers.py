@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
@@ -13,11 +14,13 @@ from spark_jobs.definitions.errors import (
     KeyNotApplicableError,
     MissingKeyError,
     NotSupportedYetError,
+    ScheduleError,
 )
 from spark_jobs.definitions.files import DeclaredFile
 from spark_jobs.definitions.header import split_header
 from spark_jobs.definitions.marked import Places, read_marked
 from spark_jobs.definitions.models import GoldHeader, SilverHeader, SourceFile
+from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.source_checks import check_source
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError
@@ -88,6 +91,9 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
         case RefreshPolicy.MICRO_BATCH if header.every is None:
             reason = "A micro-batch view is refreshed on a schedule."
             yield MissingKeyError(subject, "every", reason, location=places.of())
+        case RefreshPolicy.MICRO_BATCH if header.every and not _aligned(header.every):
+            place = places.value_of("every")
+            yield ScheduleError(subject, str(header.every), location=place)
         case RefreshPolicy.BULK if header.every is not None:
             yield KeyNotApplicableError(
                 subject,
@@ -96,6 +102,10 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
                 'Remove "every", or write "refresh: micro-batch".',
                 location=places.of("every"),
             )
+
+
+def _aligned(period: timedelta) -> bool:
+    return cron_of(int(period.total_seconds())) is not None
 
 
 def _read_sql(

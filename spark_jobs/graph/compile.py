@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 from sqlglot import exp
 
 from spark_jobs.definitions.durations import parse_duration
 from spark_jobs.definitions.project import Definitions, read_definitions
+from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
@@ -21,6 +21,7 @@ from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
+from spark_jobs.settings import SETTINGS_FILE
 
 
 def compile_project(
@@ -39,22 +40,19 @@ def compile_project(
     Raises:
         ProblemsError: all problems of all files.
     """
-    manifest, problems = read_project(project_dir, delta_schema=delta_schema)
-    if every_override:
-        every = parse_duration(every_override)
-        if every is None:
-            place = Location("tidemark.yml")
-            problem = f"{every_override!r} is not a length of time"
-            problems.append(SettingError("gold.every_override", problem, location=place))
-        else:
-            manifest = _with_every(manifest, every)
+    manifest, problems = read_project(
+        project_dir, every_override=every_override, delta_schema=delta_schema
+    )
     if problems:
-        raise ProblemsError(sorted(problems, key=_position))
+        raise ProblemsError(problems)
     return manifest
 
 
 def read_project(
-    project_dir: Path, *, delta_schema: DeltaSchema | None = None
+    project_dir: Path,
+    *,
+    every_override: str | None = None,
+    delta_schema: DeltaSchema | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it can be told, and every problem met on the way."""
     project_dir = project_dir.resolve()
@@ -75,7 +73,7 @@ def read_project(
     gold = _compile_views(definitions, sources, schemas, problems)
     problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
     suites = {table: suite.content for table, suite in definitions.suites.items()}
-    return Manifest(
+    manifest = Manifest(
         project=project_dir.name,
         sources=sources,
         silver={
@@ -86,7 +84,10 @@ def read_project(
             name: entry.model_copy(update={"suite": suites.get(entry.table_name)})
             for name, entry in gold.items()
         },
-    ), problems
+    )
+    if every_override:
+        manifest = _with_every(manifest, every_override, problems)
+    return manifest, sorted(problems, key=_position)
 
 
 def _compile_views(
@@ -139,8 +140,14 @@ def _parse_views(
     return trees
 
 
-def _with_every(manifest: Manifest, every: timedelta) -> Manifest:
-    seconds = int(every.total_seconds())
+def _with_every(manifest: Manifest, period: str, problems: list[LakehouseError]) -> Manifest:
+    every = parse_duration(period)
+    seconds = int(every.total_seconds()) if every else 0
+    if cron_of(seconds) is None:
+        problem = f"{period!r} is not a period that divides an hour, a day or a week"
+        place = Location(SETTINGS_FILE)
+        problems.append(SettingError("gold.every_override", problem, location=place))
+        return manifest
     return manifest.model_copy(
         update={
             "gold": {

@@ -207,9 +207,6 @@ def write_manifest(settings: Settings) -> None:
     Raises:
         ProblemsError: what is wrong with the declarations.
     """
-    from spark_jobs.graph.compile import compile_project  # noqa: PLC0415 - sqlglot is slow
+    from spark_jobs.storage.compiled import compile_settings  # noqa: PLC0415 - sqlglot is slow
 
-    manifest = compile_project(
-        settings.project_dir, every_override=settings.gold.every_override or None
-    )
-    manifest.write(settings.manifest_file)
+    manifest = compile_settings(settings)

@@ -1,0 +1,132 @@
+"""``tidemark new``: start a declaration with a file that validates as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.names import IDENTIFIER
+from spark_jobs.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
+
+app = typer.Typer(no_args_is_help=True, help="Start a source, a silver table or a gold view.")
+Name = Annotated[str, typer.Argument(help="The table's name; also the file's.")]
+
+
+@app.command()
+def source(context: typer.Context, name: Name) -> None:
+    """Start sources/NAME.yml: a Kafka topic of JSON events."""
+    from spark_jobs.definitions.templates import write_source
+
+    _say(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
+
+
+@app.command()
+def silver(
+    context: typer.Context,
+    name: Name,
+    of: Annotated[str | None, typer.Option("--from", help="The source. Default: NAME.")] = None,
+) -> None:
+    """Start sql/silver/NAME.sql: all columns of a source."""
+    from spark_jobs.definitions.templates import write_silver
+
+    settings = load_settings(context.obj)
+    _checked("silver table", name)
+    entry = _source(settings, of or name)
+    columns = [column.name for column in entry.columns]
+    path = write_silver(settings.project_dir, name, source=entry.name, columns=columns)
+    _say(path)
+
+
+@app.command()
+def gold(
+    context: typer.Context,
+    name: Name,
+    of: Annotated[
+        str | None, typer.Option("--from", help="A silver table. Default: NAME, or the first.")
+    ] = None,
+) -> None:
+    """Start sql/gold/NAME.sql: rows per day of a silver table."""
+    from spark_jobs.definitions.templates import write_gold
+
+    settings = load_settings(context.obj)
+    _checked("gold view", name)
+    table, columns = _readable(settings, of, name)
+    time = next((one for one, kind in columns.items() if kind == "timestamp"), None)
+    _say(write_gold(settings.project_dir, name, source=table, time=time))
+
+
+def _checked(kind: str, name: str) -> str:
+    from spark_jobs.definitions.errors import FileNameError
+    from spark_jobs.errors import Location
+
+    if not IDENTIFIER.fullmatch(name):
+        raise FileNameError(kind, name, location=Location(""))
+    return name
+
+
+def _manifest(settings: Settings) -> Manifest:
+    """The project as far as it is right: a mistake elsewhere must not stop a new file."""
+    from spark_jobs.storage.compiled import inspect_settings
+
+    return inspect_settings(settings)[0]
+
+
+def _source(settings: Settings, name: str) -> SourceEntry:
+    from spark_jobs.definitions.vocabulary import SourceFormat
+
+    sources = {
+        key: entry
+        for key, entry in _manifest(settings).sources.items()
+        if entry.format is not SourceFormat.DELTA
+    }
+    chosen = name.removeprefix("bronze.")
+    if chosen not in sources:
+        raise NothingToReadError(f"bronze.{chosen}", sorted(sources), settings.project_dir)
+    return sources[chosen]
+
+
+def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[str, str]]:
+    from spark_jobs.definitions.vocabulary import SourceFormat
+
+    manifest = _manifest(settings)
+    tables: dict[str, SilverEntry | SourceEntry] = {
+        f"silver.{key}": entry for key, entry in manifest.silver.items()
+    }
+    tables |= {
+        f"bronze.{key}": entry
+        for key, entry in manifest.sources.items()
+        if entry.format is SourceFormat.DELTA
+    }
+    wanted = of or f"silver.{name}"
+    wanted = wanted if "." in wanted else f"silver.{wanted}"
+    if wanted not in tables and of is None and tables:
+        wanted = next(iter(tables))
+    if wanted not in tables:
+        raise NothingToReadError(wanted, sorted(tables), settings.project_dir)
+    return wanted, {column.name: column.type for column in tables[wanted].columns}
+
+
+class NothingToReadError(LakehouseError):
+    """A new declaration over a table that the project does not have."""
+
+    condition = "NOTHING_TO_READ"
+
+    def __init__(self, table: str, known: list[str], project_dir: Path) -> None:
+        self.table = table
+        super().__init__(
+            f'there is no table "{table}" to read in {project_dir}',
+            hint=f"Pass --from with one of {', '.join(known)}."
+            if known
+            else "Start with 'tidemark new source NAME', then 'tidemark new silver NAME'.",
+        )
+
+
+def _say(path: Path) -> None:
+    typer.echo(f"wrote {path}")
+    typer.echo("next: edit it, then run 'tidemark validate'")

@@ -1,0 +1,100 @@
+"""``tidemark validate``: what the project declares, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from spark_jobs.errors import ProblemsError
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest
+
+
+def validate(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check every declaration; ends with 1 and all problems at once when something is wrong."""
+    from spark_jobs.storage.compiled import inspect_settings
+
+    manifest, problems = inspect_settings(load_settings(context.obj))
+    if as_json:
+        found = {
+            "valid": not problems,
+            "found": _counts(manifest),
+            "problems": [problem.as_dict() for problem in problems],
+        }
+        typer.echo(json.dumps(found, indent=2))
+    elif problems:
+        raise ProblemsError(problems)
+    else:
+        Console().print(found_table(manifest))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _counts(manifest: Manifest) -> dict[str, list[str]]:
+    return {
+        "sources": list(manifest.sources),
+        "silver": list(manifest.silver),
+        "gold": list(manifest.gold),
+    }
+
+
+def found_table(manifest: Manifest) -> Table:
+    """One row for each declaration."""
+    title = f"{escape(manifest.project)}: every declaration is right"
+    table = Table(title=title, title_justify="left")
+    for heading in ("table", "reads", "how"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "table")
+    for heading in ("columns", "rules"):
+        table.add_column(heading, justify="right")
+    for source in manifest.sources.values():
+        origin = escape(source.topic or source.location or "")
+        columns = str(len(source.columns))
+        table.add_row(str(source.table_name), origin, source.format, columns, "")
+    for silver in manifest.silver.values():
+        how = f"upsert by {', '.join(silver.keys)}" if silver.keys else silver.apply
+        table.add_row(
+            str(silver.table_name),
+            f"bronze.{silver.source}",
+            how,
+            str(len(silver.columns)),
+            _expectations(silver.suite),
+        )
+    for tier in manifest.gold_by_tier():
+        for view in tier:
+            every = f" every {length_of(view.every_seconds)}" if view.every_seconds else ""
+            table.add_row(
+                str(view.table_name),
+                ", ".join(view.inputs),
+                f"{view.refresh}{every}",
+                str(len(view.columns)),
+                _expectations(view.suite),
+            )
+    return table
+
+
+def _expectations(suite: dict[str, object] | None) -> str:
+    rules = suite.get("expectations") if suite else None
+    return str(len(rules)) if isinstance(rules, list) else "none"
+
+
+def length_of(seconds: float) -> str:
+    """A length of time in its largest whole unit.
+
+    >>> length_of(900), length_of(3600), length_of(90)
+    ('15 minutes', '1 hour', '90 seconds')
+    """
+    for unit, size in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
+        count, rest = divmod(int(seconds), size)
+        if count and not rest:
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{int(seconds)} seconds"

@@ -1,0 +1,105 @@
+"""The file with which a declaration starts; it validates as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spark_jobs.definitions.errors import DuplicateNameError, FileNameError
+from spark_jobs.errors import Location
+from spark_jobs.names import IDENTIFIER
+
+_SOURCE = """\
+description: Events of {name}, one record each.
+owner: data
+format: json          # json | debezium | delta
+topic: {name}
+columns:
+  event_id: {{type: STRING, required: true}}
+  event_time: {{type: TIMESTAMP, required: true}}
+  # Spark SQL types; for example: amount: "DECIMAL(12,2)"
+event_id: event_id
+event_time: event_time
+watermark: 24 hours
+"""
+
+_SILVER = """\
+/* silver
+description: {name}, typed, each event once.
+owner: data
+*/
+SELECT
+{columns}
+FROM bronze.{source} AS s
+"""
+
+_GOLD = """\
+/* gold
+description: Rows of {source} per day.
+owner: data
+refresh: micro-batch
+every: 15 minutes
+freshness: 30 minutes
+*/
+{select}
+"""
+
+
+def write_source(project_dir: Path, name: str) -> Path:
+    """Start a source.
+
+    Raises:
+        FileNameError: the name cannot be that of a table.
+        DuplicateNameError: the source exists.
+    """
+    other = project_dir / f"sources/{name}.yaml"
+    if other.exists():
+        raise _exists("source", name, other, project_dir)
+    return _write(project_dir, f"sources/{name}.yml", "source", _SOURCE.format(name=name))
+
+
+def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence[str]) -> Path:
+    """Start a silver table over a source with these columns.
+
+    Raises:
+        FileNameError: the name cannot be that of a table.
+        DuplicateNameError: the table exists.
+    """
+    lines = ",\n".join(f"  s.{column}" for column in columns)
+    text = _SILVER.format(name=name, source=source, columns=lines)
+    return _write(project_dir, f"sql/silver/{name}.sql", "silver table", text)
+
+
+def write_gold(project_dir: Path, name: str, *, source: str, time: str | None) -> Path:
+    """Start a gold view over a table; rows are counted per day where it has a time.
+
+    Raises:
+        FileNameError: the name cannot be that of a table.
+        DuplicateNameError: the view exists.
+    """
+    select = f"SELECT COUNT(*) AS row_count -- how many there are\nFROM {source} AS t"
+    if time:
+        select = (
+            f"SELECT\n  CAST(t.{time} AS DATE) AS day,\n  COUNT(*) AS row_count -- how many\n"
+            f"FROM {source} AS t\nGROUP BY ALL"
+        )
+    text = _GOLD.format(source=source, select=select)
+    return _write(project_dir, f"sql/gold/{name}.sql", "gold view", text)
+
+
+def _write(project_dir: Path, file: str, kind: str, text: str) -> Path:
+    path = project_dir / file
+    if not IDENTIFIER.fullmatch(path.stem):
+        raise FileNameError(kind, path.stem, location=Location(file))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as handle:
+            handle.write(text)
+    except FileExistsError as error:
+        raise _exists(kind, path.stem, path, project_dir) from error
+    return path
+
+
+def _exists(kind: str, name: str, path: Path, project_dir: Path) -> DuplicateNameError:
+    file = path.relative_to(project_dir).as_posix()
+    return DuplicateNameError(kind, name, first=file, location=Location(file))
