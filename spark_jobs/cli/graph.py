@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from spark_jobs.cli.validate import length_of
+from spark_jobs.definitions.durations import duration_text
 from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import load_settings
 
@@ -95,7 +95,7 @@ def as_tree(manifest: Manifest) -> Tree:
     for number, tier in enumerate(manifest.gold_by_tier()):
         gold = tree.add(f"gold, tier {number}")
         for view in tier:
-            every = f", every {length_of(view.every_seconds)}" if view.every_seconds else ""
+            every = f", every {duration_text(view.every_seconds)}" if view.every_seconds else ""
             inputs = ", ".join(view.inputs)
             gold.add(f"{view.name} [dim]<- {inputs} ({view.refresh}{every})[/dim]")
     return tree

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from spark_jobs.definitions.durations import duration_text
 from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import load_settings
 
@@ -71,7 +72,7 @@ def found_table(manifest: Manifest) -> Table:
         )
     for tier in manifest.gold_by_tier():
         for view in tier:
-            every = f" every {length_of(view.every_seconds)}" if view.every_seconds else ""
+            every = f" every {duration_text(view.every_seconds)}" if view.every_seconds else ""
             table.add_row(
                 str(view.table_name),
                 ", ".join(view.inputs),
@@ -85,16 +86,3 @@ def found_table(manifest: Manifest) -> Table:
 def _expectations(suite: dict[str, object] | None) -> str:
     rules = suite.get("expectations") if suite else None
     return str(len(rules)) if isinstance(rules, list) else "none"
-
-
-def length_of(seconds: float) -> str:
-    """A length of time in its largest whole unit.
-
-    >>> length_of(900), length_of(3600), length_of(90)
-    ('15 minutes', '1 hour', '90 seconds')
-    """
-    for unit, size in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
-        count, rest = divmod(int(seconds), size)
-        if count and not rest:
-            return f"{count} {unit}{'s' if count > 1 else ''}"
-    return f"{int(seconds)} seconds"

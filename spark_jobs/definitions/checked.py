@@ -40,7 +40,7 @@ def checked(
         problems.append(
             UnexpectedValueError(
                 subject,
-                "the whole",
+                "",
                 f"it is {_kind(data)}",
                 "Write keys and values, one 'key: value' a line.",
                 location=marked.places.of(),
@@ -104,6 +104,8 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
         hint = "Write text; put it in quotes where YAML reads it as something else."
     elif error["type"] == "string_too_short":
         problem, hint = "it is empty", "Write something there, or remove the key."
+    elif error["type"].startswith(("greater", "less")):
+        problem, hint = f"{value!r} is out of range", "Write 1: current rows are kept."
     else:
         hint = error["msg"].replace("Input s", "S") + "."
     key = ".".join(named) or str(path[-1])

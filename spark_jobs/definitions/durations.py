@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 _PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
+_UNITS = (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60))
 _WHOLE = re.compile(rf"{_PART.pattern}(?:\s+{_PART.pattern})*")
 
 
@@ -28,3 +29,16 @@ def parse_duration(text: str) -> timedelta | None:
     except OverflowError:
         return None
     return total or None
+
+
+def duration_text(seconds: float) -> str:
+    """A length of time in its largest whole unit.
+
+    >>> duration_text(900), duration_text(3600), duration_text(90)
+    ('15 minutes', '1 hour', '90 seconds')
+    """
+    for unit, size in _UNITS:
+        count, rest = divmod(int(seconds), size)
+        if count and not rest:
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{int(seconds)} seconds"

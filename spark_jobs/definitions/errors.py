@@ -86,9 +86,8 @@ class UnexpectedValueError(LakehouseError):
         self, subject: str, key: str, problem: str, hint: str, *, location: Location
     ) -> None:
         self.key = key
-        super().__init__(
-            f'{subject}: "{key}" does not fit: {problem}', hint=hint, location=location
-        )
+        what = f'{subject}: "{key}"' if key else subject
+        super().__init__(f"{what} does not fit: {problem}", hint=hint, location=location)
 
 
 class DurationError(LakehouseError):

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from spark_jobs.definitions.checked import checked
+from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.errors import (
     KeyNotApplicableError,
     MissingKeyError,
@@ -93,7 +94,9 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
             yield MissingKeyError(subject, "every", reason, location=places.of())
         case RefreshPolicy.MICRO_BATCH if header.every and not _aligned(header.every):
             place = places.value_of("every")
-            yield ScheduleError(subject, str(header.every), location=place)
+            yield ScheduleError(
+                subject, duration_text(header.every.total_seconds()), location=place
+            )
         case RefreshPolicy.BULK if header.every is not None:
             yield KeyNotApplicableError(
                 subject,

@@ -91,7 +91,11 @@ class UnknownColumnError(LakehouseError):
         super().__init__(
             f'{subject} names unknown column "{column}"{of}',
             hint=did_you_mean(column, known)
-            or (f"Known columns are {', '.join(known)}." if known else None),
+            or (
+                f"Known columns are {', '.join(known)}."
+                if known
+                else "USING needs a column that both sides of the join have."
+            ),
             location=location,
         )
 

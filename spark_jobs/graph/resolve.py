@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.errors import OptimizeError
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -25,6 +25,8 @@ from spark_jobs.names import TableName
 
 # Column name to Spark type for every table; a table whose columns nobody knows is absent.
 Schemas = Mapping[TableName, Mapping[str, str]]
+
+_NO_LAYER = "no_layer"
 
 # Grouping by one of these functions brings a column of its name into reach.
 _GROUPING_COLUMNS = frozenset({"window", "session_window"})
@@ -59,20 +61,20 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             tree.copy(),
             dialect=reader,
             schema=schema,
+            # Or a table without a layer would be looked for in every layer.
+            db=_NO_LAYER,
             allow_partial_qualification=True,
             validate_qualify_columns=False,
             quote_identifiers=False,
         )
         problems = list(_unresolved(qualified, schema, source, subject))
         typed = annotate_types(qualified, schema=schema, dialect=reader)
-    except OptimizeError as error:
+    except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
     return Resolved(typed, tuple(problems))
 
 
-def _refused(
-    error: OptimizeError, tree: exp.Query, source: SqlText, subject: str
-) -> LakehouseError:
+def _refused(error: SqlglotError, tree: exp.Query, source: SqlText, subject: str) -> LakehouseError:
     message = str(error).splitlines()[0]
     name = message.rpartition(": ")[2].strip("'\"")
     for node in tree.find_all(exp.Identifier):

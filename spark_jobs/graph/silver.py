@@ -113,7 +113,9 @@ def _entry(
     keys = wanted or tuple(given.get(key.lower(), key) for key in source.keys) if upsert else ()
     typed = schemas.get(source.table_name, {})
     if header:
-        problems += _check_keys(definition, keys, named, upsert=upsert)
+        declared = {column.name for column in source.columns}
+        meant = [key for key in keys if wanted or key in declared]
+        problems += _check_keys(definition, meant, named, upsert=upsert)
         for key in ("sequence_by", "apply_as_deletes"):
             written = getattr(header, key)
             if written and upsert:
@@ -235,7 +237,7 @@ def _check_determined(tree: exp.Query, text: SqlText, subject: str) -> Iterator[
 
 
 def _check_keys(
-    definition: SilverDefinition, keys: tuple[str, ...], named: list[str], *, upsert: bool
+    definition: SilverDefinition, keys: list[str], named: list[str], *, upsert: bool
 ) -> Iterator[LakehouseError]:
     header, places = definition.header, definition.places
     subject = f'silver table "{definition.name}"'

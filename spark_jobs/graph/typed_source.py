@@ -44,7 +44,8 @@ def header_expression(
     try:
         resolved = resolve(parse_select(text), {table: columns}, text, f"{subject}: {key}")
     except LakehouseError as error:
-        problem: LakehouseError = SqlSyntaxError(f'"{key}" is {error.primary}', location=place)
+        cause = error.primary.partition(": ")[2] or error.primary
+        problem: LakehouseError = SqlSyntaxError(f'in "{key}", {cause}', location=place)
         return Resolved(None, (problem,))  # type: ignore[arg-type]
     problems = tuple(_moved(one, place, subject, key, columns) for one in resolved.problems)
     return Resolved(resolved.tree, problems)

@@ -1,0 +1,350 @@
+"""Projects with one mistake each: name, the files that differ from a right project, condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RIGHT = {
+    "sources/orders.yml": """\
+format: debezium
+topic: shop.public.orders
+keys: [order_id]
+columns:
+  order_id: BIGINT
+  user_id: BIGINT
+  amount: DECIMAL(12,2)
+  created_at: TIMESTAMP
+""",
+    "sources/clicks.yml": """\
+format: json
+topic: clicks
+event_id: event_id
+event_time: at
+columns: {event_id: STRING, user_id: BIGINT, page: STRING, at: TIMESTAMP}
+""",
+    "sql/silver/orders.sql": """\
+/* silver
+description: Orders.
+*/
+SELECT order_id, user_id, amount, created_at FROM bronze.orders
+""",
+    "sql/silver/clicks.sql": """\
+/* silver
+description: Clicks.
+*/
+SELECT event_id, user_id, page, at FROM bronze.clicks
+""",
+    "sql/gold/spend.sql": """\
+/* gold
+description: Spend per user.
+owner: analytics
+refresh: micro-batch
+every: 15 minutes
+*/
+SELECT o.user_id, SUM(o.amount) AS spend
+FROM silver.orders AS o
+GROUP BY ALL
+""",
+    "expectations/gold/spend.json": """\
+{
+  "name": "spend",
+  "expectations": [
+    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "user_id"}}
+  ]
+}
+""",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mistake. A file whose text is None is not there."""
+
+    name: str
+    condition: str
+    files: dict[str, str | None] = field(default_factory=dict)
+
+
+def write_project(directory: Path, files: dict[str, str | None]) -> Path:
+    for file, text in {**RIGHT, **files}.items():
+        if text is not None:
+            (directory / file).parent.mkdir(parents=True, exist_ok=True)
+            (directory / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    return directory
+
+
+def _orders(old: str, new: str) -> dict[str, str | None]:
+    return _changed("sources/orders.yml", old, new)
+
+
+def _clicks(old: str, new: str) -> dict[str, str | None]:
+    return _changed("sources/clicks.yml", old, new)
+
+
+def _silver(old: str, new: str) -> dict[str, str | None]:
+    return _changed("sql/silver/orders.sql", old, new)
+
+
+def _gold(old: str, new: str) -> dict[str, str | None]:
+    return _changed("sql/gold/spend.sql", old, new)
+
+
+def _suite(old: str, new: str) -> dict[str, str | None]:
+    return _changed("expectations/gold/spend.json", old, new)
+
+
+def _changed(file: str, old: str, new: str) -> dict[str, str | None]:
+    text = RIGHT[file]
+    assert text.count(old) == 1, (file, old)
+    return {file: text.replace(old, new)}
+
+
+def _view(select: str, name: str = "view") -> dict[str, str | None]:
+    header = RIGHT["sql/gold/spend.sql"].partition("*/")[0]
+    return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
+
+
+CASES = (
+    # what a source says
+    Case("source_unknown_key", "UNKNOWN_KEY", _orders("topic:", "topik: a\ntopic:")),
+    Case(
+        "source_column_unknown_key",
+        "UNKNOWN_KEY",
+        _orders("order_id: BIGINT", "order_id: {type: BIGINT, requried: true}"),
+    ),
+    Case("source_duplicate_key", "DUPLICATE_KEY", _orders("topic:", "topic: a\ntopic:")),
+    Case("source_without_format", "MISSING_KEY", _orders("format: debezium\n", "")),
+    Case("kafka_source_without_topic", "MISSING_KEY", _orders("topic: shop.public.orders\n", "")),
+    Case("json_source_without_event_id", "MISSING_KEY", _clicks("event_id: event_id\n", "")),
+    Case("delta_source_without_location", "MISSING_KEY", {"sources/lake.yml": "format: delta\n"}),
+    Case(
+        "source_without_columns",
+        "MISSING_KEY",
+        {"sources/bare.yml": "format: json\ntopic: bare\nevent_id: id\n"},
+    ),
+    Case(
+        "column_without_type",
+        "MISSING_KEY",
+        _orders("order_id: BIGINT", "order_id: {required: true}"),
+    ),
+    Case("unknown_format", "UNEXPECTED_VALUE", _orders("debezium", "debesium")),
+    Case("wrong_value_type", "UNEXPECTED_VALUE", _orders("topic: shop.public.orders", "topic: 7")),
+    Case("empty_value", "UNEXPECTED_VALUE", _orders("topic: shop.public.orders", 'topic: ""')),
+    Case(
+        "impossible_topic",
+        "UNEXPECTED_VALUE",
+        _orders("topic: shop.public.orders", "topic: shop/orders"),
+    ),
+    Case("source_not_a_mapping", "UNEXPECTED_VALUE", {"sources/list.yml": "- format\n- topic\n"}),
+    Case(
+        "event_time_not_a_time", "UNEXPECTED_VALUE", _clicks("event_time: at", "event_time: page")
+    ),
+    Case(
+        "bad_duration",
+        "DURATION",
+        _clicks("event_id: event_id", "event_id: event_id\nwatermark: a day"),
+    ),
+    Case("unknown_type", "UNKNOWN_COLUMN_TYPE", _orders("user_id: BIGINT", "user_id: BIGNT")),
+    Case(
+        "type_of_another_database",
+        "UNKNOWN_COLUMN_TYPE",
+        _orders("user_id: BIGINT", "user_id: TEXT"),
+    ),
+    Case("decimal_too_wide", "UNKNOWN_COLUMN_TYPE", _orders("DECIMAL(12,2)", "DECIMAL(39,2)")),
+    Case(
+        "type_not_closed", "UNKNOWN_COLUMN_TYPE", _orders("user_id: BIGINT", "user_id: ARRAY<INT")
+    ),
+    Case(
+        "key_of_another_format",
+        "KEY_NOT_APPLICABLE",
+        _clicks("event_id: event_id", "event_id: event_id\nlocation: /lake"),
+    ),
+    Case(
+        "event_id_not_a_column",
+        "COLUMN_NOT_DECLARED",
+        _clicks("event_id: event_id", "event_id: eventid"),
+    ),
+    Case(
+        "event_time_not_a_column",
+        "COLUMN_NOT_DECLARED",
+        _clicks("event_time: at", "event_time: happened"),
+    ),
+    Case("key_not_a_column", "COLUMN_NOT_DECLARED", _orders("[order_id]", "[order_id, shop]")),
+    Case(
+        "column_twice",
+        "DUPLICATE_COLUMN_DECLARATION",
+        _orders("user_id: BIGINT", "user_id: BIGINT\n  USER_ID: BIGINT"),
+    ),
+    Case(
+        "reserved_column",
+        "RESERVED_COLUMN",
+        _orders("user_id: BIGINT", "user_id: BIGINT\n  __x: INT"),
+    ),
+    Case(
+        "column_name", "COLUMN_NAME", _orders("user_id: BIGINT", "user_id: BIGINT\n  user-id: INT")
+    ),
+    Case("yaml_syntax", "DECLARATION_SYNTAX", _orders("keys: [order_id]", "keys: [order_id")),
+    Case("not_utf8", "UNREADABLE_FILE", {"sources/latin.yml": "description: \udce9t\udce9\n"}),
+    Case("file_name", "FILE_NAME", {"sources/My-Orders.yml": RIGHT["sources/orders.yml"]}),
+    Case("name_twice", "DUPLICATE_NAME", {"sources/orders.yaml": RIGHT["sources/orders.yml"]}),
+    Case("topic_twice", "DUPLICATE_TOPIC", {"sources/more.yml": RIGHT["sources/orders.yml"]}),
+    Case("misplaced_file", "MISPLACED_FILE", {"sql/bronze/orders.sql": "SELECT 1\n"}),
+    Case("no_sources", "EMPTY_PROJECT", dict.fromkeys(RIGHT)),
+    Case(
+        "delta_table_missing",
+        "DELTA_SCHEMA",
+        {"sources/lake.yml": "format: delta\nlocation: /no/table\n"},
+    ),
+    # headers
+    Case("no_header", "MISSING_HEADER", {"sql/gold/view.sql": "SELECT 1 AS a\n"}),
+    Case("header_of_no_layer", "MISSING_HEADER", _gold("/* gold", "/* golden")),
+    Case("header_not_closed", "MISSING_HEADER", _gold("*/", "")),
+    Case("header_of_another_layer", "WRONG_LAYER_HEADER", _gold("/* gold", "/* silver")),
+    Case("second_header", "DUPLICATE_HEADER", _gold("*/", "*/\n/* gold\nowner: b\n*/")),
+    Case("header_unknown_key", "UNKNOWN_KEY", _gold("owner:", "grian: user_id\nowner:")),
+    Case(
+        "header_yaml_syntax", "DECLARATION_SYNTAX", _gold("owner: analytics", "owner: [analytics")
+    ),
+    Case("gold_without_owner", "MISSING_KEY", _gold("owner: analytics\n", "")),
+    Case("gold_without_every", "MISSING_KEY", _gold("every: 15 minutes\n", "")),
+    Case("bulk_with_every", "KEY_NOT_APPLICABLE", _gold("micro-batch", "bulk")),
+    Case("unknown_policy", "UNEXPECTED_VALUE", _gold("micro-batch", "microbatch")),
+    Case("bad_every", "DURATION", _gold("15 minutes", "fifteen minutes")),
+    Case("drifting_schedule", "SCHEDULE", _gold("15 minutes", "7 minutes")),
+    Case(
+        "continuous",
+        "NOT_SUPPORTED_YET",
+        _gold("refresh: micro-batch\nevery: 15 minutes", "refresh: continuous"),
+    ),
+    Case(
+        "history_rows",
+        "NOT_SUPPORTED_YET",
+        _silver("description:", "stored_as_scd_type: 2\ndescription:"),
+    ),
+    Case(
+        "scd_type_three",
+        "UNEXPECTED_VALUE",
+        _silver("description:", "stored_as_scd_type: 3\ndescription:"),
+    ),
+    # SQL
+    Case("sql_syntax", "SQL_SYNTAX", _gold("GROUP BY ALL", "GROUP BY (ALL")),
+    Case("comma_too_many", "SQL_SYNTAX", _gold("AS spend", "AS spend,")),
+    Case(
+        "quote_not_closed",
+        "SQL_SYNTAX",
+        _gold("GROUP BY ALL", "WHERE o.user_id = 'a\nGROUP BY ALL"),
+    ),
+    Case("two_statements", "NOT_ONE_SELECT", _gold("GROUP BY ALL", "GROUP BY ALL;\nSELECT 1 AS a")),
+    Case("not_a_select", "NOT_ONE_SELECT", _view("DELETE FROM silver.orders")),
+    Case("no_statement", "NOT_ONE_SELECT", _view("-- nothing yet")),
+    Case("unknown_table", "UNKNOWN_TABLE", _gold("silver.orders", "silver.ordres")),
+    Case("table_without_layer", "UNKNOWN_TABLE", _gold("silver.orders", "orders")),
+    Case("gold_reads_bronze", "FORBIDDEN_INPUT", _gold("silver.orders", "bronze.orders")),
+    Case(
+        "silver_reads_gold",
+        "FORBIDDEN_INPUT",
+        {"sql/silver/more.sql": "/* silver\n*/\nSELECT user_id FROM gold.spend\n"},
+    ),
+    Case("unknown_column", "UNKNOWN_COLUMN", _gold("o.amount", "o.amonut")),
+    Case("unknown_column_unqualified", "UNKNOWN_COLUMN", _gold("o.amount", "amonut")),
+    Case("unknown_column_in_silver", "UNKNOWN_COLUMN", _silver("amount,", "amonut AS amount,")),
+    Case(
+        "unknown_using_column",
+        "UNKNOWN_COLUMN",
+        _view("SELECT o.user_id FROM silver.orders AS o JOIN silver.clicks AS c USING (order_id)"),
+    ),
+    Case("unknown_relation", "UNKNOWN_RELATION", _gold("SUM(o.amount)", "SUM(x.amount)")),
+    Case(
+        "ambiguous_column",
+        "AMBIGUOUS_COLUMN",
+        _view(
+            "SELECT user_id FROM silver.orders AS o JOIN silver.clicks AS c ON c.user_id = o.user_id"
+        ),
+    ),
+    Case("unknown_function", "UNKNOWN_FUNCTION", _gold("SUM(", "SUMM(")),
+    Case("select_star", "SELECT_STAR", _view("SELECT * FROM silver.orders")),
+    Case("select_star_of_alias", "SELECT_STAR", _view("SELECT o.* FROM silver.orders AS o")),
+    Case(
+        "column_given_twice",
+        "DUPLICATE_COLUMN",
+        _view("SELECT user_id, order_id AS User_Id FROM silver.orders"),
+    ),
+    Case("column_without_name", "UNNAMED_COLUMN", _gold("SUM(o.amount) AS spend", "SUM(o.amount)")),
+    Case("output_column_name", "COLUMN_NAME", _gold("AS spend", "AS `total spend`")),
+    Case("output_reserved_name", "RESERVED_COLUMN", _gold("AS spend", "AS __spend")),
+    Case(
+        "silver_join",
+        "SILVER_NOT_A_PROJECTION",
+        _silver("FROM bronze.orders", "FROM bronze.orders JOIN bronze.clicks AS c USING (user_id)"),
+    ),
+    Case(
+        "silver_group",
+        "SILVER_NOT_A_PROJECTION",
+        _silver("FROM bronze.orders", "FROM bronze.orders GROUP BY ALL"),
+    ),
+    Case("silver_distinct", "SILVER_NOT_A_PROJECTION", _silver("SELECT", "SELECT DISTINCT")),
+    Case(
+        "silver_window",
+        "SILVER_NOT_A_PROJECTION",
+        _silver("amount,", "SUM(amount) OVER (PARTITION BY user_id) AS amount,"),
+    ),
+    Case("silver_key_not_given", "KEY_NOT_IN_OUTPUT", _silver("SELECT order_id, ", "SELECT ")),
+    Case("grain_not_given", "KEY_NOT_IN_OUTPUT", _gold("owner:", "grain: [user]\nowner:")),
+    Case(
+        "keys_of_appended_table",
+        "KEY_NOT_APPLICABLE",
+        _changed(
+            "sql/silver/clicks.sql",
+            "description:",
+            "keys: [event_id]\nsequence_by: at\ndescription:",
+        ),
+    ),
+    Case(
+        "header_expression",
+        "UNKNOWN_COLUMN",
+        _silver("description:", "apply_as_deletes: _op = 'd'\ndescription:"),
+    ),
+    Case(
+        "header_expression_syntax",
+        "SQL_SYNTAX",
+        _silver("description:", "sequence_by: (created_at\ndescription:"),
+    ),
+    Case("random", "NONDETERMINISTIC", _gold("SUM(o.amount)", "SUM(o.amount) + rand()")),
+    Case("limit_without_order", "NONDETERMINISTIC", _gold("GROUP BY ALL", "GROUP BY ALL LIMIT 3")),
+    Case(
+        "cycle",
+        "CYCLE",
+        {
+            **_view("SELECT user_id FROM gold.b", "a"),
+            **_view("SELECT user_id FROM gold.c", "b"),
+            **_view("SELECT user_id FROM gold.a", "c"),
+        },
+    ),
+    # suites
+    Case(
+        "suite_of_no_table",
+        "SUITE_WITHOUT_TABLE",
+        {
+            "expectations/gold/spent.json": RIGHT["expectations/gold/spend.json"].replace(
+                '"spend"', '"spent"'
+            )
+        },
+    ),
+    Case("unknown_expectation", "UNKNOWN_EXPECTATION", _suite("_to_not_be_null", "_to_not_be_nul")),
+    Case(
+        "unknown_argument",
+        "UNKNOWN_EXPECTATION_ARGUMENT",
+        _suite('"column": "user_id"', '"column": "user_id", "mosty": 1'),
+    ),
+    Case("missing_argument", "MISSING_EXPECTATION_ARGUMENT", _suite('"column": "user_id"', "")),
+    Case("suite_unknown_column", "UNKNOWN_COLUMN", _suite('"user_id"', '"userid"')),
+    Case("suite_severity", "UNEXPECTED_VALUE", _suite('"type"', '"severity": "criticl", "type"')),
+    Case("suite_syntax", "DECLARATION_SYNTAX", _suite('"name": "spend",', '"name": "spend"')),
+    Case(
+        "suite_empty",
+        "EMPTY_SUITE",
+        {"expectations/gold/spend.json": '{"name": "spend", "expectations": []}\n'},
+    ),
+    Case("suite_name", "SUITE_NAME", _suite('"name": "spend"', '"name": "spent"')),
+)

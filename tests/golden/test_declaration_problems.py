@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.definitions import errors as definition_errors
+from spark_jobs.definitions import suite_errors
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.graph import errors as graph_errors
+from spark_jobs.graph.compile import compile_project
+from tests.golden.declaration_cases import CASES, Case, write_project
+
+GOLDEN = Path(__file__).with_name("declaration_problems.txt")
+
+
+def no_tables(location: str) -> dict[str, str]:
+    raise FileNotFoundError(f"no Delta table lies at {location}")
+
+
+def problems_of(directory: Path, case: Case) -> tuple[LakehouseError, ...]:
+    project = write_project(directory, case.files)
+    with pytest.raises(ProblemsError) as caught:
+        compile_project(project, delta_schema=no_tables)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_mistake_is_named_with_its_place(tmp_path: Path, case: Case) -> None:
+    problems = problems_of(tmp_path, case)
+
+    assert {problem.condition for problem in problems} == {case.condition}
+    for problem in problems:
+        assert problem.hint or problem.detail
+        if case.condition != "EMPTY_PROJECT":
+            assert problem.location is not None
+            assert (tmp_path / problem.location.file).exists()
+
+
+def test_every_message_is_as_reviewed(tmp_path: Path) -> None:
+    rendered = []
+    for case in CASES:
+        directory = tmp_path / case.name
+        directory.mkdir()
+        messages = "\n".join(problem.render() for problem in problems_of(directory, case))
+        rendered.append(f"## {case.name}\n{messages.replace(str(directory), 'PROJECT')}\n")
+    text = "\n".join(rendered)
+    if os.environ.get("REWRITE"):
+        GOLDEN.write_text(text, encoding="utf-8")
+
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def conditions() -> Iterator[str]:
+    for module in (definition_errors, suite_errors, graph_errors):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, LakehouseError):
+                yield value.condition
+
+
+def test_every_condition_has_a_case() -> None:
+    shown = {case.condition for case in CASES}
+
+    assert set(conditions()) - {LakehouseError.condition} <= shown
