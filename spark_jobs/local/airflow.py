@@ -58,7 +58,6 @@ def component(
         ports=ports or {},
         probe=partial(probe_component, settings, key),
         stop_seconds=20,
-        ready_seconds=150,
     )
 
 

@@ -24,6 +24,8 @@ JWT_KEY_FILE = "airflow-token-secret"
 
 # Tasks that run at once: refreshes wait for Spark, which shares the same two cores.
 PARALLELISM = 4
+# Its one plugin lets tasks inherit what the scheduler has imported.
+PLUGINS = REPOSITORY / "spark_jobs/orchestration/plugins"
 
 
 def airflow_home(settings: Settings) -> Path:
@@ -66,7 +68,7 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
     return {
         "core": {
             "dags_folder": str(REPOSITORY / "dags"),
-            "plugins_folder": str(home / "plugins"),
+            "plugins_folder": str(PLUGINS),
             "executor": "LocalExecutor",
             "parallelism": str(PARALLELISM),
             "max_active_tasks_per_dag": str(PARALLELISM),
@@ -97,6 +99,9 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
             "orphaned_tasks_check_interval": "30",
             "enable_health_check": "False",
         },
+        # On a busy machine the api-server's first answer to a task takes longer than the default
+        # of 5 seconds, and a task that is not answered is killed.
+        "workers": {"execution_api_timeout": "30"},
         "dag_processor": {
             "refresh_interval": "30",
             "min_file_process_interval": "15",
@@ -108,7 +113,8 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
             "dag_processor_child_process_log_directory": str(home / "logs" / "dag_processor"),
             "colored_console_log": "False",
         },
-        "fab": {"enable_proxy_fix": "False"},
+        # Roles and their permissions are made when the database is prepared.
+        "fab": {"update_fab_perms": "False"},
         "usage_data_collection": {"enabled": "False"},
     }
 

@@ -10,7 +10,7 @@ from spark_jobs.local.connect import connect_part, register
 from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import ensure_topics, kafka_part
 from spark_jobs.local.parts import Step, Task
-from spark_jobs.local.postgres import postgres_part
+from spark_jobs.local.postgres_server import postgres_part
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
 from spark_jobs.settings import Settings

@@ -40,7 +40,6 @@ def connect_part(settings: Settings) -> Part:
         prepare=lambda: write_properties(properties, worker_properties(settings)),
         probe=partial(probe_worker, settings),
         stop_seconds=20,
-        ready_seconds=120,
     )
 
 

@@ -37,7 +37,6 @@ def kafka_part(settings: Settings) -> Part:
         prepare=partial(prepare_broker, settings),
         probe=partial(probe_broker, settings),
         stop_seconds=30,
-        ready_seconds=90,
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+# Long enough for a machine that is busy with other things; a part that ends is noticed at once.
+READY_SECONDS = 240
+
 
 def nothing() -> None:
     """Do nothing; the default of a part's hooks."""
@@ -41,7 +44,7 @@ class Part:
     finish: Callable[[], None] = nothing
     stop_signal: str = "TERM"
     stop_seconds: int = 15
-    ready_seconds: float = 120
+    ready_seconds: float = READY_SECONDS
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from spark_jobs.local.errors import (
     TooLittleMemoryError,
 )
 from spark_jobs.local.java import check_java
-from spark_jobs.local.postgres import check_postgres
+from spark_jobs.local.postgres_server import check_postgres
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import spark_jars
 

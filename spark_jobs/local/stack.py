@@ -209,4 +209,4 @@ def write_manifest(settings: Settings) -> None:
     """
     from spark_jobs.storage.compiled import compile_settings  # noqa: PLC0415 - sqlglot is slow
 
-    manifest = compile_settings(settings)
+    compile_settings(settings)

@@ -29,7 +29,6 @@ def streams_part(settings: Settings) -> Part:
         ports={"ports.streams_ui": settings.ports.streams_ui},
         probe=partial(probe_streams, settings),
         stop_seconds=60,
-        ready_seconds=180,
     )
 
 

@@ -18,7 +18,7 @@ from spark_jobs.local.errors import (
 )
 from spark_jobs.local.java import check_java
 from spark_jobs.local.ports import bindable, check_ports, listening
-from spark_jobs.local.postgres import check_reachable
+from spark_jobs.local.postgres_server import check_reachable
 from spark_jobs.local.preflight import check_disk, check_machine, check_memory, container_memory
 from spark_jobs.settings import load_settings
 
