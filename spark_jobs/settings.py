@@ -82,7 +82,8 @@ class GoldSettings(BaseModel):
 
     # Replaces every view's own ``every`` (for instance "1 minute" in the demo). Empty: not at all.
     every_override: str = ""
-    lease_seconds: float = Field(default=900, gt=0)
+    # A live holder renews its lease; so long does a dead one keep others waiting.
+    lease_seconds: float = Field(default=60, gt=0)
     staging_days: float = Field(default=7, gt=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,17 +17,21 @@ _POLL_SECONDS = 0.5
 
 
 @contextmanager
-def sole_writer(context: GoldContext, view: str, *, owner: str) -> Iterator[LeaseKeeper]:
+def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator[LeaseKeeper]:
     """Wait for the right to write a view's table, and hold it.
 
-    The same owner is let in again at once, so that a killed attempt's retry does not wait for its
-    own lease to run out; Delta's transaction id then makes one commit of the two.
+    A lease lets its owner in again at once. On a local file system the owner is this machine: the
+    lock, which dies with its process, keeps its writers apart, so that nobody waits for a killed
+    one's lease. Elsewhere the owner is the attempt: its retry may meet its own past, and Delta's
+    transaction id makes one commit of the two.
 
     Raises:
         LeaseTakenError: another writer held it longer than a dead one's lease could last.
         TableLockedError: another process of this machine did.
     """
     table = gold_table(view)
+    local = not remote_location(context.lake.root)
+    owner = f"{socket.gethostname()}:{context.settings.state}" if local else attempt_id
     seconds = context.settings.gold.lease_seconds
     deadline = time.monotonic() + seconds + _POLL_SECONDS
     with ExitStack() as held:
@@ -34,7 +39,7 @@ def sole_writer(context: GoldContext, view: str, *, owner: str) -> Iterator[Leas
             try:
                 # The lock first: it goes with its process, so whoever holds it is alive.
                 with ExitStack() as taking:
-                    if not remote_location(context.lake.root):
+                    if local:
                         taking.enter_context(table_lock(context.settings.state / "locks", table))
                     lease = context.store.lease(table, owner=owner, seconds=seconds)
                     keeper = taking.enter_context(lease)

@@ -52,7 +52,7 @@ def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
         LeaseLostError: this writer held the lease no longer when it was to commit.
     """
     location = context.published_at(attempt.view)
-    with sole_writer(context, attempt.view, owner=attempt.attempt_id) as keeper:
+    with sole_writer(context, attempt.view, attempt_id=attempt.attempt_id) as keeper:
         failpoint("gold.publish.locked")
         found = publication_of(location, attempt.attempt_id)
         if found is None and not _overtaken(location, attempt):
