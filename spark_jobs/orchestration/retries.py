@@ -50,4 +50,20 @@ def transient(error: LakehouseError) -> bool:
         SparkUnreachableError,
         TableLockedError,
     )
-    return isinstance(error, passing)
+    return isinstance(error, passing) or _transport_failed(error)
+
+
+def _transport_failed(error: BaseException) -> bool:
+    """Whether a query failed on the way to the Connect server or back, not in it.
+
+    The client raises the base class itself for a broken connection or a session that a restarted
+    server does not know, and a subclass for everything that the server says about the query.
+    """
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    cause = error.__cause__
+    while cause is not None:
+        if type(cause) is SparkConnectGrpcException or isinstance(cause, ConnectionError):
+            return True
+        cause = cause.__cause__
+    return False

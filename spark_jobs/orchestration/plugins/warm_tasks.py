@@ -1,0 +1,52 @@
+"""An Airflow plugin: the scheduler imports what refresh tasks need, so that they inherit it.
+
+LocalExecutor's workers are forks of the scheduler, and each task is a fork of a worker. What the
+scheduler imported before the first fork costs a task nothing; otherwise each audit would import
+Great Expectations for seconds. Only modules are loaded: no connection, no thread, no session.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+from airflow.listeners import hookimpl
+from airflow.plugins_manager import AirflowPlugin
+
+log = logging.getLogger(__name__)
+
+
+class WarmTasks:
+    """The listener. Airflow calls it when any of its components starts."""
+
+    @hookimpl
+    def on_starting(self, component: Any) -> None:
+        del component
+        # The component does not say which one it is before it runs; the command line does.
+        if sys.argv[1:2] == ["scheduler"]:
+            preload()
+
+
+class TidemarkPlugin(AirflowPlugin):
+    """Airflow finds plugins by their base class."""
+
+    name = "tidemark"
+    listeners = [WarmTasks()]  # noqa: RUF012 - Airflow's own interface
+
+
+def preload() -> None:
+    """Import what tasks import; a failure costs speed and is theirs to report."""
+    started = time.perf_counter()
+    try:
+        import pyspark.sql.connect.session  # noqa: F401
+
+        import spark_jobs.gold.refresh  # noqa: F401
+        from spark_jobs.quality.library import load_library
+
+        load_library()
+    except ImportError:
+        log.exception("tasks will import for themselves")
+        return
+    log.info("imported for tasks seconds=%.1f", time.perf_counter() - started)
