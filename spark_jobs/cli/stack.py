@@ -65,16 +65,20 @@ def status(
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in statuses], indent=2))
     else:
-        table = Table("part", "state", "ready", "pid", "uptime", "port", "restarts")
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for heading in ("part", "state", "ready", "pid", "uptime", "port", "restarts"):
+            table.add_column(heading, no_wrap=True)
+        table.add_column("lacks")
         for one in statuses:
             table.add_row(
                 one.part,
                 one.state,
-                "yes" if one.ready else f"no: {one.lacks}" if one.lacks else "no",
+                "yes" if one.ready else "no",
                 str(one.pid or ""),
                 "" if one.uptime_seconds is None else str(timedelta(seconds=one.uptime_seconds)),
-                ", ".join(map(str, one.ports.values())),
+                " ".join(map(str, one.ports.values())),
                 str(one.restarts or ""),
+                one.lacks or "",
             )
         Console(highlight=False).print(table)
     if not all(one.ready for one in statuses):

@@ -218,8 +218,9 @@ def program_lines(part: Part, log: Path) -> list[str]:
         *([f"user={part.user}"] if part.user else []),
         "autostart=false",
         "autorestart=true",
-        "startsecs=1",
-        "startretries=20",
+        # A part that ends sooner is started again after a pause that grows by a second each time.
+        "startsecs=5",
+        "startretries=1000",
         f"stopsignal={part.stop_signal}",
         f"stopwaitsecs={part.stop_seconds}",
         "killasgroup=true",
