@@ -19,6 +19,7 @@ from spark_jobs.cli import (
     refresh,
     stack,
     status,
+    stream,
     validate,
     verify,
 )
@@ -37,6 +38,7 @@ app.command()(graph.graph)
 app.command("compile")(manifest.compile_manifest)
 app.add_typer(new.app, name="new")
 app.add_typer(stack.app, name="stack")
+app.add_typer(stream.app, name="stream")
 app.command()(refresh.refresh)
 app.command()(explain.explain)
 app.command()(verify.verify)
