@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from spark_jobs.cli.output_format import OutputFormat
 from spark_jobs.cli.project import open_project
-from spark_jobs.cli.query_output import OutputFormat, write_rows
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
@@ -35,6 +35,7 @@ def query(
     ] = False,
 ) -> None:
     """Run one SELECT over bronze, silver and gold tables; every table at its newest version."""
+    from spark_jobs.cli.query_output import write_rows
     from spark_jobs.storage.lake import Lake, TableLocations
     from spark_jobs.storage.query import pinned_query, run_query
     from spark_jobs.storage.session import open_session

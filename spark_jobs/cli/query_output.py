@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,14 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-
-class OutputFormat(StrEnum):
-    """How rows are written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
+from spark_jobs.cli.output_format import OutputFormat
 
 
 def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> None:

@@ -37,18 +37,26 @@ STYLES: Final = {
 def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
     """A row per gold view."""
     table = Table(title="gold views", title_justify="left")
-    for name in ("view", "version", "published", "freshness", "last attempt", "verdict"):
+    table.add_column("view", no_wrap=True)
+    for name in ("published", "freshness", "last attempt", "verdict"):
         table.add_column(name, overflow="fold")
     for one in views:
         table.add_row(
             one.view,
-            "" if one.published_version is None else str(one.published_version),
-            "never" if one.published_at is None else ago(one.published_at, now=now),
+            published_cell(one, now=now),
             freshness_cell(one),
             attempt_cell(one),
             verdict_cell(one.verdict),
         )
     return table
+
+
+def published_cell(status: ViewStatus, *, now: datetime) -> Text:
+    """When, as which version of the table, and by which rule."""
+    if status.published_at is None:
+        return Text("never", style="yellow")
+    cell = Text(ago(status.published_at, now=now))
+    return cell.append(f" @{status.published_version} {status.rule}", style="dim")
 
 
 def freshness_cell(status: ViewStatus) -> Text:
@@ -86,7 +94,7 @@ def streams_table(streams: Sequence[StreamProgress], *, now: datetime) -> Table:
     """A row per streaming query."""
     table = Table(title="streams", title_justify="left")
     for name in ("query", "state"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, no_wrap=True)
     for name in ("behind", "last batch", "records", "ended", "seen"):
         table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from spark_jobs.cli.output_format import OutputFormat
 from spark_jobs.cli.query_output import (
-    OutputFormat,
     rows_table,
     write_csv,
     write_json,

@@ -64,7 +64,7 @@ def test_a_current_view() -> None:
     text = view()
     for part in (
         "daily",
-        "4 min ago",
+        "4 min ago @4 full",
         "current (target 30 min)",
         "published; full: first build",
         "warned 4/5",

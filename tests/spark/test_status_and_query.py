@@ -1,0 +1,229 @@
+"""How views stand, and what analysts read, on real Delta tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.gold.freshness import Freshness, ViewStatus, view_status
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry
+from spark_jobs.graph.query import QueryNotReadOnlyError
+from spark_jobs.quality.errors import GateHeldError
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.progress import StreamProgress
+from spark_jobs.storage import tables
+from spark_jobs.storage.query import QueryRejectedError, TableNotWrittenError
+from tests.spark.gold_project import GoldProject
+
+ONE_MORE = "SELECT 4L AS order_id, 'ann' AS customer, CAST(1 AS DECIMAL(12, 2)) AS amount"
+
+
+@pytest.fixture
+def run(gold: GoldProject, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command line over the project, with the run's one Spark session."""
+    monkeypatch.setattr("spark_jobs.storage.session.open_session", lambda _: gold.spark)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(gold.settings.state))
+    orders = SilverEntry(
+        name="orders",
+        source="orders",
+        sql="",
+        projection="",
+        columns=(),
+        apply=ApplyMode.APPEND,
+        file="sql/silver/orders.sql",
+        fingerprint="",
+    )
+    gold.manifest.silver["orders"] = orders
+
+    def invoke(*arguments: str) -> Result:
+        gold.manifest.write(gold.settings.manifest_file)
+        project = str(gold.settings.project_dir)
+        return CliRunner().invoke(app, ["--project", project, *arguments])
+
+    return invoke
+
+
+def problem_of(result: Result) -> LakehouseError:
+    assert isinstance(result.exception, LakehouseError)
+    return result.exception
+
+
+def standing(gold: GoldProject, *, after: timedelta = timedelta()) -> ViewStatus:
+    return view_status(gold.refresher.context, "totals", now=datetime.now(UTC) + after)
+
+
+def test_a_view_stands_unpublished_current_behind_and_late(gold: GoldProject) -> None:
+    before = standing(gold)
+    assert (before.freshness, before.last, before.behind) == (Freshness.UNPUBLISHED, None, None)
+
+    gold.refresh("totals", "t1")
+    published = standing(gold, after=timedelta(hours=5))
+    assert (published.freshness, published.behind) == (Freshness.CURRENT, timedelta())
+    assert (published.published_version, published.rule) == (0, "full")
+
+    gold.append("silver.orders", ONE_MORE)
+    gold.append("silver.orders", ONE_MORE)
+    entry = gold.manifest.gold["totals"].model_copy(update={"freshness_seconds": 600})
+    gold.manifest.gold["totals"] = entry
+    behind = standing(gold, after=timedelta(minutes=9))
+    assert behind.freshness is Freshness.BEHIND
+    assert behind.behind is not None
+    assert timedelta(minutes=9) <= behind.behind < timedelta(minutes=10)
+    assert standing(gold, after=timedelta(minutes=11)).freshness is Freshness.LATE
+
+
+def test_compaction_of_an_input_makes_nothing_stale(gold: GoldProject) -> None:
+    gold.append("silver.orders", ONE_MORE)
+    gold.refresh("totals", "t1")
+    gold.execute("OPTIMIZE {}", "silver.orders")
+    assert standing(gold).freshness is Freshness.CURRENT
+
+
+def test_an_input_made_anew_counts_from_the_publication(gold: GoldProject) -> None:
+    gold.refresh("totals", "t1")
+    published = standing(gold).published_at
+    assert published is not None
+    frame = gold.spark.sql(ONE_MORE)
+    from spark_jobs.storage.history import remove_table
+
+    remove_table(gold.location("silver.orders"))
+    frame.write.format("delta").save(gold.location("silver.orders"))
+    now = datetime.now(UTC)
+    assert view_status(gold.refresher.context, "totals", now=now).behind == now - published
+
+
+def test_a_held_view_says_so_until_it_is_published(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    entry = gold.manifest.gold["totals"]
+    rule = {"type": "expect_table_row_count_to_be_between", "kwargs": {"max_value": 1}}
+    suite = {"name": "totals", "expectations": [rule]}
+    gold.manifest.gold["totals"] = entry.model_copy(update={"suite": suite})
+    gold.append("silver.orders", ONE_MORE)
+    with pytest.raises(GateHeldError):
+        gold.refresh("totals", "t2")
+    held = standing(gold)
+    assert (held.held, held.published_version) == (True, 0)
+    assert held.verdict is not None
+    assert held.verdict["outcome"] == "held"
+    shown = run("status", "gold.totals").output
+    assert "held" in shown
+    assert "expect_table_row_count_to_be_between" in shown
+
+    gold.manifest.gold["totals"] = entry
+    gold.refresh("totals", "t3")
+    assert not standing(gold).held
+
+
+def test_status_as_json_holds_views_and_streams(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    now = datetime.now(UTC)
+    gold.store.record_progress(
+        StreamProgress(query="silver.orders", batch_id=3, records=9, at=now, heartbeat_at=now)
+    )
+    entry = json.loads(run("status", "--json").output)
+    (view,) = [one for one in entry["views"] if one["view"] == "totals"]
+    assert (view["freshness"], view["published_version"]) == ("current", 0)
+    assert view["last_attempt"]["status"] == AttemptStatus.PUBLISHED
+    (stream,) = entry["streams"]
+    assert (stream["query"], stream["batch_id"], stream["state"]) == ("silver.orders", 3, "running")
+    history = json.loads(run("status", "totals", "--json").output)
+    assert [one["tick"] for one in history["attempts"]] == ["t1"]
+
+
+def test_status_of_an_unknown_view_suggests_one(run: Any) -> None:
+    error = problem_of(run("status", "total"))
+    assert isinstance(error, ViewUnknownError)
+    assert error.hint == 'Did you mean "totals"?'
+
+
+def test_status_for_people(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    shown = run("status").output
+    for part in ("totals", "current", "No stream has reported yet"):
+        assert part in shown
+
+
+def test_a_query_reads_gold_and_silver_together(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    sql = """
+        SELECT o.order_id, t.customer, o.amount
+        FROM gold.totals AS t JOIN silver.orders AS o ON o.customer = t.customer
+        ORDER BY o.order_id LIMIT 1
+    """
+    result = run("query", sql, "--format", "json")
+    assert json.loads(result.stdout) == [{"order_id": 1, "customer": "ann", "amount": "10.00"}]
+
+
+def test_more_rows_than_the_limit_are_said_to_be_there(gold: GoldProject, run: Any) -> None:
+    result = run("query", "SELECT order_id FROM silver.orders", "-f", "csv", "--limit", "1")
+    assert len(list(csv.reader(result.stdout.splitlines()))) == 2
+    assert "there are more" in result.stderr
+    everything = run("query", "SELECT order_id FROM silver.orders", "-f", "csv", "--limit", "0")
+    assert len(everything.stdout.splitlines()) > 2
+    assert "there are more" not in everything.stderr
+
+
+def test_a_table_is_read_at_the_version_that_the_query_names(gold: GoldProject, run: Any) -> None:
+    count = "SELECT count(*) AS n FROM silver.orders"
+    (before,) = json.loads(run("query", count, "-f", "json").stdout)
+    gold.append("silver.orders", ONE_MORE)
+    (now,) = json.loads(run("query", count, "-f", "json").stdout)
+    (then,) = json.loads(run("query", f"{count} VERSION AS OF 0 AS o", "-f", "json").stdout)
+    assert (before["n"], now["n"]) == (then["n"], then["n"] + 1)
+
+
+def test_parquet_needs_a_file(gold: GoldProject, run: Any, tmp_path: Path) -> None:
+    assert run("query", "SELECT 1 AS a", "-f", "parquet").exit_code == 2
+    run("query", "SELECT 1 AS a", "-f", "parquet", "-o", str(tmp_path / "a.parquet"))
+    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == [{"a": 1}]
+
+
+def test_the_sql_can_be_shown_without_running_it(gold: GoldProject, run: Any) -> None:
+    shown = run("query", "SELECT * FROM silver.orders;", "--sql").stdout
+    assert shown == (
+        f"SELECT * FROM delta.`{gold.location('silver.orders')}` VERSION AS OF 0 AS orders\n"
+    )
+
+
+def test_the_standard_input_can_hold_the_query(gold: GoldProject, run: Any) -> None:
+    gold.manifest.write(gold.settings.manifest_file)
+    arguments = ["--project", str(gold.settings.project_dir), "query", "-", "-f", "csv"]
+    assert CliRunner().invoke(app, arguments, input="SELECT 7 AS a").stdout == '"a"\n7\n'
+
+
+def test_what_is_no_select_is_refused_before_spark_sees_it(gold: GoldProject, run: Any) -> None:
+    location = gold.location("silver.orders")
+    assert isinstance(problem_of(run("query", "DELETE FROM silver.orders")), QueryNotReadOnlyError)
+    assert tables.read(gold.spark, location).count() > 0
+
+
+def test_a_declared_table_that_was_never_written_is_named(run: Any) -> None:
+    error = problem_of(run("query", "SELECT * FROM gold.totals"))
+    assert isinstance(error, TableNotWrittenError)
+    assert str(error.table) == "gold.totals"
+
+
+@pytest.mark.parametrize(
+    ("sql", "cause"),
+    [
+        ("SELECT no_such_column FROM silver.orders", "no_such_column"),
+        ("SELECT CAST('x' AS INT) AS a", "CAST_INVALID_INPUT"),
+        ("SELECT 1 / (order_id - order_id) AS a FROM silver.orders", "DIVIDE_BY_ZERO"),
+    ],
+)
+def test_what_spark_refuses_is_told_in_short(run: Any, sql: str, cause: str) -> None:
+    error = problem_of(run("query", sql))
+    assert isinstance(error, QueryRejectedError)
+    assert cause in error.cause
+    assert len(error.cause.splitlines()) <= 4

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from spark_jobs.cli.demo import check, demo_settings
+from spark_jobs.cli.demo_report import sent_line
+from spark_jobs.cli.steps import Steps
+from spark_jobs.demo.errors import DemoStepError
+from spark_jobs.demo.plan import LoadRun, plan
+from spark_jobs.demo.refreshes import ViewProgress
+from spark_jobs.demo.tally import Tally
+from spark_jobs.local.environment import stack_environment
+from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HELD = RefreshAttempt(
+    attempt_id="a",
+    view="orders_by_day",
+    tick="t",
+    status=AttemptStatus.HELD,
+    epoch=1,
+    started_at=NOW,
+    updated_at=NOW,
+)
+
+
+def test_the_demo_shortens_periods_for_every_process():
+    settings = demo_settings(load_settings(REPOSITORY))
+    assert stack_environment(settings)["TIDEMARK_GOLD__EVERY_OVERRIDE"] == "1 minute"
+
+
+def test_the_load_in_one_sentence():
+    tally = Tally()
+    for operation in plan(LoadRun(7, 1, NOW, 100, 20)):
+        tally.add(operation)
+    line = sent_line(tally)
+    assert f"{tally.committed:,} transactions" in line
+    assert f"{sum(tally.malformed.values())} malformed" in line
+
+
+@pytest.mark.parametrize(
+    ("held", "late", "words"),
+    [
+        pytest.param(HELD, False, "holds orders_by_day", id="held"),
+        pytest.param(None, True, "orders_by_day not refreshed within", id="late"),
+    ],
+)
+def test_a_wait_that_is_in_vain_ends(held: RefreshAttempt | None, late: bool, words: str):
+    view = ViewProgress("orders_by_day", None, None, held)
+    with pytest.raises(DemoStepError, match=words):
+        check([view], "refresh", late=late)
+
+
+def test_steps_say_what_runs_and_how_long_it_took():
+    text = io.StringIO()
+    steps = Steps(Console(file=text, width=100))
+    with steps.step("count to three") as note:
+        note("one")
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "... count to three"
+    assert lines[1].startswith("done count to three 0 s")
+
+
+def test_a_step_that_fails_is_not_called_done():
+    text = io.StringIO()
+    with pytest.raises(ValueError, match="no"), Steps(Console(file=text)).step("count"):
+        raise ValueError("no")
+    assert "done" not in text.getvalue()
