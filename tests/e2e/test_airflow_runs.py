@@ -1,0 +1,205 @@
+"""Airflow as users meet it: its REST interface, real schedules, real roles, a real red run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.local.airflow_config import airflow_address
+from spark_jobs.local.secrets import airflow_users
+from spark_jobs.settings import load_settings
+from tests.e2e.running import RunningStack, own_settings, remove
+
+PARTS = (
+    "postgres",
+    "spark-connect",
+    "airflow-api-server",
+    "airflow-scheduler",
+    "airflow-dag-processor",
+)
+DAG = "gold__order_totals"
+FILES = {
+    "sources/orders.yml": """\
+description: Orders of somebody else.
+format: delta
+location: orders
+columns: {customer: STRING, amount: "DECIMAL(12,2)"}
+""",
+    "sql/gold/order_totals.sql": """\
+/* gold
+description: Revenue per customer.
+owner: analytics
+refresh: micro-batch
+every: 1 minute
+freshness: 5 minutes
+*/
+SELECT o.customer AS customer, CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS revenue
+FROM bronze.orders AS o
+GROUP BY o.customer
+""",
+    "expectations/gold/order_totals.json": json.dumps(
+        {
+            "name": "order_totals",
+            "expectations": [
+                {
+                    "type": "expect_column_values_to_be_between",
+                    "kwargs": {"column": "revenue", "min_value": 0},
+                    "severity": "critical",
+                }
+            ],
+        }
+    ),
+}
+
+
+class Airflow:
+    """A small project's Airflow, over REST."""
+
+    def __init__(self, running: RunningStack) -> None:
+        self.running = running
+        self.project = running.settings.project_dir
+
+    def client(self, user: str) -> httpx.Client:
+        address = airflow_address(self.running.settings)
+        password = airflow_users(self.running.settings)[user]["password"]
+        answer = httpx.post(
+            f"{address}/auth/token", json={"username": user, "password": password}, timeout=30
+        )
+        answer.raise_for_status()
+        headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+        return httpx.Client(base_url=f"{address}/api/v2", headers=headers, timeout=30)
+
+    def get(self, path: str, **params: Any) -> Any:
+        with self.client("engineer") as client:
+            answer = client.get(path, params=params)
+            answer.raise_for_status()
+            return answer.json()
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The newest runs first."""
+        return self.get(f"/dags/{DAG}/dagRuns", order_by="-run_after", limit=20)["dag_runs"]
+
+    def tasks(self, run: dict[str, Any]) -> dict[str, str]:
+        path = f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances"
+        return {one["task_id"]: one["state"] for one in self.get(path)["task_instances"]}
+
+    def log(self, run: dict[str, Any], task: str) -> str:
+        path = f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances/{task}/logs/1"
+        return json.dumps(self.get(path)["content"])
+
+    def run_where(
+        self, holds: Callable[[dict[str, str]], bool], *, seconds: float = 240
+    ) -> dict[str, Any]:
+        """Wait for a run whose tasks' states satisfy ``holds``."""
+        deadline = time.monotonic() + seconds
+        while True:
+            seen = [(run, self.tasks(run)) for run in self.runs()]
+            for run, tasks in seen:
+                if run["state"] in {"success", "failed"} and holds(tasks):
+                    return run
+            assert time.monotonic() < deadline, seen
+            time.sleep(2)
+
+    def order(self, customer: str, amount: str) -> None:
+        add_order(self.project, customer, amount)
+
+    def totals(self) -> dict[str, Decimal]:
+        table = DeltaTable(f"{self.running.settings.lake}/gold/order_totals").to_pyarrow_table()
+        return {row["customer"]: row["revenue"] for row in table.to_pylist()}
+
+
+def add_order(project: Path, customer: str, amount: str) -> None:
+    """Append to the foreign table, as its owner would."""
+    amounts = pa.array([Decimal(amount)], type=pa.decimal128(12, 2))
+    rows = pa.table({"customer": [customer], "amount": amounts})
+    write_deltalake(str(project / "orders"), rows, mode="append")
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """Airflow and Spark for a project over a foreign table: no Kafka is needed."""
+    project = tmp_path_factory.mktemp("project")
+    for name, text in FILES.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    add_order(project, "ada", "5.00")
+    like = own_settings()
+    settings = load_settings(
+        project,
+        state_dir=like.state,
+        ports=like.ports.model_dump(),
+        spark={"driver_memory": "1g", "connect_memory": "1g"},
+        local={"free_memory_gib": 2, "free_disk_gib": 1},
+    )
+    running = RunningStack(settings)
+    try:
+        running.up(*PARTS)
+        yield Airflow(running)
+    finally:
+        remove(settings)
+
+
+def all_succeed(tasks: dict[str, str]) -> bool:
+    return set(tasks.values()) == {"success"}
+
+
+@pytest.mark.timeout(600)
+def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Airflow) -> None:
+    assert airflow.get("/importErrors")["import_errors"] == []
+    assert [dag["dag_id"] for dag in airflow.get("/dags")["dags"]] == [DAG]
+    published = airflow.run_where(all_succeed)
+    assert published["run_type"] == "scheduled"
+    assert airflow.totals()["ada"] == Decimal("5.00")
+    airflow.run_where(lambda tasks: set(tasks.values()) == {"skipped"})
+    (event,) = airflow.get("/assets/events", source_run_id=published["dag_run_id"])["asset_events"]
+    assert event["name"] == "gold.order_totals"
+    assert set(event["extra"]) >= {"version", "rows", "attempt"}
+
+
+@pytest.mark.timeout(600)
+def test_a_failing_critical_expectation_is_a_red_run_that_names_it(airflow: Airflow) -> None:
+    airflow.run_where(all_succeed)
+    before = airflow.totals()
+    airflow.order("bob", "-1.00")
+    red = airflow.run_where(lambda tasks: tasks.get("audit") == "failed")
+    assert red["state"] == "failed"
+    assert airflow.tasks(red)["publish"] == "upstream_failed"
+    log = airflow.log(red, "audit")
+    assert "GATE_HELD" in log
+    assert "expect_column_values_to_be_between" in log
+    assert airflow.totals() == before
+
+    airflow.order("bob", "3.00")
+    deadline = time.monotonic() + 240
+    while "bob" not in airflow.totals():
+        assert time.monotonic() < deadline, airflow.runs()
+        time.sleep(2)
+    assert airflow.totals()["bob"] == Decimal("2.00")
+
+
+def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -> None:
+    body = {"logical_date": None, "conf": {"force": True}}
+    with airflow.client("analyst") as analyst:
+        assert analyst.get(f"/dags/{DAG}").status_code == httpx.codes.OK
+        refused = analyst.post(f"/dags/{DAG}/dagRuns", json=body)
+        assert refused.status_code == httpx.codes.FORBIDDEN
+    with airflow.client("oncall") as oncall:
+        wrong = oncall.post(
+            f"/dags/{DAG}/dagRuns", json={"logical_date": None, "conf": {"force": "yes"}}
+        )
+        assert wrong.status_code == httpx.codes.BAD_REQUEST
+        accepted = oncall.post(f"/dags/{DAG}/dagRuns", json=body)
+        assert accepted.status_code == httpx.codes.OK
+    assert httpx.get(f"{airflow_address(airflow.running.settings)}/api/v2/dags").status_code == (
+        httpx.codes.UNAUTHORIZED
+    )
