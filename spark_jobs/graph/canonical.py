@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from sqlglot import exp
+from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.functions import aggregates
@@ -44,10 +45,14 @@ def expand_group_by_all(select: exp.Select) -> None:
 def output_columns(tree: exp.Query, resolved: exp.Query) -> tuple[Column, ...]:
     """The output: names as written, types where they can be told, comments as descriptions."""
     reader = dialect()
+    # What a generator gives out is not typed by the parser as Spark types it.
+    generated = resolved.find(exp.Lateral) is not None
     return tuple(
         Column(
             name=written.output_name,
-            type=spark_type(one, reader),
+            type=""
+            if generated and not isinstance(one.unalias(), exp.Cast)
+            else spark_type(one, reader),
             description=_comment(written),
         )
         for written, one in zip(tree.selects, resolved.selects, strict=True)
@@ -65,6 +70,6 @@ def fingerprint_of(query: str, inputs: Mapping[str, Mapping[str, str]], *more: s
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def canonical_sql(tree: exp.Query, resolved: exp.Query) -> str:
-    """The canonical query as text."""
-    return to_sql(canonical_query(tree, resolved))
+def without_aliases(query: exp.Query) -> str:
+    """A canonical query with numbers for its table aliases: those carry no meaning."""
+    return to_sql(qualify_tables(query.copy(), canonicalize_table_aliases=True, dialect=dialect()))

@@ -10,8 +10,14 @@ from sqlglot import exp
 from spark_jobs.definitions.project import GoldDefinition
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.canonical import canonical_sql, fingerprint_of, output_columns
+from spark_jobs.graph.canonical import (
+    canonical_query,
+    fingerprint_of,
+    output_columns,
+    without_aliases,
+)
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
     ForbiddenInputError,
     KeyNotInOutputError,
@@ -65,7 +71,7 @@ def compile_gold(
             place = definition.places.value_of("grain", at)
             problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
     inputs = inputs_of(tree)
-    query = canonical_sql(tree, resolved.tree)
+    query = canonical_query(tree, resolved.tree)
     known = {str(table): schemas.get(table, {}) for table in inputs}
     return GoldEntry(
         name=definition.name,
@@ -79,10 +85,10 @@ def compile_gold(
         grain=header.grain,
         strategy=header.strategy,
         sql=definition.sql,
-        query=query,
+        query=to_sql(query),
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
-        fingerprint=fingerprint_of(query, known),
+        fingerprint=fingerprint_of(without_aliases(query), known),
         deterministic=True,
         reads_clock=reads_clock(tree),
         file=definition.file,

@@ -10,7 +10,7 @@ from spark_jobs.definitions.errors import KeyNotApplicableError
 from spark_jobs.definitions.project import SilverDefinition
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.canonical import fingerprint_of, output_columns
+from spark_jobs.graph.canonical import fingerprint_of, output_columns, without_aliases
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
@@ -150,7 +150,7 @@ def _entry(
         sequence_by=header.sequence_by if header and upsert else None,
         file=definition.file,
         fingerprint=fingerprint_of(
-            projection,
+            without_aliases(resolved),
             {str(source.table_name): typed},
             *keys,
             deletes if upsert else "",

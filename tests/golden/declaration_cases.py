@@ -259,7 +259,7 @@ CASES = (
         "ambiguous_column",
         "AMBIGUOUS_COLUMN",
         _view(
-            "SELECT user_id FROM silver.orders AS o JOIN silver.clicks AS c ON c.user_id = o.user_id"
+            "SELECT user_id FROM silver.orders AS o JOIN silver.clicks AS c ON c.page = o.user_id"
         ),
     ),
     Case("unknown_function", "UNKNOWN_FUNCTION", _gold("SUM(", "SUMM(")),

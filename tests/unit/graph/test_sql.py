@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.sql import delta_relation, pin_tables, tables_of
+from spark_jobs.names import TableName
+
+ORDERS = {"silver.orders": "pinned"}
+
+
+@pytest.mark.parametrize(
+    ("query", "pinned"),
+    [
+        ("SELECT a FROM silver.orders", "SELECT a FROM pinned AS orders"),
+        ("SELECT o.a FROM silver.orders o", "SELECT o.a FROM pinned o"),
+        ("SELECT o.a FROM Silver.Orders AS o", "SELECT o.a FROM pinned AS o"),
+        ("SELECT a FROM `silver`.`orders`", "SELECT a FROM pinned AS `orders`"),
+        ("SELECT silver.orders.a FROM silver.orders", "SELECT orders.a FROM pinned AS orders"),
+        ("SELECT a FROM silver.users", "SELECT a FROM silver.users"),
+        (
+            "WITH orders AS (SELECT a FROM silver.orders) SELECT a FROM orders",
+            "WITH orders AS (SELECT a FROM pinned AS orders) SELECT a FROM orders",
+        ),
+        (
+            "SELECT a FROM silver.users WHERE EXISTS (SELECT 1 FROM silver.orders x)",
+            "SELECT a FROM silver.users WHERE EXISTS (SELECT 1 FROM pinned x)",
+        ),
+        (
+            "SELECT 'silver.orders' AS t -- silver.orders\nFROM silver.orders AS o",
+            "SELECT 'silver.orders' AS t -- silver.orders\nFROM pinned AS o",
+        ),
+        (
+            "SELECT l.a FROM silver.orders AS l JOIN silver.orders AS r ON l.a = r.a",
+            "SELECT l.a FROM pinned AS l JOIN pinned AS r ON l.a = r.a",
+        ),
+        (
+            "SELECT listagg(a) AS s FROM silver.orders LATERAL VIEW explode(b) e AS x",
+            "SELECT listagg(a) AS s FROM pinned AS orders LATERAL VIEW explode(b) e AS x",
+        ),
+    ],
+)
+def test_only_tables_are_replaced(query: str, pinned: str) -> None:
+    assert pin_tables(query, ORDERS) == pinned
+
+
+def test_path_with_odd_characters_is_quoted() -> None:
+    relation = delta_relation("/lake/it's `odd`/ä b", 3)
+
+    assert to_sql(relation) == "delta.`/lake/it's ``odd``/ä b` VERSION AS OF 3"
+
+
+def test_pinned_table_keeps_its_alias_behind_the_version() -> None:
+    pinned = pin_tables(
+        "SELECT o.a FROM silver.orders AS o", {"silver.orders": delta_relation("/x", 7)}
+    )
+
+    assert pinned == "SELECT o.a FROM delta.`/x` VERSION AS OF 7 AS o"
+
+
+def test_tables_are_those_of_the_lakehouse() -> None:
+    query = """
+        WITH recent AS (SELECT * FROM silver.orders), users AS (SELECT 1 AS a)
+        SELECT * FROM recent JOIN users JOIN gold.spend
+        WHERE a IN (SELECT a FROM bronze.lake)
+    """
+
+    assert tables_of(query) == tuple(
+        TableName.parse(name) for name in ("bronze.lake", "gold.spend", "silver.orders")
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT WINDOW(t, '1 hour') AS w FROM x GROUP BY WINDOW(t, '1 hour')",
+        "SELECT a, b FROM x GROUP BY GROUPING SETS ((a), (b), ())",
+        "SELECT a, y FROM x LATERAL VIEW OUTER EXPLODE(b) e AS y",
+        "SELECT SUM(a) OVER w AS s FROM x WINDOW w AS (PARTITION BY b)",
+    ],
+)
+def test_what_spark_has_survives_a_round_trip(query: str) -> None:
+    assert to_sql(parse(query)) == query
