@@ -63,10 +63,9 @@ def gold(
 
 def _checked(kind: str, name: str) -> str:
     from spark_jobs.definitions.errors import FileNameError
-    from spark_jobs.errors import Location
 
     if not IDENTIFIER.fullmatch(name):
-        raise FileNameError(kind, name, location=Location(""))
+        raise FileNameError(kind, name)
     return name
 
 

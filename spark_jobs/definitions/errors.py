@@ -231,7 +231,7 @@ class FileNameError(LakehouseError):
 
     condition = "FILE_NAME"
 
-    def __init__(self, kind: str, name: str, *, location: Location) -> None:
+    def __init__(self, kind: str, name: str, *, location: Location | None = None) -> None:
         self.name = name
         super().__init__(
             f"{name!r} cannot be the name of a {kind}",

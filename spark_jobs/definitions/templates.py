@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.definitions.errors import DuplicateNameError, FileNameError
-from spark_jobs.errors import Location
+from spark_jobs.definitions.errors import FileNameError
+from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.names import IDENTIFIER
 
 _SOURCE = """\
@@ -50,7 +50,7 @@ def write_source(project_dir: Path, name: str) -> Path:
 
     Raises:
         FileNameError: the name cannot be that of a table.
-        DuplicateNameError: the source exists.
+        AlreadyDeclaredError: the source exists.
     """
     other = project_dir / f"sources/{name}.yaml"
     if other.exists():
@@ -63,7 +63,7 @@ def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence
 
     Raises:
         FileNameError: the name cannot be that of a table.
-        DuplicateNameError: the table exists.
+        AlreadyDeclaredError: the table exists.
     """
     lines = ",\n".join(f"  s.{column}" for column in columns)
     text = _SILVER.format(name=name, source=source, columns=lines)
@@ -75,7 +75,7 @@ def write_gold(project_dir: Path, name: str, *, source: str, time: str | None) -
 
     Raises:
         FileNameError: the name cannot be that of a table.
-        DuplicateNameError: the view exists.
+        AlreadyDeclaredError: the view exists.
     """
     select = f"SELECT COUNT(*) AS row_count -- how many there are\nFROM {source} AS t"
     if time:
@@ -100,6 +100,20 @@ def _write(project_dir: Path, file: str, kind: str, text: str) -> Path:
     return path
 
 
-def _exists(kind: str, name: str, path: Path, project_dir: Path) -> DuplicateNameError:
-    file = path.relative_to(project_dir).as_posix()
-    return DuplicateNameError(kind, name, first=file, location=Location(file))
+class AlreadyDeclaredError(LakehouseError):
+    """A new declaration under a name that has one."""
+
+    condition = "ALREADY_DECLARED"
+
+    def __init__(self, kind: str, name: str, *, location: Location) -> None:
+        self.name = name
+        super().__init__(
+            f'{kind} "{name}" exists already',
+            hint="Edit the file, or choose another name.",
+            location=location,
+        )
+
+
+def _exists(kind: str, name: str, path: Path, project_dir: Path) -> AlreadyDeclaredError:
+    place = Location(path.relative_to(project_dir).as_posix())
+    return AlreadyDeclaredError(kind, name, location=place)

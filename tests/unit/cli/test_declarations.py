@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from spark_jobs.errors import LakehouseError, ProblemsError
+from tests.golden.declaration_cases import write_project
+
+
+def tidemark(project: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(project), *words])
+
+
+def test_new_files_validate_as_they_are(tmp_path: Path) -> None:
+    for kind in ("source", "silver", "gold"):
+        assert tidemark(tmp_path, "new", kind, "pings").exit_code == 0
+
+    assert tidemark(tmp_path, "validate").exit_code == 0
+
+
+def test_new_refuses_what_exists(tmp_path: Path) -> None:
+    tidemark(tmp_path, "new", "source", "pings")
+    again = tidemark(tmp_path, "new", "source", "pings")
+
+    assert isinstance(again.exception, LakehouseError)
+    assert again.exception.condition == "ALREADY_DECLARED"
+
+
+@pytest.mark.parametrize("name", ["Pings", "../pings", "a-b", "1st"])
+def test_new_refuses_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
+    refused = tidemark(tmp_path, "new", "source", name)
+
+    assert isinstance(refused.exception, LakehouseError)
+    assert refused.exception.condition == "FILE_NAME"
+    assert not list(tmp_path.rglob("*.yml"))
+
+
+def test_validate_tells_problems_to_programs(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {"sources/more.yml": "format: jsn\n"})
+    result = tidemark(project, "validate", "--json")
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert not found["valid"]
+    assert found["problems"][0]["file"] == "sources/more.yml"
+
+
+def test_validate_raises_all_problems(tmp_path: Path) -> None:
+    assert isinstance(tidemark(tmp_path, "validate").exception, ProblemsError)
+
+
+def test_graph_shows_edges(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {})
+    edges = json.loads(tidemark(project, "graph", "--json").stdout)["edges"]
+
+    assert {"from": "silver.orders", "to": "gold.spend"} in edges
+    assert "silver_orders --> gold_spend" in tidemark(project, "graph", "--mermaid").stdout
+    assert "gold, tier 0" in tidemark(project, "graph").stdout
+
+
+def test_compile_prints_where_the_manifest_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    printed = tidemark(write_project(tmp_path, {}), "compile").stdout
+
+    assert Path(printed.strip()).name == "manifest.json"
