@@ -1,0 +1,198 @@
+"""The command line against a real Spark Connect server: refresh, kill, hold, verify.
+
+The project holds nothing but a foreign Delta table and SQL; no Kafka and no Airflow is near.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.local.spark_connect import spark_connect_part
+from spark_jobs.settings import REPOSITORY, Ports, SparkSettings, load_settings
+from spark_jobs.state.failpoints import EXIT_CODE
+from spark_jobs.storage import log
+
+START_SECONDS = 240
+SOURCE = """description: Parcels that a partner writes.
+format: delta
+location: data/parcels
+columns: {city: STRING, weight: "DECIMAL(9,2)"}
+"""
+HEADER = "/* gold\ndescription: {}\nowner: tests\nrefresh: bulk\n*/\n"
+BY_CITY = "SELECT p.city AS city, COUNT(*) AS parcels FROM bronze.parcels AS p GROUP BY ALL\n"
+CITIES = "SELECT COUNT(*) AS cities FROM gold.by_city AS c\n"
+AT_MOST_TWO = {
+    "name": "by_city",
+    "expectations": [
+        {
+            "type": "expect_column_values_to_be_between",
+            "kwargs": {"column": "parcels", "max_value": 2},
+            "severity": "critical",
+        }
+    ],
+}
+
+
+def free_port() -> int:
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return int(chosen.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server as the local stack starts it, on ports of its own."""
+    folder = tmp_path_factory.mktemp("connect")
+    settings = load_settings(
+        folder,
+        state_dir=folder / "state",
+        ports=Ports(spark_connect=free_port(), spark_ui=free_port()),
+        spark=SparkSettings(master="local[2]", connect_memory="1g"),
+    )
+    part = spark_connect_part(settings)
+    part.prepare()
+    with (folder / "server.log").open("w") as output:
+        process = subprocess.Popen(
+            part.command,
+            env={**os.environ, **part.environment},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while (problem := part.probe()) is not None:
+            assert process.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < deadline, problem
+            time.sleep(0.5)
+        yield f"sc://127.0.0.1:{settings.ports.spark_connect}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command ended with."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        assert self.output, self.errors
+        return json.loads(self.output)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project directory, worked on by its command line alone."""
+
+    folder: Path
+    url: str
+
+    def tidemark(self, *words: str, failpoint: str = "") -> Answer:
+        program = "from spark_jobs.cli.main import run; run()"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "--project", str(self.folder), *words],
+            env={**os.environ, "TIDEMARK_SPARK__REMOTE": self.url, "TIDEMARK_FAILPOINT": failpoint},
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def write(self, path: str, text: str) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def add(self, *cities: str | None) -> None:
+        weights = pa.array([None] * len(cities), pa.decimal128(9, 2))
+        rows = pa.table({"city": pa.array(cities, pa.string()), "weight": weights})
+        write_deltalake(self.folder / "data/parcels", rows, mode="append")
+
+    @property
+    def published(self) -> str:
+        return str(self.folder / "state/lake/gold/by_city")
+
+    def rows(self) -> list[dict[str, Any]]:
+        found = DeltaTable(self.published).to_pyarrow_table().to_pylist()
+        return sorted(found, key=lambda row: str(row["city"]))
+
+
+@pytest.fixture
+def project(tmp_path: Path, connect_url: str) -> Project:
+    project = Project(tmp_path / "with space", connect_url)
+    project.write("tidemark.yml", "state_dir: state\n")
+    project.write("sources/parcels.yml", SOURCE)
+    project.write("sql/gold/by_city.sql", HEADER.format("Parcels per city.") + BY_CITY)
+    project.write("sql/gold/cities.sql", HEADER.format("How many cities.") + CITIES)
+    project.add("Bonn", None, None)
+    return project
+
+
+def test_views_are_refreshed_explained_and_verified(project: Project) -> None:
+    refreshed = project.tidemark("refresh", "--all", "--json")
+    assert refreshed.status == 0, refreshed.errors
+    assert [(one["view"], one["status"]) for one in refreshed.results] == [
+        ("by_city", "published"),
+        ("cities", "published"),
+    ]
+    assert project.rows() == [{"city": "Bonn", "parcels": 1}, {"city": None, "parcels": 2}]
+    explained = project.tidemark("explain", "--all", "--json").results
+    assert {one["reason_code"] for one in explained} == {"NO_UPSTREAM_CHANGE"}
+    verified = project.tidemark("verify", "--all", "--json")
+    assert verified.status == 0, verified.errors
+    assert [one["finding"] for one in verified.results] == ["EQUAL", "EQUAL"]
+    shown = project.tidemark("explain", "by_city", "--sql")
+    assert "VERSION AS OF 0" in shown.output
+
+
+@pytest.mark.parametrize(
+    "name", ["gold.stage.written", "gold.publish.before_commit", "gold.publish.committed"]
+)
+def test_a_process_that_is_killed_is_made_good_by_the_next(project: Project, name: str) -> None:
+    killed = project.tidemark("refresh", "by_city", failpoint=name)
+    assert killed.status == EXIT_CODE, killed.errors
+    again = project.tidemark("refresh", "by_city", "--json")
+    assert again.status == 0, again.errors
+    assert len(project.rows()) == 2
+    assert len(log.commits(project.published)) == 1
+
+
+def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> None:
+    assert project.tidemark("refresh", "--all").status == 0
+    project.write("expectations/gold/by_city.json", json.dumps(AT_MOST_TWO))
+    project.add("Bonn", "Bonn")
+    held = project.tidemark("refresh", "--all", "--json")
+    assert held.status == 1
+    first, second = held.results
+    assert (first["status"], first["error"]["condition"]) == ("held", "GATE_HELD")
+    assert "parcels" in first["error"]["primary"]
+    assert second["reason_code"] == "NO_UPSTREAM_CHANGE"
+    assert project.rows()[0] == {"city": "Bonn", "parcels": 1}
+
+
+def test_a_server_that_does_not_answer_is_named(project: Project) -> None:
+    elsewhere = Project(project.folder, f"sc://127.0.0.1:{free_port()}")
+    answer = elsewhere.tidemark("refresh", "by_city", "--json")
+    assert answer.status == 1
+    assert answer.results[0]["error"]["condition"] == "SPARK_UNREACHABLE"
+    assert project.tidemark("refresh", "by_city").status == 0

@@ -1,0 +1,185 @@
+"""Every reason for a decision, from observations alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.changes import InputObservation
+from spark_jobs.planning.decision import (
+    Full,
+    Incremental,
+    Reason,
+    ReasonCode,
+    Skip,
+    decision_from_words,
+    decision_word,
+)
+from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
+from spark_jobs.planning.rules import Derived, Refused
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.watermark import Watermark
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+ORDERS = TableName.parse("silver.orders")
+USERS = TableName.parse("silver.users")
+ENTRY = GoldEntry(
+    name="daily",
+    description="d",
+    owner="o",
+    refresh="bulk",
+    sql="SELECT 1",
+    query="SELECT 1",
+    inputs=("silver.orders", "silver.users"),
+    columns=(),
+    fingerprint="now",
+    deterministic=True,
+    reads_clock=False,
+    file="sql/gold/daily.sql",
+    tier=0,
+)
+
+
+def version(number: int, table_id: str = "a") -> TableVersion:
+    return TableVersion(table_id, number)
+
+
+PUBLISHED = Watermark(
+    view="daily",
+    sequence=7,
+    epoch=2,
+    fingerprint="now",
+    rule="full",
+    vector=VersionVector({ORDERS: version(41), USERS: version(3)}),
+    tick="t",
+    attempt="x",
+    clock=NOON,
+)
+
+
+def seen(table: TableName, number: int, **change: object) -> InputObservation:
+    same = InputObservation(
+        table=table,
+        before=version(number),
+        pinned=version(number),
+        current=version(number),
+        rows_changed=False,
+    )
+    return replace(same, **change)
+
+
+STILL = ViewObservation(
+    published=PUBLISHED, intruder=None, epoch=2, inputs=(seen(ORDERS, 41), seen(USERS, 3))
+)
+MOVED = replace(
+    STILL,
+    inputs=(
+        seen(ORDERS, 41, pinned=version(44), current=version(45), rows_changed=True),
+        seen(USERS, 3),
+    ),
+)
+
+
+def orders(**change: object) -> ViewObservation:
+    return replace(STILL, inputs=(seen(ORDERS, 41, **change), seen(USERS, 3)))
+
+
+@pytest.mark.parametrize(
+    ("observed", "line"),
+    [
+        (STILL, "skip: no upstream change since silver.orders@41, silver.users@3"),
+        (
+            orders(pinned=version(43), current=version(43)),
+            "skip: no upstream change since silver.orders@41, silver.users@3",
+        ),
+        (MOVED, "full: silver.orders@41→@44 changed and no rule maintains the view"),
+        (replace(STILL, published=None), "full: first build"),
+        (
+            replace(STILL, published=replace(PUBLISHED, fingerprint="then")),
+            "full: definition changed",
+        ),
+        (
+            replace(STILL, epoch=3),
+            "full: epoch 3 was begun after epoch 2 was published",
+        ),
+        (
+            replace(STILL, intruder=Intruder(9, "DELETE")),
+            "full: somebody else wrote version 9 (DELETE)",
+        ),
+        (
+            replace(STILL, intruder=Intruder(9, "RESTORE")),
+            "full: the published table was restored in version 9",
+        ),
+        (
+            orders(pinned=version(0, "b"), current=version(0, "b")),
+            "full: silver.orders was created anew",
+        ),
+        (
+            orders(pinned=version(12), current=version(12)),
+            "full: silver.orders lost versions that were published from",
+        ),
+        (orders(before=None), "full: new input silver.orders"),
+        (
+            orders(pinned=None, current=None),
+            "skip: no table at silver.orders; the published content is kept",
+        ),
+        (
+            orders(current=version(0, "b")),
+            "skip: no table at silver.orders; the published content is kept",
+        ),
+        (
+            orders(pinned=version(40), current=version(45)),
+            "skip: a later tick has published silver.orders@41",
+        ),
+    ],
+)
+def test_the_reason_is_told(observed: ViewObservation, line: str) -> None:
+    assert plan_refresh(ENTRY, observed, tick="t", clock=NOON).line == line
+
+
+def test_force_builds_again_but_never_goes_back() -> None:
+    forced = plan_refresh(ENTRY, STILL, tick="t", clock=NOON, force=True)
+    assert forced.line == "full: forced"
+    older = orders(pinned=version(40), current=version(45))
+    assert plan_refresh(ENTRY, older, tick="t", clock=NOON, force=True).skips
+
+
+def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
+    entry = ENTRY.model_copy(update={"reads_clock": True})
+    assert plan_refresh(entry, STILL, tick="t", clock=NOON).reason.code is ReasonCode.CLOCK_MOVED
+
+
+def test_the_first_rule_that_derives_is_used_unless_the_view_wants_full() -> None:
+    rules = (
+        lambda _, __: Refused("one", "no"),
+        lambda _, changes: Derived("two", f"{len(changes)} input"),
+        lambda _, __: Derived("three", "late"),
+    )
+    plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON, rules=rules)
+    assert isinstance(plan.decision, Incremental)
+    assert plan.decision.rule == "two"
+    assert plan.line == "incremental: silver.orders@41→@44; 1 input"
+    full = ENTRY.model_copy(update={"strategy": Strategy.FULL})
+    assert isinstance(plan_refresh(full, MOVED, tick="t", clock=NOON, rules=rules).decision, Full)
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert Watermark.from_metadata(PUBLISHED.as_metadata()) == PUBLISHED
+    assert Watermark.from_metadata(None) is None
+    assert Watermark.from_metadata({"view": "daily"}) is None
+    plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON)
+    assert VersionVector.from_dict(plan.as_dict()["vector"]) == plan.vector
+    assert str(plan.vector) == "silver.orders@44, silver.users@3"
+
+
+@pytest.mark.parametrize("kind", [Skip, Full])
+def test_a_decision_is_read_from_its_words(kind: type[Skip | Full]) -> None:
+    decision = kind(Reason(ReasonCode.FORCED, "forced"))
+    assert decision_from_words(decision_word(decision), decision.reason) == decision
+    with pytest.raises(ValueError, match="no decision"):
+        decision_from_words("incremental", decision.reason)
