@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli import (
+    demo,
     explain,
     graph,
     load,
@@ -45,6 +46,7 @@ app.command()(verify.verify)
 app.command()(status.status)
 app.command()(query.query)
 app.command()(load.load)
+app.command()(demo.demo)
 
 
 @app.callback()

@@ -1,0 +1,157 @@
+"""What the demo shows at its end: what was sent, what became of it, and where to look further."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from spark_jobs.demo.refreshes import ViewProgress
+    from spark_jobs.demo.tally import Tally
+    from spark_jobs.gold.context import GoldContext
+
+FIRST_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the demo's steps found out.
+
+    Attributes:
+        users_made: Airflow's users are new, so nobody has seen their passwords.
+    """
+
+    tally: Tally
+    refreshed: list[ViewProgress]
+    users_made: bool
+
+
+def show(console: Console, settings: Settings, ending: Ending) -> bool:
+    """Print all of it; says whether every published table equals its SQL."""
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.state.store import ControlStore
+
+    manifest = Manifest.read(settings.manifest_file)
+    with ControlStore.open(settings.control_url) as store:
+        context = GoldContext(settings, manifest, store)
+        console.print(f"\n{sent_line(ending.tally)}")
+        console.print(refreshes_table(ending.refreshed))
+        holds = verification(console, context)
+        for table in gold_tables(context):
+            console.print(table)
+        freshness(console, context)
+    console.print(addresses_table(settings))
+    show_logins(console, settings, users_made=ending.users_made)
+    return holds
+
+
+def sent_line(tally: Tally) -> str:
+    """The load in one sentence."""
+    records = sum(tally.records.values())
+    twice, late, shuffled = (
+        sum(count for (_, trait), count in tally.records.items() if trait == name)
+        for name in ("duplicate", "late", "out_of_order")
+    )
+    return (
+        f"Sent {sum(tally.changes.values()):,} row changes in {tally.committed:,} transactions "
+        f"({tally.rolled_back} more were rolled back) and {records:,} events: {twice} sent twice, "
+        f"{late} up to 26 hours late, {shuffled} out of order, "
+        f"{sum(tally.malformed.values())} malformed."
+    )
+
+
+def refreshes_table(refreshed: list[ViewProgress]) -> Table:
+    """The scheduled run that last published each view."""
+    table = Table(title="Refreshed by Airflow's schedule", title_justify="left")
+    for name in ("gold view", "run", "status", "decision"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "version"):
+        table.add_column(name, justify="right")
+    for view in refreshed:
+        if view.published is not None:
+            run, attempt = view.published.run, view.published.attempt
+            table.add_row(
+                view.view,
+                f"{run.interval_end:%H:%M} UTC {run.state}",
+                attempt.status.value,
+                f"{attempt.decision}: {attempt.reason}",
+                f"{view.published.rows:,}",
+                str(attempt.published_version),
+            )
+    return table
+
+
+def gold_tables(context: GoldContext) -> list[Table]:
+    """The first rows of every published view, in the order of their columns."""
+    from spark_jobs.storage import tables
+
+    shown = []
+    for view in sorted(context.manifest.gold):
+        rows = tables.read(context.spark, context.published_at(view))
+        first = rows.orderBy(*rows.columns).limit(FIRST_ROWS).collect()
+        table = Table(title=f"gold.{view}", title_justify="left")
+        for name, kind in rows.dtypes:
+            number = kind in {"bigint", "int"} or kind.startswith("decimal")
+            table.add_column(name, justify="right" if number else "left", overflow="fold")
+        for row in first:
+            table.add_row(*(str(value) for value in row))
+        shown.append(table)
+    return shown
+
+
+def addresses_table(settings: Settings) -> Table:
+    """Where to look further."""
+    from spark_jobs.local.airflow_config import airflow_address
+
+    table = Table(title="Look further", title_justify="left", show_header=False)
+    table.add_row("Airflow", airflow_address(settings))
+    table.add_row("Spark, refreshes", f"http://127.0.0.1:{settings.ports.spark_ui}")
+    table.add_row("Spark, streams", f"http://127.0.0.1:{settings.ports.streams_ui}")
+    table.add_row("Kafka", settings.kafka)
+    table.add_row("Delta tables", settings.lake)
+    table.add_row("ask in SQL", 'tidemark query "SELECT * FROM gold.user_order_stats LIMIT 5"')
+    return table
+
+
+def show_logins(console: Console, settings: Settings, *, users_made: bool) -> None:
+    """Airflow's users: passwords when they are new, otherwise where they are kept."""
+    from spark_jobs.local.secrets import AIRFLOW_USERS, airflow_users, secret_path
+
+    path = secret_path(settings, AIRFLOW_USERS)
+    if users_made:
+        table = Table("user", "role", "password", title="Airflow's users", title_justify="left")
+        for name, user in airflow_users(settings).items():
+            table.add_row(name, user["role"], user["password"])
+        console.print(table)
+        console.print(f"The passwords are shown once; they are kept in {path}", soft_wrap=True)
+    else:
+        console.print(f"Airflow's users and passwords are in {path}", soft_wrap=True)
+
+
+def verification(console: Console, context: GoldContext) -> bool:
+    """Every published table against its SQL, as ``tidemark verify --all`` shows it."""
+    from spark_jobs.cli.verify import findings_table
+    from spark_jobs.gold.verify import verify
+
+    found = [verify(context, view) for view in sorted(context.manifest.gold)]
+    table = findings_table([(one.view, one) for one in found])
+    table.title = "Published tables against their SQL"
+    console.print(table)
+    return all(one.holds for one in found)
+
+
+def freshness(console: Console, context: GoldContext) -> None:
+    """How fresh each view is, as ``tidemark status`` shows it."""
+    from spark_jobs.cli.status_tables import views_table
+    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.state.types import utc_now
+
+    now = utc_now()
+    views = [view_status(context, view, now=now) for view in sorted(context.manifest.gold)]
+    console.print(views_table(views, now=now))
