@@ -23,9 +23,9 @@ class WarmTasks:
 
     @hookimpl
     def on_starting(self, component: Any) -> None:
-        del component
-        # The component does not say which one it is before it runs; the command line does.
-        if sys.argv[1:2] == ["scheduler"]:
+        # A job does not say which one it is before it runs; the command line does. Tasks are
+        # components too, and have the scheduler's command line, since they are its forks.
+        if type(component).__name__ == "Job" and sys.argv[1:2] == ["scheduler"]:
             preload()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -22,10 +23,10 @@ DOCKERFILES = sorted(DOCKER.glob("*/Dockerfile"))
 
 
 @pytest.fixture
-def shipped(monkeypatch, tmp_path):
+def shipped(monkeypatch):
     """The settings that the shipped files are written for: the repository's, nobody's own."""
-    for name in ("TIDEMARK_PROJECT", "TIDEMARK_STATE_DIR"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
+        monkeypatch.delenv(name)
     return load_settings(REPOSITORY)
 
 
