@@ -68,7 +68,6 @@ def status(
         table = Table(box=None, padding=(0, 2, 0, 0))
         for heading in ("part", "state", "ready", "pid", "uptime", "port", "restarts"):
             table.add_column(heading, no_wrap=True)
-        table.add_column("lacks")
         for one in statuses:
             table.add_row(
                 one.part,
@@ -78,9 +77,12 @@ def status(
                 "" if one.uptime_seconds is None else str(timedelta(seconds=one.uptime_seconds)),
                 " ".join(map(str, one.ports.values())),
                 str(one.restarts or ""),
-                one.lacks or "",
             )
-        Console(highlight=False).print(table)
+        console = Console(highlight=False)
+        console.print(table)
+        for one in statuses:
+            if one.lacks:
+                console.print(f"{one.part} {one.lacks}", markup=False, soft_wrap=True)
     if not all(one.ready for one in statuses):
         raise typer.Exit(1)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.ports import bindable
 from spark_jobs.local.stack import Stack
 from spark_jobs.local.startup import Progress
 from spark_jobs.local.status import PartStatus
@@ -93,13 +93,13 @@ def own_settings(**overrides) -> Settings:
 
 
 def free_ports() -> dict[str, int]:
-    """A free port for each of the stack's."""
-    with ExitStack() as opened:
-        sockets = {
-            name: opened.enter_context(socket.create_server(("127.0.0.1", 0)))
-            for name in Ports.model_fields
-        }
-        return {name: one.getsockname()[1] for name, one in sockets.items()}
+    """A free port for each of the stack's.
+
+    They lie below the ports that outgoing connections get, which could take one that is free now.
+    """
+    candidates = random.sample(range(20_000, 32_000), 1_000)
+    free = (port for port in candidates if bindable(port))
+    return {name: next(free) for name in Ports.model_fields}
 
 
 def remove(settings: Settings) -> None:
