@@ -55,7 +55,7 @@ def test_java_that_is_too_old(bootstrap, monkeypatch, tmp_path):
 
 def test_too_little_memory(bootstrap, monkeypatch):
     monkeypatch.setattr(bootstrap, "total_memory_gib", lambda: 2.0)
-    with pytest.raises(bootstrap.SetupError, match="2.0 GiB of memory"):
+    with pytest.raises(bootstrap.SetupError, match=r"2\.0 GiB of memory"):
         bootstrap.machine()
 
 
