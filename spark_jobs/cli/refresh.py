@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,7 +72,7 @@ def refresh(
             console=Console(stderr=True),
             transient=True,
         )
-        with spinner as progress:
+        with closing(refresher.context), spinner as progress:
             results = [
                 _refresh_one(refresher, view, used_tick, progress=progress, force=force)
                 for view in chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,7 +55,7 @@ def _verify_all(project: OpenProject, views: list[str]) -> list[Result]:
         console=Console(stderr=True),
         transient=True,
     )
-    with spinner as progress:
+    with closing(context), spinner as progress:
         task = progress.add_task("verify", total=None)
         for view in views:
             progress.update(task, description=f"verify {view}")

@@ -32,6 +32,11 @@ class GoldContext:
     def spark(self) -> SparkSession:
         return self.session_factory(self.settings)
 
+    def close(self) -> None:
+        """Stop the session, where one was opened; a server forgets an idle one after an hour."""
+        if "spark" in self.__dict__:
+            self.spark.stop()
+
     @cached_property
     def lake(self) -> Lake:
         return Lake(self.settings.lake)

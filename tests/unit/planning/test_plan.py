@@ -157,13 +157,13 @@ def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
 def test_the_first_rule_that_derives_is_used_unless_the_view_wants_full() -> None:
     rules = (
         lambda _, __: Refused("one", "no"),
-        lambda _, changes: Derived("two", f"{len(changes)} input"),
+        lambda _, changes: Derived("two", f"{len(changes)} inputs"),
         lambda _, __: Derived("three", "late"),
     )
     plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON, rules=rules)
     assert isinstance(plan.decision, Incremental)
     assert plan.decision.rule == "two"
-    assert plan.line == "incremental: silver.orders@41→@44; 1 input"
+    assert plan.line == "incremental: silver.orders@41→@44; 2 inputs"
     full = ENTRY.model_copy(update={"strategy": Strategy.FULL})
     assert isinstance(plan_refresh(full, MOVED, tick="t", clock=NOON, rules=rules).decision, Full)
 
