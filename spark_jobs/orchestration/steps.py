@@ -158,4 +158,4 @@ def log_verdict(verdict: Verdict) -> None:
     with console.capture() as captured:
         console.print(verdict_table(verdict))
     for line in captured.get().splitlines():
-        log.info("%s", line)
+        log.info("%s", line.rstrip())
