@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -62,15 +61,10 @@ class BatchApplier:
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None where it had no records."""
-        rows = self._rows(bronze).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            annotated = self._annotated(rows).persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                return self._write(annotated, batch_id)
-            finally:
-                annotated.unpersist()
-        finally:
-            rows.unpersist()
+        # Each step is kept with its plan cut off: what follows reads it several times, and
+        # planning costs more than the rows of a small batch.
+        rows = self._rows(bronze).localCheckpoint()
+        return self._write(self._annotated(rows).localCheckpoint(), batch_id)
 
     @cached_property
     def projection(self) -> Projection:
@@ -138,9 +132,9 @@ class BatchApplier:
         names = tuple(column.name for column in self.tables.columns)
         keys = self.entry.keys
         if any(deleted for _, deleted in kinds):
-            columns = tuple(column.name for column in self.tables.tombstone_columns)
-            how = Merge(keys, columns, update=NEWER, insert="true")
-            merge(rows.where(DELETED).select(*columns), self.tables.tombstones, how, txn=txn)
+            # A key may be deleted many times; who asks takes the last.
+            columns = [column.name for column in self.tables.tombstone_columns]
+            append(rows.where(DELETED).select(*columns), self.tables.tombstones, txn=txn)
             failpoint("silver.after_tombstones")
         if kinds == {(False, False)}:
             append(rows.select(*names), self.tables.table, txn=txn)

@@ -41,7 +41,11 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.retainedTasks": "200",
         "spark.sql.ui.retainedExecutions": "20",
         "spark.sql.streaming.ui.retainedQueries": "30",
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        # Small batches gain nothing from plans that are changed while they run.
+        "spark.sql.adaptive.enabled": "false",
+        # Every query brings dozens of generated classes; with Spark's default of 100 they push
+        # each other out and are compiled anew in every batch.
+        "spark.sql.codegen.cache.maxEntries": "5000",
     }
 
 
