@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ FENCE = re.compile(r"^ *```(\w*)(?: file=(\S+))?\n(.*?)^ *```$", re.DOTALL | re.
 INLINE = re.compile(r"(?<!`)`((?:tidemark|make) [^`\n]+)`(?!`)")
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
 # What the papers may name beside our own programs.
-OTHERS = {"ss", "source", "export", "cat", "ls", "curl", "kill"}
+OTHERS = {"docker", "airflow", "ss", "source", "export", "cat", "ls", "curl", "kill"}
 
 
 def text_of(paper: str) -> str:
@@ -34,7 +35,8 @@ def commands(paper: str) -> Iterator[str]:
     text = text_of(paper)
     for language, _, body in FENCE.findall(text):
         if language == "bash":
-            yield from filter(None, map(str.strip, body.splitlines()))
+            whole = body.replace("\\\n", " ")
+            yield from filter(None, map(str.strip, whole.splitlines()))
     yield from INLINE.findall(text)
 
 
@@ -55,6 +57,8 @@ def test_command(paper: str, line: str):
             assert set(targets) <= make_targets()
         case "tidemark":
             parse(words[1:])
+        case "python":
+            assert find_spec(words[words.index("-m") + 1])
         case "pre-commit":
             assert Path(REPOSITORY, ".pre-commit-config.yaml").exists()
         case _:
