@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PERIOD = "1 minute"
 REFRESH_SECONDS = 300
 POLL_SECONDS = 2
+TABLE_WIDTH = 120
 
 
 def demo(
@@ -44,7 +45,7 @@ def demo(
     from spark_jobs.state.types import utc_now
 
     settings = demo_settings(load_settings(context.obj))
-    console = Console(highlight=False)
+    console = wide_console()
     steps = Steps(console)
     began = utc_now()
     prepare_shop(settings, steps)
@@ -68,6 +69,12 @@ def demo_settings(settings: Settings) -> Settings:
     """The project's settings with the demo's short periods."""
     gold = settings.gold.model_copy(update={"every_override": PERIOD})
     return settings.model_copy(update={"gold": gold})
+
+
+def wide_console() -> Console:
+    """The terminal; where there is none, lines wide enough for the tables."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=TABLE_WIDTH)
 
 
 def prepare_shop(settings: Settings, steps: Steps) -> None:

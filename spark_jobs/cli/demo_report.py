@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.settings import Settings
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from spark_jobs.demo.refreshes import ViewProgress
     from spark_jobs.demo.tally import Tally
     from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.verify import Verification
 
 FIRST_ROWS = 4
 
@@ -34,21 +38,25 @@ class Ending:
 def show(console: Console, settings: Settings, ending: Ending) -> bool:
     """Print all of it; says whether every published table equals its SQL."""
     from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.gold.verify import verify
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.state.store import ControlStore
+    from spark_jobs.state.types import utc_now
 
     manifest = Manifest.read(settings.manifest_file)
     with ControlStore.open(settings.control_url) as store:
         context = GoldContext(settings, manifest, store)
-        console.print(f"\n{sent_line(ending.tally)}")
-        console.print(refreshes_table(ending.refreshed))
-        holds = verification(console, context)
+        views, now = sorted(manifest.gold), utc_now()
+        statuses = [view_status(context, view, now=now) for view in views]
+        found = [verify(context, view) for view in views]
+        console.print(f"\n{sent_line(ending.tally)}\n")
+        console.print(gold_overview(ending.refreshed, statuses, found))
         for table in gold_tables(context):
             console.print(table)
-        freshness(console, context)
     console.print(addresses_table(settings))
     show_logins(console, settings, users_made=ending.users_made)
-    return holds
+    return all(one.holds for one in found)
 
 
 def sent_line(tally: Tally) -> str:
@@ -66,24 +74,33 @@ def sent_line(tally: Tally) -> str:
     )
 
 
-def refreshes_table(refreshed: list[ViewProgress]) -> Table:
-    """The scheduled run that last published each view."""
-    table = Table(title="Refreshed by Airflow's schedule", title_justify="left")
-    for name in ("gold view", "run", "status", "decision"):
+def gold_overview(
+    refreshed: list[ViewProgress], statuses: list[ViewStatus], found: list[Verification]
+) -> Table:
+    """One row per gold view: who refreshed it, what was published, and whether it is right."""
+    from spark_jobs.cli.status_tables import freshness_cell, verdict_cell
+
+    table = Table(title="Gold views, refreshed by Airflow's schedule", title_justify="left")
+    for name in ("view", "scheduled run", "decision"):
         table.add_column(name, overflow="fold")
     for name in ("rows", "version"):
         table.add_column(name, justify="right")
-    for view in refreshed:
-        if view.published is not None:
-            run, attempt = view.published.run, view.published.attempt
-            table.add_row(
-                view.view,
-                f"{run.interval_end:%H:%M} UTC {run.state}",
-                attempt.status.value,
-                f"{attempt.decision}: {attempt.reason}",
-                f"{view.published.rows:,}",
-                str(attempt.published_version),
-            )
+    for name in ("freshness", "rules", "against its SQL"):
+        table.add_column(name, overflow="fold")
+    for view, status, verification in zip(refreshed, statuses, found, strict=True):
+        if view.published is None:
+            continue
+        attempt, run = view.published.attempt, view.published.run
+        table.add_row(
+            view.view,
+            f"{run.interval_end:%H:%M} UTC {run.state}",
+            f"{attempt.decision}",
+            "" if verification.rows is None else f"{verification.rows:,}",
+            f"{verification.version}",
+            freshness_cell(status),
+            verdict_cell(status.verdict),
+            Text(verification.finding.value, style="green" if verification.holds else "red"),
+        )
     return table
 
 
@@ -100,9 +117,14 @@ def gold_tables(context: GoldContext) -> list[Table]:
             number = kind in {"bigint", "int"} or kind.startswith("decimal")
             table.add_column(name, justify="right" if number else "left", overflow="fold")
         for row in first:
-            table.add_row(*(str(value) for value in row))
+            table.add_row(*map(cell, row))
         shown.append(table)
     return shown
+
+
+def cell(value: object) -> str:
+    """A value for people; a time to the second."""
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 
 def addresses_table(settings: Settings) -> Table:
@@ -132,26 +154,3 @@ def show_logins(console: Console, settings: Settings, *, users_made: bool) -> No
         console.print(f"The passwords are shown once; they are kept in {path}", soft_wrap=True)
     else:
         console.print(f"Airflow's users and passwords are in {path}", soft_wrap=True)
-
-
-def verification(console: Console, context: GoldContext) -> bool:
-    """Every published table against its SQL, as ``tidemark verify --all`` shows it."""
-    from spark_jobs.cli.verify import findings_table
-    from spark_jobs.gold.verify import verify
-
-    found = [verify(context, view) for view in sorted(context.manifest.gold)]
-    table = findings_table([(one.view, one) for one in found])
-    table.title = "Published tables against their SQL"
-    console.print(table)
-    return all(one.holds for one in found)
-
-
-def freshness(console: Console, context: GoldContext) -> None:
-    """How fresh each view is, as ``tidemark status`` shows it."""
-    from spark_jobs.cli.status_tables import views_table
-    from spark_jobs.gold.freshness import view_status
-    from spark_jobs.state.types import utc_now
-
-    now = utc_now()
-    views = [view_status(context, view, now=now) for view in sorted(context.manifest.gold)]
-    console.print(views_table(views, now=now))

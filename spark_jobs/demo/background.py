@@ -42,6 +42,10 @@ class BackgroundLoad:
         """Whether it began and has not ended."""
         return self._future is not None and not self._future.done()
 
+    def stop(self) -> None:
+        """End the run early; what was sent is still counted."""
+        self._stop.set()
+
     def finish(self) -> Tally:
         """Wait for the end and return the counts.
 
@@ -60,7 +64,7 @@ class BackgroundLoad:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
+        self.stop()
         self._pool.shutdown(wait=True)
 
     def _count(self, operation: Operation) -> None:

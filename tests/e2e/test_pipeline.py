@@ -1,0 +1,134 @@
+"""The pipeline from end to end on real parts, and with each of them killed under load.
+
+The project's own ``reconcile`` and ``verify`` are asked, and an oracle that shares no code with
+them: counts from the broker, rows from Postgres, both against the Delta tables.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from spark_jobs.cli.demo import wait_for_refreshes
+from spark_jobs.cli.steps import Steps
+from spark_jobs.demo.background import BackgroundLoad
+from spark_jobs.demo.database import create_shop
+from spark_jobs.demo.load import LoadOrder, run_load
+from spark_jobs.demo.malformed import REQUIRED_FIELD
+from spark_jobs.demo.tally import Tally
+from spark_jobs.local.postgres import SHOP, dsn
+from tests.e2e import oracle
+from tests.e2e.running import RunningStack
+
+TABLES = ("users", "products", "titles", "orders", "order_items")
+VICTIMS = ("streams", "kafka", "connect", "airflow-scheduler")
+# The harness runs two things at once: a service that restarts and the load.
+PATIENCE_SECONDS = 300
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def shop(stack: RunningStack) -> str:
+    """The shop's database with its tables."""
+    url = dsn(stack.settings, database=SHOP, role=SHOP)
+    create_shop(url)
+    return url
+
+
+def wait_drained(stack: RunningStack, shop: str) -> None:
+    """Wait until bronze holds what the broker holds, and silver what Postgres holds."""
+    settings = stack.settings
+
+    def drained() -> bool:
+        return oracle.bronze_counts(settings) == oracle.kafka_ends(settings) and all(
+            oracle.silver_rows(settings, name) == oracle.postgres_rows(settings, shop, name)
+            for name in TABLES
+        )
+
+    oracle.wait_until(drained, seconds=PATIENCE_SECONDS, what="everything arrived")
+
+
+def assert_sound(stack: RunningStack) -> None:
+    """The project's own checks hold too."""
+    reconciled = stack.tidemark("reconcile", "--wait", "--json", check=False)
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    verified = stack.tidemark("verify", "--all", "--json", check=False)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert all(view["holds"] for view in json.loads(verified.stdout))
+
+
+def wait_for_the_schedule(stack: RunningStack, since: datetime) -> None:
+    """Wait until Airflow's schedule has taken everything up that came in until now."""
+    steps = Steps(Console(file=io.StringIO()))
+    views = wait_for_refreshes(stack.settings, steps, since=since, after=datetime.now(UTC))
+    assert {view.view for view in views} == {
+        "daily_order_summary",
+        "enriched_orders",
+        "user_order_stats",
+        "viewership_summary",
+    }
+
+
+def counts(stack: RunningStack) -> dict[str, tuple[int, int]]:
+    """Silver rows and quarantined records of every topic of events."""
+    settings = stack.settings
+    return {
+        topic: (oracle.silver_count(settings, topic), oracle.quarantine_count(settings, topic))
+        for topic in REQUIRED_FIELD
+    }
+
+
+def well_formed(tally: Tally, topic: str) -> int:
+    """Events of a topic that are neither malformed nor a repetition."""
+    return sum(
+        count
+        for (name, trait), count in tally.records.items()
+        if name == topic and trait not in {"duplicate", "malformed"}
+    )
+
+
+def test_everything_that_was_sent_has_its_outcome(stack: RunningStack, shop: str):
+    since = datetime.now(UTC)
+    before, ends_before = counts(stack), oracle.kafka_ends(stack.settings)
+    order = LoadOrder(rate=80, seconds=25, seed=11)
+    tally = run_load(order, shop_dsn=shop, kafka=stack.settings.kafka)
+    wait_drained(stack, shop)
+
+    def settled() -> bool:
+        return all(
+            counts(stack)[topic]
+            == (
+                before[topic][0] + well_formed(tally, topic),
+                before[topic][1] + tally.quarantinable(topic),
+            )
+            for topic in REQUIRED_FIELD
+        )
+
+    oracle.wait_until(settled, seconds=PATIENCE_SECONDS, what="each event once, or quarantined")
+    ends = oracle.kafka_ends(stack.settings)
+    sent = {topic: ends[topic] - ends_before[topic] for topic in REQUIRED_FIELD}
+    assert sent == {topic: tally.sent_to(topic) for topic in REQUIRED_FIELD}
+    wait_for_the_schedule(stack, since)
+    assert_sound(stack)
+
+
+def test_nothing_is_lost_when_parts_are_killed_under_load(stack: RunningStack, shop: str):
+    since = datetime.now(UTC)
+    order = LoadOrder(rate=40, seconds=600, seed=12)
+    with BackgroundLoad(order, shop_dsn=shop, kafka=stack.settings.kafka) as load:
+        load.start()
+        for victim in VICTIMS:
+            pid = stack.kill(victim)
+            stack.wait_restarted(victim, pid, seconds=PATIENCE_SECONDS)
+            assert load.running
+        stack.wait_ready(seconds=PATIENCE_SECONDS)
+        load.stop()
+        load.finish()
+    wait_drained(stack, shop)
+    wait_for_the_schedule(stack, since + timedelta(seconds=1))
+    assert_sound(stack)
