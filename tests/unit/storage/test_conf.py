@@ -1,0 +1,84 @@
+"""Spark's configuration, and what is said where Java, jars or a server are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.storage.conf import (
+    check_java,
+    connect_url_file,
+    session_conf,
+    session_environment,
+    spark_jars,
+)
+from spark_jobs.storage.errors import JarsMissingError, JavaMissingError, SparkUnreachableError
+from spark_jobs.storage.session import local_server, open_session
+
+
+def settings(tmp_path: Path, **change: object) -> Settings:
+    jars = tmp_path / "jars"
+    jars.mkdir(exist_ok=True)
+    (jars / "delta-spark_2.13-1.jar").touch()
+    (jars / "other.jar").touch()
+    return load_settings(tmp_path, state_dir=tmp_path / "state", spark_jars=jars, **change)
+
+
+def test_a_local_spark_binds_loopback_only(tmp_path: Path) -> None:
+    conf = session_conf(settings(tmp_path))
+    for key in ("driver.host", "driver.bindAddress", "connect.grpc.binding.address"):
+        assert conf[f"spark.{key}"] == "127.0.0.1"
+    assert session_environment(settings(tmp_path)) == {"SPARK_LOCAL_IP": "127.0.0.1"}
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert "spark.jars" not in conf
+
+
+def test_a_cluster_is_given_the_jars_and_no_address(tmp_path: Path) -> None:
+    spark = SparkSettings(master="spark://far:7077", conf={"spark.hadoop.fs.s3a.endpoint": "x"})
+    chosen = settings(tmp_path, spark=spark, lake_root="s3a://bucket/lake/")
+    conf = session_conf(chosen)
+    assert conf["spark.jars"].count(".jar") == 2
+    assert "spark.driver.host" not in conf
+    assert conf["spark.hadoop.fs.s3a.endpoint"] == "x"
+    assert session_environment(chosen) == {}
+
+
+def test_settings_have_the_last_word(tmp_path: Path) -> None:
+    spark = SparkSettings(conf={"spark.sql.shuffle.partitions": "9"})
+    conf = session_conf(settings(tmp_path, spark=spark))
+    assert conf["spark.sql.shuffle.partitions"] == "9"
+
+
+def test_missing_jars_are_named_with_the_remedy(tmp_path: Path) -> None:
+    chosen = load_settings(tmp_path, spark_jars=tmp_path / "none")
+    with pytest.raises(JarsMissingError) as missing:
+        spark_jars(chosen)
+    assert missing.value.directory == str(tmp_path / "none")
+    assert "make setup" in str(missing.value.hint)
+
+
+def test_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissingError) as missing:
+        check_java()
+    assert missing.value.looked_for == str(tmp_path / "bin/java")
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissingError):
+        check_java()
+
+
+def test_a_server_that_does_not_answer_is_named_at_once(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, spark=SparkSettings(remote="sc://127.0.0.1:1"))
+    with pytest.raises(SparkUnreachableError):
+        open_session(chosen)
+
+
+def test_a_server_that_was_announced_and_died_is_not_used(tmp_path: Path) -> None:
+    chosen = settings(tmp_path)
+    assert local_server(chosen) is None
+    connect_url_file(chosen).parent.mkdir(parents=True)
+    connect_url_file(chosen).write_text("sc://127.0.0.1:1\n")
+    assert local_server(chosen) is None
