@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def pinned_sql(
     context: GoldContext, entry: GoldEntry, *, vector: VersionVector, clock: datetime
 ) -> str:
-    """The SQL that Spark runs."""
+    """The SQL that Spark runs: the text as its author wrote it, not the canonical one."""
     relations = {
         str(table): delta_relation(context.locations.of(table), version.version)
         for table, version in vector
     }
-    return pin_tables(freeze_clock(entry.query, clock), relations)
+    return pin_tables(freeze_clock(entry.sql, clock), relations)
 
 
 def pinned_result(
