@@ -130,6 +130,10 @@ class Settings(BaseSettings):
     # A SQLAlchemy URL. Empty: SQLite in <state_dir>/control.db.
     control_db: str = ""
     kafka_bootstrap_servers: str = ""
+    # A libpq URL of the database that changes come from, for `tidemark reconcile`; a role that
+    # may only read is enough. Empty: the local stack's shop. It holds a password: set it in the
+    # environment.
+    source_database: str = ""
     # Directory of Spark's extra jars; see jars/spark/pom.xml.
     spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
     kafka_jars: Path = REPOSITORY / "jars/kafka/target/dependency"

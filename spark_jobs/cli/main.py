@@ -17,6 +17,7 @@ from spark_jobs.cli import (
     manifest,
     new,
     query,
+    reconcile,
     refresh,
     stack,
     status,
@@ -45,6 +46,7 @@ app.command()(explain.explain)
 app.command()(verify.verify)
 app.command()(status.status)
 app.command()(query.query)
+app.command()(reconcile.reconcile)
 app.command()(load.load)
 app.command()(demo.demo)
 

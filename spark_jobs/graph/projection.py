@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 
-DIALECT = "spark"
+from spark_jobs.graph.dialect import parse, to_sql
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,29 @@ def split_projection(select: str) -> Projection:
     >>> split_projection("SELECT s.a, s.b + 1 AS c FROM source AS s WHERE s.a > 0")
     Projection(relation='s', columns=(('a', 's.a'), ('c', 's.b + 1')), condition='s.a > 0')
     """
-    tree = sqlglot.parse_one(select, dialect=DIALECT)
+    tree = parse(select)
     if not isinstance(tree, exp.Select):
         raise TypeError(f"not a SELECT: {select}")
     relation = tree.find(exp.Table)
     where = tree.args.get("where")
     return Projection(
         relation=relation.alias_or_name if relation else "",
-        columns=tuple(
-            (column.alias_or_name, column.unalias().sql(dialect=DIALECT)) for column in tree.selects
-        ),
-        condition=where.this.sql(dialect=DIALECT) if where else None,
+        columns=tuple((column.alias_or_name, to_sql(column.unalias())) for column in tree.selects),
+        condition=to_sql(where.this) if where else None,
     )
+
+
+def plain_columns(select: str) -> dict[str, str] | None:
+    """Each output column with the source column that it is, where the SELECT does nothing else.
+
+    >>> plain_columns("SELECT s.a, s.b AS c FROM source AS s")
+    {'a': 'a', 'c': 'b'}
+    >>> plain_columns("SELECT s.a + 1 AS a FROM source AS s")
+    """
+    tree = parse(select)
+    if not isinstance(tree, exp.Select):
+        raise TypeError(f"not a SELECT: {select}")
+    chosen = {column.alias_or_name: column.unalias() for column in tree.selects}
+    if tree.args.get("where") or not all(isinstance(one, exp.Column) for one in chosen.values()):
+        return None
+    return {name: column.name for name, column in chosen.items()}
