@@ -1,129 +1,161 @@
-"""Kafka's offsets against bronze: is every record of every topic there, and there once?"""
+"""Kafka against bronze: every record that an independent consumer sees, once, and no other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from spark_jobs.bronze.errors import OffsetRange
-from spark_jobs.bronze.records import count_records
+from spark_jobs.bronze.errors import KafkaUnreachableError, OffsetRange
 from spark_jobs.bronze.topics import TopicFacts, Topics
-from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
-from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.scan import read_columns
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+POLL_SECONDS = 15
+POLL_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
-class BronzeCount:
-    """One source's records, counted in Kafka and in bronze.
+class BronzeBalance:
+    """One topic and its bronze table.
 
     Attributes:
-        kafka: records that Kafka ever acknowledged, up to the newest offset.
+        kafka: records that the topic holds now.
         bronze: rows of the bronze table.
-        behind: offsets that bronze has still to read.
-        repeated: rows whose coordinates another row has too.
-        missing: ranges that bronze left out although Kafka holds records in them.
+        expired: rows of bronze whose records Kafka no longer holds.
+        lag: records at the ends of partitions that bronze has not read yet.
+        problems: what does not balance, as sentences.
     """
 
-    source: str
+    topic: str
     kafka: int
     bronze: int
-    behind: int
-    repeated: int
-    missing: tuple[OffsetRange, ...]
-
-    @property
-    def balanced(self) -> bool:
-        """Whether all that was read is there once, and nothing is left to read."""
-        return not (self.behind or self.repeated or self.missing)
+    expired: int
+    lag: int
+    problems: tuple[str, ...]
 
 
-def reconcile_bronze(
-    spark: SparkSession, lake: Lake, sources: Sequence[SourceEntry], *, topics: Topics
-) -> list[BronzeCount]:
-    """Count every Kafka source, in one Spark job for all of them.
+def reconcile_bronze(topics: Topics, servers: str, topic: str, *, location: str) -> BronzeBalance:
+    """Compare a topic with its bronze table.
 
     Raises:
+        TopicMissingError: there is no such topic.
         KafkaUnreachableError: no broker answers.
-        TopicMissingError: a source's topic does not exist.
+        TableMissingError: there is no bronze table.
     """
-    # Bronze first: what arrives in between then counts as still to read, not as missing.
-    landed = _landed(spark, lake, sources)
-    return [
-        _compare(spark, lake, source, facts=topics.facts(source.topic or ""), rows=landed)
-        for source in sources
-    ]
+    facts = topics.facts(topic)
+    held = bronze_offsets(location)
+    return compare(facts, consumed_offsets(servers, facts), held)
 
 
-def _landed(
-    spark: SparkSession, lake: Lake, sources: Sequence[SourceEntry]
-) -> dict[tuple[str, int], Row]:
-    offset = sf.col(BronzeColumn.OFFSET)
-    counts = [
-        read(spark, lake.location(source.table_name))
-        .groupBy(sf.lit(source.name).alias("source"), BronzeColumn.PARTITION)
-        .agg(
-            sf.count("*").alias("rows"),
-            sf.count_distinct(offset).alias("offsets"),
-            sf.min(offset).alias("first"),
-            sf.max(offset).alias("last"),
+def compare(
+    facts: TopicFacts, kafka: Mapping[int, set[int]], bronze: Mapping[int, list[int]]
+) -> BronzeBalance:
+    """The balance of what a consumer saw and what bronze holds, by partition.
+
+    Args:
+        facts: the topic when the consumer began.
+        kafka: the offsets that the consumer saw.
+        bronze: the offsets that bronze holds, repeated ones too; read before the consumer began.
+    """
+    problems: list[str] = []
+    lag = expired = 0
+    for partition in sorted(facts.first.keys() | bronze.keys()):
+        rows, seen = bronze.get(partition, []), kafka.get(partition, set())
+        distinct = set(rows)
+        if len(rows) != len(distinct):
+            twice = len(rows) - len(distinct)
+            problems.append(f"partition {partition}: {twice} rows of bronze repeat an offset")
+        first, end = facts.first.get(partition, 0), facts.end.get(partition, 0)
+        within = {offset for offset in distinct if offset >= first}
+        expired += len(distinct) - len(within)
+        last = max(distinct, default=-1)
+        lag += sum(1 for offset in seen if offset > last)
+        lost = [offset for offset in seen - distinct if offset < last]
+        alien = [offset for offset in within - seen if offset < end]
+        problems += _told(partition, lost, "in Kafka and not in bronze")
+        problems += _told(partition, alien, "in bronze and not in Kafka")
+    return BronzeBalance(
+        topic=facts.topic,
+        kafka=sum(map(len, kafka.values())),
+        bronze=sum(map(len, bronze.values())),
+        expired=expired,
+        lag=lag,
+        problems=tuple(problems),
+    )
+
+
+def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[int]]:
+    """The offsets of a bronze table's rows, by partition."""
+    table = read_columns(location, [BronzeColumn.PARTITION, BronzeColumn.OFFSET], version)
+    found: dict[int, list[int]] = {}
+    partitions = table.column(BronzeColumn.PARTITION).to_pylist()
+    offsets = table.column(BronzeColumn.OFFSET).to_pylist()
+    for partition, offset in zip(partitions, offsets, strict=True):
+        found.setdefault(partition, []).append(offset)
+    return found
+
+
+def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
+    """The offsets of all committed records that a topic holds, up to the given ends.
+
+    Raises:
+        KafkaUnreachableError: the broker stops to answer.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "tidemark-reconcile",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "log_level": 0,
+        }
+    )
+    found: dict[int, set[int]] = {partition: set() for partition in facts.first}
+    open_ones = {part for part, first in facts.first.items() if facts.end[part] > first}
+    try:
+        consumer.assign(
+            [TopicPartition(facts.topic, part, facts.first[part]) for part in open_ones]
         )
-        for source in sources
-        if table_version(lake.location(source.table_name)) is not None
-    ]
-    if not counts:
-        return {}
-    rows = reduce(lambda one, other: one.unionAll(other), counts).collect()
-    return {(row["source"], row[BronzeColumn.PARTITION]): row for row in rows}
+        while open_ones:
+            messages = consumer.consume(POLL_RECORDS, timeout=POLL_SECONDS)
+            if not messages:
+                raise KafkaUnreachableError(servers, "no record came in time")
+            for message in messages:
+                partition, error = message.partition(), message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    raise KafkaUnreachableError(servers, str(error))
+                if error is not None or message.offset() >= facts.end[partition]:
+                    open_ones.discard(partition)
+                    continue
+                found[partition].add(message.offset())
+    except KafkaException as error:
+        raise KafkaUnreachableError(servers, str(error.args[0])) from error
+    finally:
+        consumer.close()
+    return found
 
 
-def _compare(
-    spark: SparkSession,
-    lake: Lake,
-    source: SourceEntry,
-    *,
-    facts: TopicFacts,
-    rows: dict[tuple[str, int], Row],
-) -> BronzeCount:
-    kafka = bronze = behind = repeated = 0
-    missing: list[OffsetRange] = []
-    for partition, end in sorted(facts.end.items()):
-        row = rows.get((source.name, partition))
-        kafka += end
-        if row is None:
-            behind += end - facts.first[partition]
-            continue
-        bronze += row["rows"]
-        repeated += row["rows"] - row["offsets"]
-        read_to = row["last"] + 1
-        # Past what was read, offsets without a record (markers of transactions) are no lag.
-        unread = OffsetRange(partition, read_to, end)
-        behind += count_records(facts.topic, unread, servers=facts.servers) if end > read_to else 0
-        if row["offsets"] < read_to:
-            frame = read(spark, lake.location(source.table_name))
-            gaps = _gaps(frame, partition, first=facts.first[partition])
-            missing += [
-                gap for gap in gaps if count_records(facts.topic, gap, servers=facts.servers)
-            ]
-    return BronzeCount(source.name, kafka, bronze, behind, repeated, tuple(missing))
+def ranges(partition: int, offsets: Iterable[int]) -> list[OffsetRange]:
+    """Offsets as runs.
+
+    >>> [str(run) for run in ranges(0, [5, 3, 4, 9])]
+    ['partition 0: 3 to 5', 'partition 0: 9 to 9']
+    """
+    runs = []
+    numbered = enumerate(sorted(offsets))
+    for _, group in itertools.groupby(numbered, key=lambda pair: pair[1] - pair[0]):
+        run = [offset for _, offset in group]
+        runs.append(OffsetRange(partition, run[0], run[-1] + 1))
+    return runs
 
 
-def _gaps(bronze: DataFrame, partition: int, *, first: int) -> list[OffsetRange]:
-    """Ranges of offsets without a row, among those that Kafka still holds."""
-    offset = sf.col(BronzeColumn.OFFSET)
-    offsets = bronze.where(
-        (sf.col(BronzeColumn.PARTITION) == partition) & (offset >= first)
-    ).select(offset)
-    before = sf.lag(offset, 1, first - 1).over(Window.orderBy(offset))
-    gaps = offsets.withColumn("before", before).where(offset > sf.col("before") + 1).collect()
-    return [OffsetRange(partition, gap["before"] + 1, gap[BronzeColumn.OFFSET]) for gap in gaps]
+def _told(partition: int, offsets: list[int], what: str) -> list[str]:
+    if not offsets:
+        return []
+    shown = ranges(partition, offsets)
+    more = f" and {len(shown) - 5} more runs" if len(shown) > 5 else ""
+    return [f"{len(offsets)} records {what}: {'; '.join(map(str, shown[:5]))}{more}"]

@@ -1,4 +1,4 @@
-"""``tidemark reconcile``: does everything that came in have an end, and do the ends agree?"""
+"""``tidemark reconcile``: records in against records out, layer by layer."""
 
 from __future__ import annotations
 
@@ -9,108 +9,80 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.balances import Balance, balances, balances_table
 from spark_jobs.cli.project import OpenProject, open_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.cli.reconcile_report import Line, Reconciliation
-    from spark_jobs.settings import Settings
-
-PAUSE_SECONDS = 3
+PAUSE_SECONDS = 2.0
 
 
 def reconcile(
     context: typer.Context,
-    wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait until everything has arrived.")
-    ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all is balanced.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the balances as JSON.")] = False,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TIDEMARK_POSTGRES_DSN",
+            help="The source database. Default: the local stack's shop.",
+        ),
+    ] = None,
 ) -> None:
-    """Count records from Kafka to silver and compare silver with its source database."""
-    from spark_jobs.cli.reconcile_report import examples_tables, reconciliation_table
-    from spark_jobs.storage.session import open_session
-
+    """Kafka against bronze, bronze against silver, silver against Postgres; 1 if they differ."""
     with open_project(context) as project:
-        spark = open_session(project.settings)
-        try:
-            with Console(stderr=True).status("counting records"):
-                found = reconcile_project(project, spark, wait=wait)
-        finally:
-            spark.stop()
+        found = settled_balances(project, wait=wait, dsn=postgres or local_dsn(project))
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
-        console = Console(highlight=False)
-        for table in (reconciliation_table(found), *examples_tables(found)):
-            console.print(table)
-        for line in found.problems:
-            console.print(line, style="red", markup=False)
-    if not found.balanced:
+        console = Console()
+        console.print(balances_table(found))
+        for one in found:
+            for problem in one.problems:
+                console.print(f"{one.silver}: {problem}", markup=False, soft_wrap=True)
+    if any(one.verdict != "balanced" for one in found):
         raise typer.Exit(1)
 
 
-def reconcile_project(project: OpenProject, spark: SparkSession, *, wait: float) -> Reconciliation:
-    """All counts; asked again until they balance or the time is up.
+def settled_balances(
+    project: OpenProject, *, wait: float = 0, dsn: str | None = None
+) -> list[Balance]:
+    """The balances, asked again until all are balanced or the time is over.
 
-    Raises:
-        KafkaUnreachableError: no broker answers.
-        TopicMissingError: a source's topic does not exist.
-        SourceDatabaseError: the source database cannot be read.
+    Args:
+        project: the open project.
+        wait: seconds.
+        dsn: the source database; None leaves it out.
     """
-    from spark_jobs.cli.reconcile_report import Reconciliation
+    from spark_jobs.storage.session import open_session
+
+    sessions: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        if not sessions:
+            sessions.append(open_session(project.settings))
+        return sessions[0]
 
     deadline = time.monotonic() + wait
-    while True:
-        found = Reconciliation(tuple(_lines(project, spark)))
-        if found.balanced or time.monotonic() > deadline:
-            return found
-        time.sleep(PAUSE_SECONDS)
+    try:
+        while True:
+            found = list(balances(project, session=session, dsn=dsn))
+            settled = all(one.verdict == "balanced" for one in found)
+            if settled or time.monotonic() + PAUSE_SECONDS > deadline:
+                return found
+            time.sleep(PAUSE_SECONDS)
+    finally:
+        for one in sessions:
+            one.stop()
 
 
-def _lines(project: OpenProject, spark: SparkSession) -> list[Line]:
-    from spark_jobs.bronze.reconcile import reconcile_bronze
-    from spark_jobs.bronze.topics import Topics
-    from spark_jobs.cli.reconcile_report import Line
-    from spark_jobs.definitions.vocabulary import SourceFormat
-    from spark_jobs.silver.reconcile import reconcile_silver
-    from spark_jobs.silver.source_database import comparable, compare_with_source
-    from spark_jobs.storage.lake import Lake
+def local_dsn(project: OpenProject) -> str | None:
+    """The local stack's shop, or None where this project has no local stack."""
+    from spark_jobs.local.postgres import SHOP, dsn, secret_name
+    from spark_jobs.local.secrets import secret_path
 
-    settings, manifest, store = project.settings, project.manifest, project.store
-    lake = Lake(settings.lake)
-    sources = [one for one in manifest.sources.values() if one.format is not SourceFormat.DELTA]
-    bronze = {
-        count.source: count
-        for count in reconcile_bronze(spark, lake, sources, topics=Topics(settings.kafka))
-    }
-    entries = list(manifest.silver.values())
-    totals = {
-        entry.name: store.silver_totals(entry.name, epoch=store.epoch(str(entry.table_name)))
-        for entry in entries
-    }
-    rows = {name: count.bronze for name, count in bronze.items()}
-    counts = reconcile_silver(spark, lake, entries, bronze=rows, totals=totals)
-    dsn = source_dsn(settings)
-    lines = []
-    for count in counts:
-        source = manifest.sources[count.entry.source]
-        compared = (
-            compare_with_source(spark, lake, count.entry, source=source, dsn=dsn)
-            if dsn and comparable(count.entry, source)
-            else None
-        )
-        lines.append(Line(bronze[source.name], count, compared))
-    read = {entry.source for entry in entries}
-    lines += [Line(count, None, None) for name, count in bronze.items() if name not in read]
-    return lines
-
-
-def source_dsn(settings: Settings) -> str:
-    """The database that changes come from; the local stack's shop where no other is named."""
-    from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn, secret_name
-
-    if settings.source_database:
-        return settings.source_database
-    here = (settings.secrets_dir / secret_name(DEBEZIUM)).exists()
-    return dsn(settings, database=SHOP, role=DEBEZIUM) if here else ""
+    settings = project.settings
+    if not secret_path(settings, secret_name(SHOP)).exists():
+        return None
+    return dsn(settings, database=SHOP, role=SHOP)

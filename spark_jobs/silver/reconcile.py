@@ -1,129 +1,159 @@
-"""Bronze against silver: does every bronze record have exactly one end, and do the tables agree?"""
+"""Bronze against silver: every record that was taken up ended in exactly one way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass, field
 
-from pyspark.sql import functions as sf
-
-from spark_jobs.graph.manifest import ApplyMode, SilverEntry
-from spark_jobs.names import BronzeColumn, SilverColumn
+from spark_jobs.graph.manifest import ApplyMode
+from spark_jobs.names import BronzeColumn
+from spark_jobs.silver.rows import COORDINATES
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.state.batches import SilverTotals
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.checkpoints import last_committed
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.scan import read_columns
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+BRONZE_COORDINATES = (str(BronzeColumn.PARTITION), str(BronzeColumn.OFFSET))
+# The index of an offset that stands before a version's first file.
+BEFORE_FIRST_FILE = -1
+Coordinates = Counter[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class SilverCount:
-    """What became of one silver table's bronze records.
+class SilverFacts:
+    """What was found in the tables of one silver table.
 
     Attributes:
-        bronze: rows of the bronze table.
-        totals: the counts that the batches recorded.
-        rows: rows of the silver table.
-        quarantined: rows of its quarantine.
-        shared: records that stand in silver and quarantine, or twice in one of them.
+        taken_up: rows of bronze that ended batches cover; None while a version is half read.
+        bronze: the coordinates of all rows of bronze.
     """
 
-    entry: SilverEntry
-    bronze: int
+    apply: ApplyMode
     totals: SilverTotals
-    rows: int
-    quarantined: int
-    shared: int
+    taken_up: int | None
+    bronze: Coordinates
+    silver: Coordinates
+    quarantine: Coordinates
 
-    @property
-    def behind(self) -> int:
-        """Bronze records that silver has not taken up yet."""
-        return max(self.bronze - self.totals.records, 0)
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The equations that do not hold, each in one line."""
-        totals = self.totals
-        checks = {
-            f"{totals.records} records taken up, {totals.accounted} have an end": (
-                totals.records == totals.accounted
-            ),
-            f"{totals.records} records taken up, bronze has only {self.bronze}": (
-                totals.records <= self.bronze
-            ),
-            f"{totals.quarantined} records quarantined, the quarantine holds "
-            f"{self.quarantined}": totals.quarantined == self.quarantined,
-            f"{self.shared} records stand twice in silver and quarantine": self.shared == 0,
-        }
-        if self.entry.apply is ApplyMode.APPEND:
-            line = f"{totals.applied} records applied, silver has {self.rows} rows"
-            checks[line] = totals.applied == self.rows
-        return tuple(line for line, holds in checks.items() if not holds)
+@dataclass(frozen=True)
+class SilverBalance:
+    """One silver table.
+
+    Attributes:
+        pending: rows of bronze that no ended batch covers.
+        problems: the equations that do not hold, with their numbers.
+    """
+
+    totals: SilverTotals
+    pending: int
+    silver: int
+    quarantine: int
+    problems: tuple[str, ...] = field(default=())
 
 
 def reconcile_silver(
-    spark: SparkSession,
-    lake: Lake,
-    entries: Sequence[SilverEntry],
-    *,
-    bronze: Mapping[str, int],
-    totals: Mapping[str, SilverTotals],
-) -> list[SilverCount]:
-    """Count every silver table with its quarantine, in one Spark job for all of them.
+    lake: Lake, tables: SilverTables, *, store: ControlStore, source: str
+) -> SilverBalance:
+    """Compare a silver table with its bronze table and with the counts of its batches.
 
     Args:
-        spark: any session.
-        lake: where the tables lie.
-        entries: the silver tables.
-        bronze: rows of each source's bronze table.
-        totals: recorded counts of each silver table, of its present epoch.
+        lake: the lake.
+        tables: the silver table's parts.
+        store: holds the counts.
+        source: where the bronze table lies.
+
+    Raises:
+        TableMissingError: a table is not there yet.
     """
-    counted = _counted(spark, lake, entries)
-    return [
-        SilverCount(
-            entry=entry,
-            bronze=bronze[entry.source],
-            totals=totals[entry.name],
-            rows=counted[entry.name]["silver"] if entry.name in counted else 0,
-            quarantined=counted[entry.name]["quarantine"] if entry.name in counted else 0,
-            shared=counted[entry.name]["shared"] if entry.name in counted else 0,
-        )
-        for entry in entries
+    name = tables.entry.name
+    epoch = store.epoch(str(tables.entry.table_name))
+    checkpoint = lake.checkpoint(str(tables.entry.table_name), epoch)
+    # The counts first: what ends while the tables are read shows as pending, never as lost.
+    covered = covered_version(checkpoint)
+    totals = store.silver_totals(name, epoch=epoch)
+    facts = SilverFacts(
+        apply=tables.entry.apply,
+        totals=totals,
+        taken_up=None if covered is None else _rows(source, covered),
+        bronze=_coordinates(source, BRONZE_COORDINATES),
+        silver=_coordinates(tables.table, COORDINATES),
+        quarantine=_coordinates(tables.quarantine, BRONZE_COORDINATES),
+    )
+    return balance(facts)
+
+
+def balance(facts: SilverFacts) -> SilverBalance:
+    """The equations that must hold; while records are on their way only some can be told."""
+    totals, bronze = facts.totals, facts.bronze.total()
+    silver, quarantine = facts.silver.total(), facts.quarantine.total()
+    pending = max(0, bronze - totals.records)
+    settled = facts.taken_up is not None and pending == 0
+    equations = {
+        "records = applied + superseded + quarantined + duplicate + ignored": (
+            totals.records,
+            totals.accounted,
+        ),
+    }
+    if facts.taken_up is not None and (settled or facts.taken_up > totals.records):
+        equations["bronze rows taken up = records"] = (facts.taken_up, totals.records)
+    if settled:
+        equations["quarantine rows = quarantined"] = (quarantine, totals.quarantined)
+        if facts.apply is ApplyMode.APPEND:
+            equations["silver rows = applied"] = (silver, totals.applied)
+    problems = [
+        f"{equation}: {left} is not {right}"
+        for equation, (left, right) in equations.items()
+        if left != right
     ]
+    problems += _overlaps(facts)
+    return SilverBalance(totals, pending, silver, quarantine, tuple(problems))
 
 
-def _counted(spark: SparkSession, lake: Lake, entries: Sequence[SilverEntry]) -> dict[str, Row]:
-    counts = [
-        _count(spark, entry, SilverTables.of(lake, entry))
-        for entry in entries
-        if table_version(lake.location(entry.table_name)) is not None
+def covered_version(checkpoint: str) -> int | None:
+    """The version of bronze up to which every row is in an ended batch; -1 before the first.
+
+    None while the last ended batch covers a part of a version.
+    """
+    committed = last_committed(checkpoint)
+    if committed is None:
+        return -1
+    offset = committed.offsets
+    if offset["index"] != BEFORE_FIRST_FILE:
+        return None
+    return int(offset["reservoirVersion"]) - 1
+
+
+def _overlaps(facts: SilverFacts) -> list[str]:
+    parts = {"silver": facts.silver, "quarantine": facts.quarantine}
+    problems = [
+        f"{name}: {rows.total() - len(rows)} rows repeat a record"
+        for name, rows in parts.items()
+        if rows.total() != len(rows)
     ]
-    if not counts:
-        return {}
-    rows = reduce(lambda one, other: one.unionAll(other), counts).collect()
-    return {row["name"]: row for row in rows}
+    both = facts.silver.keys() & facts.quarantine.keys()
+    if both:
+        problems.append(f"{len(both)} records are in silver and in quarantine")
+    alien = (facts.silver.keys() | facts.quarantine.keys()) - facts.bronze.keys()
+    if alien:
+        problems.append(f"{len(alien)} records in silver or quarantine are not in bronze")
+    return problems
 
 
-def _count(spark: SparkSession, entry: SilverEntry, tables: SilverTables) -> DataFrame:
-    applied = read(spark, tables.table).select(
-        sf.col(SilverColumn.PARTITION).alias("partition"),
-        sf.col(SilverColumn.OFFSET).alias("offset"),
-        sf.lit(1).alias("silver"),
-    )
-    rejected = read(spark, tables.quarantine).select(
-        BronzeColumn.PARTITION, BronzeColumn.OFFSET, sf.lit(0).alias("silver")
-    )
-    return (
-        applied.unionAll(rejected)
-        .groupBy(sf.lit(entry.name).alias("name"))
-        .agg(
-            sf.sum("silver").alias("silver"),
-            sf.sum(1 - sf.col("silver")).alias("quarantine"),
-            (sf.count("*") - sf.count_distinct("partition", "offset")).alias("shared"),
-        )
-    )
+def _rows(location: str, version: int) -> int:
+    newest = table_version(location)
+    if version < 0 or newest is None:
+        return 0
+    # A stream may stand before a version that is not written yet.
+    return _coordinates(location, BRONZE_COORDINATES, min(version, newest.version)).total()
+
+
+def _coordinates(
+    location: str, names: tuple[str, str] | tuple[str, ...], version: int | None = None
+) -> Coordinates:
+    table = read_columns(location, names, version)
+    first, second = (table.column(name).to_pylist() for name in names)
+    return Counter(zip(first, second, strict=True))

@@ -1,109 +1,110 @@
-"""Silver against the database that its changes come from, row by row."""
+"""Silver against the source database: the same rows, compared as bags in both directions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
-from psycopg import IsolationLevel, sql
+from psycopg import sql
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
-from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
-from spark_jobs.graph.projection import plain_columns
-from spark_jobs.silver.errors import SourceDatabaseError
-from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.tables import read, struct_type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.graph.projection import split_projection
 
 EXAMPLES = 5
 
 
+class DatabaseUnreachableError(LakehouseError):
+    """The source database does not answer, or not with the declared table."""
+
+    condition = "DATABASE_UNREACHABLE"
+
+    def __init__(self, table: str, cause: str) -> None:
+        self.table = table
+        super().__init__(
+            f"source table {table!r} cannot be read",
+            detail=cause.strip().splitlines()[0] + "." if cause.strip() else None,
+            hint="Check that the database runs and that the source's table and columns exist.",
+        )
+
+
 @dataclass(frozen=True)
-class SourceComparison:
-    """A silver table beside its source table.
+class SourceDifference:
+    """How a silver table differs from its source table.
 
     Attributes:
-        rows: rows of the source table.
-        missing: rows that only the source has, as a bag.
-        unexpected: rows that only silver has, as a bag.
-        examples: some of them; the key ``""`` tells the side, "-" missing and "+" unexpected.
+        missing: rows that the source has and silver has not.
+        unexpected: rows that silver has and the source has not.
+        examples: the first of both, each with the side that has it.
     """
 
-    silver: str
-    rows: int
+    source_rows: int
     missing: int
     unexpected: int
-    examples: tuple[Mapping[str, Any], ...]
+    examples: tuple[tuple[str, dict[str, Any]], ...] = ()
 
     @property
     def equal(self) -> bool:
-        return not (self.missing or self.unexpected)
-
-
-def comparable(entry: SilverEntry, source: SourceEntry) -> bool:
-    """Whether the silver table is its source table, column by column and row by row."""
-    return (
-        source.table is not None
-        and entry.apply is ApplyMode.UPSERT
-        and plain_columns(entry.projection) is not None
-    )
+        return not self.missing and not self.unexpected
 
 
 def compare_with_source(
-    spark: SparkSession, lake: Lake, entry: SilverEntry, *, source: SourceEntry, dsn: str
-) -> SourceComparison:
-    """Compare as bags of rows, in the columns of the silver SELECT.
+    spark: SparkSession, silver: DataFrame, source: SourceEntry, entry: SilverEntry, *, dsn: str
+) -> SourceDifference:
+    """Compare a silver table with its SELECT over the source table as it is now.
 
-    The source's rows are read into memory, at one snapshot.
+    Args:
+        spark: any session.
+        silver: the silver table.
+        source: the source; its ``table`` is read in one snapshot.
+        entry: the silver table's declaration.
+        dsn: where the source database is.
 
     Raises:
-        SourceDatabaseError: the database does not answer or refuses the query.
+        DatabaseUnreachableError: the database or the table does not answer.
     """
-    rows = _source_rows(spark, entry, source=source, dsn=dsn)
-    theirs = spark.createDataFrame(rows, schema=struct_type(spark, entry.columns))
-    names = [column.name for column in entry.columns]
-    ours = read(spark, lake.location(entry.table_name)).select(*names)
-    missing, unexpected = theirs.exceptAll(ours), ours.exceptAll(theirs)
-    found = {"-": missing.count(), "+": unexpected.count()}
-    examples = tuple(
-        {"": side, **row.asDict()}
-        for side, frame in (("-", missing), ("+", unexpected))
-        if found[side]
+    rows = read_table(dsn, source)
+    names = [column.name for column in source.columns]
+    texts = spark.createDataFrame(rows, ", ".join(f"`{name}` string" for name in names))
+    typed = texts.select(
+        *(sf.col(column.name).cast(column.type).alias(column.name) for column in source.columns)
+    )
+    projection = split_projection(entry.projection)
+    expected = typed.alias(projection.relation)
+    if projection.condition:
+        expected = expected.where(projection.condition)
+    selected = expected.select(*(sf.expr(text).alias(name) for name, text in projection.columns))
+    found = silver.select(*(column.name for column in entry.columns))
+    missing, unexpected = selected.exceptAll(found), found.exceptAll(selected)
+    examples = [
+        (side, row.asDict())
+        for side, frame in (("source", missing), ("silver", unexpected))
         for row in frame.limit(EXAMPLES).collect()
+    ]
+    if not examples:
+        return SourceDifference(len(rows), 0, 0)
+    return SourceDifference(len(rows), missing.count(), unexpected.count(), tuple(examples))
+
+
+def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]]:
+    """The declared columns of the source table in one snapshot, each value as text.
+
+    Raises:
+        DatabaseUnreachableError: the database or the table does not answer.
+    """
+    table = source.table or ""
+    columns = [sql.SQL("{}::text").format(sql.Identifier(column.name)) for column in source.columns]
+    query = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(columns), sql.Identifier(*table.split("."))
     )
-    return SourceComparison(entry.name, rows.num_rows, found["-"], found["+"], examples)
-
-
-def _source_rows(
-    spark: SparkSession, entry: SilverEntry, *, source: SourceEntry, dsn: str
-) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
-    columns = plain_columns(entry.projection) or {}
-    chosen = sql.SQL(", ").join(sql.Identifier(name) for name in columns.values())
-    table = sql.SQL(".").join(sql.Identifier(part) for part in (source.table or "").split("."))
     try:
-        with psycopg.connect(dsn, connect_timeout=5) as connection:
-            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        with psycopg.connect(dsn, connect_timeout=5, options="-c timezone=UTC") as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
-            query = sql.SQL("SELECT {} FROM {}").format(chosen, table)
-            found = connection.execute(query).fetchall()
+            return connection.execute(query).fetchall()
     except psycopg.Error as error:
-        raise SourceDatabaseError(entry.name, str(source.table), str(error)) from error
-    schema = to_arrow_schema(struct_type(spark, entry.columns))
-    return pa.Table.from_pylist(
-        [dict(zip(columns, map(_in_utc, row), strict=True)) for row in found], schema=schema
-    )
-
-
-def _in_utc(value: Any) -> Any:
-    """A time without a zone is UTC, as it is in the lake."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
-    return value
+        raise DatabaseUnreachableError(table, str(error)) from error
