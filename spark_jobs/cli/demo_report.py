@@ -13,6 +13,7 @@ from rich.text import Text
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
+    from spark_jobs.cli.balances import Balance
     from spark_jobs.demo.refreshes import ViewProgress
     from spark_jobs.demo.tally import Tally
     from spark_jobs.gold.context import GoldContext
@@ -24,39 +25,28 @@ FIRST_ROWS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    """What the demo's steps found out.
-
-    Attributes:
-        users_made: Airflow's users are new, so nobody has seen their passwords.
-    """
+    """What the demo's steps found out; the lists have one entry per gold view, by name."""
 
     tally: Tally
+    reconciled: list[Balance]
     refreshed: list[ViewProgress]
-    users_made: bool
+    verified: list[Verification]
 
 
-def show(console: Console, settings: Settings, ending: Ending) -> bool:
-    """Print all of it; says whether every published table equals its SQL."""
-    from spark_jobs.gold.context import GoldContext
+def show(console: Console, gold: GoldContext, ending: Ending) -> None:
+    """Print all of it."""
+    from spark_jobs.cli.balances import balances_table
     from spark_jobs.gold.freshness import view_status
-    from spark_jobs.gold.verify import verify
-    from spark_jobs.graph.manifest import Manifest
-    from spark_jobs.state.store import ControlStore
     from spark_jobs.state.types import utc_now
 
-    manifest = Manifest.read(settings.manifest_file)
-    with ControlStore.open(settings.control_url) as store:
-        context = GoldContext(settings, manifest, store)
-        views, now = sorted(manifest.gold), utc_now()
-        statuses = [view_status(context, view, now=now) for view in views]
-        found = [verify(context, view) for view in views]
-        console.print(f"\n{sent_line(ending.tally)}\n")
-        console.print(gold_overview(ending.refreshed, statuses, found))
-        for table in gold_tables(context):
-            console.print(table)
-    console.print(addresses_table(settings))
-    show_logins(console, settings, users_made=ending.users_made)
-    return all(one.holds for one in found)
+    now = utc_now()
+    statuses = [view_status(gold, view, now=now) for view in sorted(gold.manifest.gold)]
+    console.print(f"\n{sent_line(ending.tally)}\n")
+    console.print(balances_table(ending.reconciled))
+    console.print(gold_overview(ending.refreshed, statuses, ending.verified))
+    for table in gold_tables(gold):
+        console.print(table)
+    console.print(addresses_table(gold.settings))
 
 
 def sent_line(tally: Tally) -> str:

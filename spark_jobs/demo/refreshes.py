@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from spark_jobs.demo.airflow_api import ScheduledRun
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 
-CURRENT = {AttemptStatus.PUBLISHED, AttemptStatus.SKIPPED, AttemptStatus.SUPERSEDED}
-
 
 @dataclass(frozen=True)
 class ScheduledRefresh:
@@ -34,19 +32,20 @@ class ViewProgress:
     """A view on its way.
 
     Attributes:
-        published: the newest scheduled refresh that published rows.
-        current: a scheduled refresh of a tick after the asked moment.
+        published: the scheduled refresh that made the newest publication; None while that is
+            somebody else's, or holds no row.
+        fresh: every change of the inputs is in the newest publication.
         held: an attempt that the quality gate holds, with no later success.
     """
 
     view: str
     published: ScheduledRefresh | None
-    current: ScheduledRefresh | None
+    fresh: bool
     held: RefreshAttempt | None
 
     @property
     def complete(self) -> bool:
-        return self.published is not None and self.current is not None
+        return self.published is not None and self.fresh
 
 
 def tick_of(run: ScheduledRun) -> str:
@@ -64,7 +63,7 @@ def view_progress(
     runs: Iterable[ScheduledRun],
     attempts: Iterable[RefreshAttempt],
     since: datetime,
-    after: datetime | None,
+    fresh: bool,
 ) -> ViewProgress:
     """Judge how far a view has come.
 
@@ -72,24 +71,17 @@ def view_progress(
         view: the gold view.
         runs: its scheduled runs.
         attempts: its attempts, the newest first.
-        since: publications count when their tick is not older.
-        after: the moment from which on nothing came in any more; None while something does.
+        since: a publication counts when its tick is not older.
+        fresh: whether every change of the inputs is in the newest publication.
     """
-    by_tick = {tick_of(run): run for run in runs}
+    succeeded = {
+        tick_of(run): run for run in runs if run.state == "success" and run.interval_end >= since
+    }
     newest = list(attempts)
-    refreshes = [
-        ScheduledRefresh(by_tick[one.tick], one)
-        for one in newest
-        if one.tick in by_tick and by_tick[one.tick].state == "success"
-    ]
-    recent = [one for one in refreshes if one.run.interval_end >= since]
-    published = [
-        one for one in recent if one.attempt.status is AttemptStatus.PUBLISHED and one.rows
-    ]
-    current = [
-        one
-        for one in recent
-        if after is not None and one.run.interval_end > after and one.attempt.status in CURRENT
-    ]
+    last = next((one for one in newest if one.status is AttemptStatus.PUBLISHED), None)
+    published = None
+    if last is not None and last.tick in succeeded:
+        found = ScheduledRefresh(succeeded[last.tick], last)
+        published = found if found.rows else None
     held = newest[0] if newest and newest[0].status is AttemptStatus.HELD else None
-    return ViewProgress(view, next(iter(published), None), next(iter(current), None), held)
+    return ViewProgress(view, published, fresh, held)

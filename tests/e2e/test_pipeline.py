@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.demo import wait_for_refreshes
+from spark_jobs.cli.demo_waits import opened, wait_for_refreshes
 from spark_jobs.cli.steps import Steps
 from spark_jobs.demo.background import BackgroundLoad
 from spark_jobs.demo.database import create_shop
@@ -55,7 +55,7 @@ def wait_drained(stack: RunningStack, shop: str) -> None:
 
 def assert_sound(stack: RunningStack) -> None:
     """The project's own checks hold too."""
-    reconciled = stack.tidemark("reconcile", "--wait", "--json", check=False)
+    reconciled = stack.tidemark("reconcile", "--wait", "120", "--json", check=False)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
     verified = stack.tidemark("verify", "--all", "--json", check=False)
     assert verified.returncode == 0, verified.stdout + verified.stderr
@@ -65,7 +65,8 @@ def assert_sound(stack: RunningStack) -> None:
 def wait_for_the_schedule(stack: RunningStack, since: datetime) -> None:
     """Wait until Airflow's schedule has taken everything up that came in until now."""
     steps = Steps(Console(file=io.StringIO()))
-    views = wait_for_refreshes(stack.settings, steps, since=since, after=datetime.now(UTC))
+    with opened(stack.settings) as lake:
+        views = wait_for_refreshes(lake.gold, steps, since=since)
     assert {view.view for view in views} == {
         "daily_order_summary",
         "enriched_orders",
@@ -130,5 +131,5 @@ def test_nothing_is_lost_when_parts_are_killed_under_load(stack: RunningStack, s
         load.stop()
         load.finish()
     wait_drained(stack, shop)
-    wait_for_the_schedule(stack, since + timedelta(seconds=1))
+    wait_for_the_schedule(stack, since)
     assert_sound(stack)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.demo import check, demo_settings
+from spark_jobs.cli.demo import demo_settings
 from spark_jobs.cli.demo_report import sent_line
+from spark_jobs.cli.demo_waits import check
 from spark_jobs.cli.steps import Steps
 from spark_jobs.demo.errors import DemoStepError
 from spark_jobs.demo.plan import LoadRun, plan
@@ -51,9 +52,9 @@ def test_the_load_in_one_sentence():
     ],
 )
 def test_a_wait_that_is_in_vain_ends(held: RefreshAttempt | None, late: bool, words: str):
-    view = ViewProgress("orders_by_day", None, None, held)
+    view = ViewProgress("orders_by_day", published=None, fresh=True, held=held)
     with pytest.raises(DemoStepError, match=words):
-        check([view], "refresh", late=late)
+        check([view], late=late)
 
 
 def test_steps_say_what_runs_and_how_long_it_took():

@@ -33,17 +33,16 @@ def an_attempt(
 
 
 def judge(
-    runs: list[ScheduledRun], attempts: list[RefreshAttempt], after: int | None = None
+    runs: list[ScheduledRun], attempts: list[RefreshAttempt], *, fresh: bool = True
 ) -> ViewProgress:
-    moment = None if after is None else NOON + after * MINUTE
-    return view_progress("orders_by_day", runs=runs, attempts=attempts, since=NOON, after=moment)
+    return view_progress("orders_by_day", runs=runs, attempts=attempts, since=NOON, fresh=fresh)
 
 
 def test_a_publication_by_a_scheduled_run_counts():
     progress = judge([a_run(1)], [an_attempt(1)])
     assert progress.published is not None
     assert progress.published.rows == 3
-    assert not progress.complete
+    assert progress.complete
 
 
 @pytest.mark.parametrize(
@@ -62,12 +61,19 @@ def test_what_does_not_count(runs: list[ScheduledRun], attempts: list[RefreshAtt
     assert judge(runs, attempts).published is None
 
 
-def test_a_skip_after_the_last_change_completes_a_published_view():
-    runs = [a_run(1), a_run(5)]
+def test_a_view_that_lacks_a_change_is_not_complete():
+    progress = judge([a_run(1)], [an_attempt(1)], fresh=False)
+    assert progress.published is not None
+    assert not progress.complete
+
+
+def test_a_later_skip_leaves_the_publication_as_it_is():
     skipped = an_attempt(5, AttemptStatus.SKIPPED, rows=None)
-    assert judge(runs, [skipped, an_attempt(1)], after=4).complete
-    assert not judge(runs, [skipped, an_attempt(1)], after=5).complete
-    assert not judge(runs, [skipped], after=4).complete
+    assert judge([a_run(1), a_run(5)], [skipped, an_attempt(1)]).complete
+
+
+def test_the_newest_publication_counts():
+    assert not judge([a_run(1)], [an_attempt(None), an_attempt(1)]).complete
 
 
 def test_a_held_attempt_is_told_until_a_later_one_passes():

@@ -1,0 +1,141 @@
+"""What the demo waits for: every record has its outcome, every view its scheduled refresh."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from spark_jobs.cli.project import OpenProject
+from spark_jobs.cli.steps import Note, Steps
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from spark_jobs.cli.balances import Balance
+    from spark_jobs.demo.airflow_api import AirflowApi
+    from spark_jobs.demo.refreshes import ViewProgress
+    from spark_jobs.gold.context import GoldContext
+
+DRAIN_SECONDS = 300
+REFRESH_SECONDS = 300
+POLL_SECONDS = 2
+REFRESHES = "wait until Airflow's schedule has refreshed every gold view"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The project, and its lake with one Spark session for all that follows."""
+
+    project: OpenProject
+    gold: GoldContext
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Opened]:
+    """Open the running stack's project."""
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.state.store import ControlStore
+
+    manifest = Manifest.read(settings.manifest_file)
+    with ControlStore.open(settings.control_url) as store:
+        gold = GoldContext(settings, manifest, store)
+        try:
+            yield Opened(OpenProject(settings, manifest, store), gold)
+        finally:
+            gold.close()
+
+
+def drain(lake: Opened, steps: Steps) -> list[Balance]:
+    """Wait until every record has its outcome and silver equals Postgres.
+
+    Raises:
+        DemoStepError: it takes too long; names the first thing that is not balanced.
+    """
+    from spark_jobs.cli.balances import balances
+    from spark_jobs.cli.reconcile import local_dsn
+    from spark_jobs.demo.errors import DemoStepError
+
+    title = "wait until every record has its outcome"
+    deadline = time.monotonic() + DRAIN_SECONDS
+    dsn = local_dsn(lake.project)
+    with steps.step(title) as note:
+        while True:
+            found = list(balances(lake.project, session=lambda: lake.gold.spark, dsn=dsn))
+            open_ones = [one for one in found if one.verdict != "balanced"]
+            if not open_ones:
+                return found
+            if time.monotonic() > deadline:
+                first = open_ones[0]
+                problem = "; ".join([f"{first.silver} is {first.verdict}", *first.problems[:1]])
+                hint = 'Look at the streams with "tidemark status" and "make logs PART=streams".'
+                raise DemoStepError(title, problem, hint=hint)
+            note(f"{len(found) - len(open_ones)} of {len(found)} tables balance")
+            time.sleep(POLL_SECONDS)
+
+
+def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> list[ViewProgress]:
+    """Wait until the scheduler has refreshed every view with all that came in.
+
+    Raises:
+        DemoStepError: a result is held by its gate, or it takes too long.
+    """
+    from spark_jobs.demo.airflow_api import AirflowApi
+
+    deadline = time.monotonic() + REFRESH_SECONDS
+    with steps.step(REFRESHES) as note, AirflowApi(gold.settings) as airflow:
+        airflow.log_in()
+        while True:
+            names = sorted(gold.manifest.gold)
+            views = [progress_of(name, gold, airflow, since=since) for name in names]
+            check(views, late=time.monotonic() > deadline)
+            if all(view.complete for view in views):
+                return views
+            tell(views, note)
+            time.sleep(POLL_SECONDS)
+
+
+def progress_of(
+    view: str, gold: GoldContext, airflow: AirflowApi, *, since: datetime
+) -> ViewProgress:
+    """How far one view has come."""
+    from spark_jobs.demo.refreshes import view_progress
+    from spark_jobs.gold.freshness import Freshness, view_status
+    from spark_jobs.state.types import utc_now
+
+    status = view_status(gold, view, now=utc_now())
+    return view_progress(
+        view,
+        runs=airflow.scheduled_runs(view),
+        attempts=gold.store.attempts(view, limit=50),
+        since=since,
+        fresh=status.freshness is Freshness.CURRENT,
+    )
+
+
+def check(views: list[ViewProgress], *, late: bool) -> None:
+    """Raise where waiting on would not help.
+
+    Raises:
+        DemoStepError: a result is held by its gate, or time is up.
+    """
+    from spark_jobs.demo.errors import DemoStepError
+
+    hint = 'Open the DAG in Airflow, or run "tidemark status" and "tidemark explain --all".'
+    held = [view.view for view in views if view.held]
+    if held:
+        raise DemoStepError(REFRESHES, f"the gate holds {', '.join(held)}", hint=hint)
+    if late:
+        missing = ", ".join(view.view for view in views if not view.complete)
+        problem = f"{missing} not refreshed within {REFRESH_SECONDS} seconds"
+        raise DemoStepError(REFRESHES, problem, hint=hint)
+
+
+def tell(views: list[ViewProgress], note: Note) -> None:
+    """Say how far the views have come."""
+    published = sum(view.published is not None for view in views)
+    complete = sum(view.complete for view in views)
+    note(f"{published} of {len(views)} published, {complete} with all that came in")
