@@ -14,7 +14,6 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.scan import read_columns
 
 POLL_SECONDS = 15
-POLL_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -121,16 +120,15 @@ def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
             [TopicPartition(facts.topic, part, facts.first[part]) for part in open_ones]
         )
         while open_ones:
-            messages = consumer.consume(POLL_RECORDS, timeout=POLL_SECONDS)
-            if not messages:
+            message = consumer.poll(POLL_SECONDS)
+            if message is None:
                 raise KafkaUnreachableError(servers, "no record came in time")
-            for message in messages:
-                partition, error = message.partition(), message.error()
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    raise KafkaUnreachableError(servers, str(error))
-                if error is not None or message.offset() >= facts.end[partition]:
-                    open_ones.discard(partition)
-                    continue
+            partition, error = message.partition(), message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+                raise KafkaUnreachableError(servers, str(error))
+            if error is not None or message.offset() >= facts.end[partition]:
+                open_ones.discard(partition)
+            else:
                 found[partition].add(message.offset())
     except KafkaException as error:
         raise KafkaUnreachableError(servers, str(error.args[0])) from error

@@ -119,7 +119,7 @@ def _differences(database: SourceDifference) -> list[str]:
 def balances_table(found: list[Balance]) -> Table:
     """Records in, where each ended, and the verdict."""
     table = Table(title="Records in and where each ended", title_justify="left")
-    table.add_column("silver table", overflow="fold")
+    table.add_column("silver table", no_wrap=True)
     for name in (
         "kafka",
         "bronze",
@@ -131,8 +131,8 @@ def balances_table(found: list[Balance]) -> Table:
         "silver rows",
         "postgres rows",
     ):
-        table.add_column(name, justify="right")
-    table.add_column("verdict")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for one in found:
         totals = one.records.totals if one.records else None
         numbers = [

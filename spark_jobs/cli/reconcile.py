@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAUSE_SECONDS = 2.0
+WIDTH = 140
 
 
 def reconcile(
@@ -36,7 +37,8 @@ def reconcile(
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
-        console = Console()
+        # A file or a pipe has no width of its own; the numbers must not be cut there.
+        console = Console(width=None if Console().is_terminal else WIDTH)
         console.print(balances_table(found))
         for one in found:
             for problem in one.problems:

@@ -114,7 +114,7 @@ class Supervisor:
         slot.state, slot.error = StreamState.RUNNING, None
 
     def _failed(self, slot: _Slot, error: Exception) -> None:
-        slot.error = error.render() if isinstance(error, LakehouseError) else str(error)
+        before, slot.error = slot.error, _told(error)
         if isinstance(error, self.refused):
             slot.state, pause = StreamState.REFUSED, REFUSED_SECONDS
         elif isinstance(error, LakehouseError):
@@ -124,9 +124,9 @@ class Supervisor:
             slot.state = StreamState.FAILED
             pause = min(2.0**slot.failures, LONGEST_PAUSE_SECONDS)
         slot.next_try = time.monotonic() + pause
-        logger.warning(
-            "query stopped name=%s state=%s error=%s", slot.flow.name, slot.state, slot.error
-        )
+        if slot.error != before:
+            name = slot.flow.name
+            logger.warning("query stopped name=%s state=%s error=%s", name, slot.state, slot.error)
 
     def _report(self, slot: _Slot) -> None:
         last = slot.query.lastProgress if slot.query is not None else None
@@ -179,6 +179,10 @@ def _stop_query(slot: _Slot) -> None:
             slot.query.stop()
     except Exception as error:  # noqa: BLE001 - the others must be stopped too
         logger.warning("query did not stop name=%s error=%s", slot.flow.name, error)
+
+
+def _told(error: Exception) -> str:
+    return error.render() if isinstance(error, LakehouseError) else str(error)
 
 
 def _as_dict(progress: Any) -> dict[str, Any]:
