@@ -35,8 +35,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
         **SEMANTIC_CONF,
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC"
-        ),
+            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC "
+            f"{settings.spark.java_options}"
+        ).strip(),
         "spark.driver.extraClassPath": str(settings.spark_jars / "*"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
