@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Every view is refreshed that often, so that nobody has to wait for a quarter of an hour.
 PERIOD = "1 minute"
-TABLE_WIDTH = 120
+TABLE_WIDTH = 140
 
 
 def demo(

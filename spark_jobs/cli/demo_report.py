@@ -72,7 +72,7 @@ def gold_overview(
 
     table = Table(title="Gold views, refreshed by Airflow's schedule", title_justify="left")
     for name in ("view", "scheduled run", "decision"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, no_wrap=True)
     for name in ("rows", "version"):
         table.add_column(name, justify="right")
     for name in ("freshness", "rules", "against its SQL"):
