@@ -1,5 +1,6 @@
 # Each target is a line or two; what they do is in scripts/ and in the tidemark command.
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
@@ -42,8 +43,7 @@ golden: ## Write the golden files anew from what the code says now
 	REWRITE=1 $(PYTEST) tests/golden
 
 test: setup ## The whole suite, end-to-end tests included
-	$(MAKE) lint
-	$(PYTEST)
+	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
 test-unit: ## Tests that need no Java
 	$(PYTEST) -m unit
@@ -55,7 +55,7 @@ test-dags: ## Tests of the DAGs
 	$(PYTEST) -m airflow
 
 e2e: ## Tests against a local stack of their own
-	$(PYTEST) -m services
+	$(PYTEST) -m services --timeout 1200
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target
