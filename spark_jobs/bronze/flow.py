@@ -19,8 +19,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.storage.checkpoints import last_committed, last_planned, read_text, write_text
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
-from spark_jobs.storage.streams import STREAM_TABLE, write_stream
-from spark_jobs.storage.tables import create_if_missing
+from spark_jobs.storage.streams import create_stream_table, write_stream
 
 # Bronze starts a checkpoint once; a lost one is refused, so there is no second.
 EPOCH = 1
@@ -56,13 +55,7 @@ class BronzeFlow:
 
     def create_tables(self, spark: SparkSession) -> None:
         """Create the bronze table, empty, where it is missing."""
-        create_if_missing(
-            spark,
-            self.table,
-            COLUMNS,
-            partition_by=(BronzeColumn.ARRIVAL_DATE,),
-            properties=STREAM_TABLE,
-        )
+        create_stream_table(spark, self.table, COLUMNS, partition_by=(BronzeColumn.ARRIVAL_DATE,))
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query.

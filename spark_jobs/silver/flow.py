@@ -45,7 +45,7 @@ class SilverFlow:
 
     def create_tables(self, spark: SparkSession) -> None:
         """Create the table, its quarantine and its tombstones, empty, where they are missing."""
-        self.tables.create(spark)
+        self.tables.create(spark, self.source)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query where it stopped, or from bronze's first record in a new epoch."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
-from spark_jobs.graph.projection import Projection
+from spark_jobs.graph.manifest import Column as Declared
+from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.silver.documents import PROBLEM
 from spark_jobs.silver.sequence import declared_sequence
-from spark_jobs.silver.typed import MESSAGE, OPERATION, SEQUENCE
+from spark_jobs.silver.typed import MESSAGE, OPERATION, SEQUENCE, typed_records
 
 # The identity of an event, where the SELECT leaves it out.
 EVENT_ID = "__event_id"
@@ -18,6 +19,10 @@ CANDIDATE = "__candidate"
 DELETED = "__deleted"
 COORDINATES = ("__partition", "__offset")
 ARRIVED_AT = "__arrived_at"
+BRONZE_SCHEMA = (
+    "key binary, value binary, headers array<struct<key:string,value:binary>>, topic string, "
+    "partition int, offset bigint, timestamp timestamp, arrived_at timestamp"
+)
 RAW_PAYLOAD = ("__key", "__value", "__headers", "__topic", "__timestamp")
 
 
@@ -46,6 +51,18 @@ def silver_rows(
         *raw,
         PROBLEM,
     )
+
+
+def projected_columns(
+    spark: SparkSession, source: SourceEntry, entry: SilverEntry
+) -> tuple[Declared, ...]:
+    """The silver table's columns with the types that Spark gives the SELECT."""
+    bronze = spark.createDataFrame([], BRONZE_SCHEMA)
+    typed = typed_records(bronze, source, max_bytes=0)
+    projection = split_projection(entry.projection)
+    rows = silver_rows(typed, source, entry, projection=projection)
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    return tuple(column.model_copy(update={"type": types[column.name]}) for column in entry.columns)
 
 
 def _events(passes: Column, usable: Column, source: SourceEntry) -> dict[str, Column]:

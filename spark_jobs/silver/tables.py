@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
-from spark_jobs.silver.rows import EVENT_ID
+from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
+from spark_jobs.silver.rows import EVENT_ID, projected_columns
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.streams import STREAM_TABLE
-from spark_jobs.storage.tables import CHANGE_FEED, create_if_missing
+from spark_jobs.storage.streams import create_stream_table
 
 _COORDINATES = (
     Column(name="__partition", type="int", description="Kafka partition of the row's record."),
@@ -78,13 +77,11 @@ class SilverTables:
         keys = [column for column in self.entry.columns if column.name in self.entry.keys]
         return (*keys, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
 
-    def create(self, spark: SparkSession) -> None:
-        """Create what is missing, empty."""
-        create_if_missing(
-            spark, self.table, self.columns, properties={**CHANGE_FEED, **STREAM_TABLE}
-        )
-        create_if_missing(spark, self.quarantine, QUARANTINE_COLUMNS, properties=STREAM_TABLE)
-        if self.entry.apply is ApplyMode.UPSERT:
-            create_if_missing(
-                spark, self.tombstones, self.tombstone_columns, properties=STREAM_TABLE
-            )
+    def create(self, spark: SparkSession, source: SourceEntry) -> None:
+        """Create what is missing, empty, with the types that Spark gives the SELECT."""
+        columns = projected_columns(spark, source, self.entry)
+        own = replace(self, entry=self.entry.model_copy(update={"columns": columns}))
+        create_stream_table(spark, own.table, own.columns, change_feed=True)
+        create_stream_table(spark, own.quarantine, QUARANTINE_COLUMNS)
+        if own.entry.apply is ApplyMode.UPSERT:
+            create_stream_table(spark, own.tombstones, own.tombstone_columns)

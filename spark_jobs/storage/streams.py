@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable, Schema
+
 from spark_jobs.settings import Settings
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage.lake import plain_location, remote_location
+from spark_jobs.storage.log import table_version
+from spark_jobs.storage.tables import (
+    CHANGE_FEED,
+    ColumnSpec,
+    Txn,
+    create_if_missing,
+    struct_type,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,15 +70,45 @@ class Merge:
     delete: str | None = None
 
 
+def create_stream_table(
+    spark: SparkSession,
+    location: str,
+    columns: Sequence[ColumnSpec],
+    *,
+    partition_by: Sequence[str] = (),
+    change_feed: bool = False,
+) -> None:
+    """Create an empty table for a stream to write, unless there is one already.
+
+    An empty table is a log entry; on a file system it is written without a Spark job, because
+    an application with dozens of tables would otherwise take a minute to start.
+    """
+    properties = {**STREAM_TABLE, **(CHANGE_FEED if change_feed else {})}
+    if remote_location(location):
+        create_if_missing(
+            spark, location, columns, partition_by=partition_by, properties=properties
+        )
+        return
+    if table_version(location) is None:
+        DeltaTable.create(
+            plain_location(location),
+            schema=Schema.from_json(struct_type(spark, columns).json()),
+            mode="ignore",
+            partition_by=list(partition_by),
+            configuration=properties,
+            raise_if_key_not_exists=False,
+        )
+
+
 def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
     """Merge rows into a table in one commit; at most one source row may have a key."""
-    from delta.tables import DeltaTable  # noqa: PLC0415
+    from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
 
     values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
     matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
     spark = source.sparkSession
     with _transaction(spark, txn):
-        builder = DeltaTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
+        builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
         if how.delete:
             builder = builder.whenMatchedDelete(how.delete)
         builder = builder.whenMatchedUpdate(how.update, set=values)

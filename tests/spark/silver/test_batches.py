@@ -40,7 +40,7 @@ def started(
 ) -> tuple[BatchApplier, list[SilverBatch]]:
     record: list[SilverBatch] = []
     found = applier(Lake(str(tmp_path)), source, entry, record=record)
-    found.tables.create(spark)
+    found.tables.create(spark, source)
     return found, record
 
 
