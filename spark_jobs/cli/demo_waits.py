@@ -16,12 +16,15 @@ from spark_jobs.settings import Settings
 if TYPE_CHECKING:
     from spark_jobs.cli.balances import Balance
     from spark_jobs.demo.airflow_api import AirflowApi
+    from spark_jobs.demo.errors import DemoStepError
     from spark_jobs.demo.refreshes import ViewProgress
     from spark_jobs.gold.context import GoldContext
 
-DRAIN_SECONDS = 300
-REFRESH_SECONDS = 300
+# A slow machine takes long; a stream that hangs makes no progress at all.
+STALLED_SECONDS = 300
+REFRESH_SECONDS = 420
 POLL_SECONDS = 2
+RECORDS = "wait until every record has its outcome"
 REFRESHES = "wait until Airflow's schedule has refreshed every gold view"
 
 
@@ -53,28 +56,36 @@ def drain(lake: Opened, steps: Steps) -> list[Balance]:
     """Wait until every record has its outcome and silver equals Postgres.
 
     Raises:
-        DemoStepError: it takes too long; names the first thing that is not balanced.
+        DemoStepError: nothing moves any more; names the first thing that is not balanced.
     """
     from spark_jobs.cli.balances import balances
     from spark_jobs.cli.reconcile import local_dsn
-    from spark_jobs.demo.errors import DemoStepError
 
-    title = "wait until every record has its outcome"
-    deadline = time.monotonic() + DRAIN_SECONDS
     dsn = local_dsn(lake.project)
-    with steps.step(title) as note:
+    seen, moved_at = (-1, -1), time.monotonic()
+    with steps.step(RECORDS) as note:
         while True:
             found = list(balances(lake.project, session=lambda: lake.gold.spark, dsn=dsn))
-            open_ones = [one for one in found if one.verdict != "balanced"]
-            if not open_ones:
+            waiting = [one for one in found if one.verdict != "balanced"]
+            if not waiting:
                 return found
-            if time.monotonic() > deadline:
-                first = open_ones[0]
-                problem = "; ".join([f"{first.silver} is {first.verdict}", *first.problems[:1]])
-                hint = 'Look at the streams with "tidemark status" and "make logs PART=streams".'
-                raise DemoStepError(title, problem, hint=hint)
-            note(f"{len(found) - len(open_ones)} of {len(found)} tables balance")
+            now = (len(waiting), sum(one.pending for one in waiting))
+            if now != seen:
+                seen, moved_at = now, time.monotonic()
+            if time.monotonic() - moved_at > STALLED_SECONDS:
+                raise stalled(waiting[0])
+            note(f"{now[1]:,} on their way, {len(found) - now[0]} of {len(found)} tables balance")
             time.sleep(POLL_SECONDS)
+
+
+def stalled(balance: Balance) -> DemoStepError:
+    """The error of a wait in which nothing moves any more."""
+    from spark_jobs.demo.errors import DemoStepError
+
+    first = "; ".join([f"silver.{balance.silver}: {balance.verdict}", *balance.problems[:1]])
+    problem = f"nothing moved for {STALLED_SECONDS} seconds, and {first}"
+    hint = 'Look at the streams with "tidemark status" and "make logs PART=streams".'
+    return DemoStepError(RECORDS, problem, hint=hint)
 
 
 def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> list[ViewProgress]:

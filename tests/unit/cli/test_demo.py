@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from spark_jobs.cli.balances import Balance
 from spark_jobs.cli.demo import demo_settings
 from spark_jobs.cli.demo_report import sent_line
-from spark_jobs.cli.demo_waits import check
+from spark_jobs.cli.demo_waits import check, stalled
 from spark_jobs.cli.steps import Steps
 from spark_jobs.demo.errors import DemoStepError
 from spark_jobs.demo.plan import LoadRun, plan
@@ -55,6 +56,12 @@ def test_a_wait_that_is_in_vain_ends(held: RefreshAttempt | None, late: bool, wo
     view = ViewProgress("orders_by_day", published=None, fresh=True, held=held)
     with pytest.raises(DemoStepError, match=words):
         check([view], late=late)
+
+
+def test_a_stall_names_what_does_not_balance():
+    balance = Balance("orders", "orders", None, None, None, ("2 rows are only in the source",))
+    words = "silver.orders: differs; 2 rows are only in the source"
+    assert words in stalled(balance).render()
 
 
 def test_steps_say_what_runs_and_how_long_it_took():
