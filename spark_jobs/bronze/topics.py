@@ -19,14 +19,12 @@ class TopicFacts:
     """A topic as it is now.
 
     Attributes:
-        servers: the cluster's bootstrap servers.
         topic_id: changes when a topic is deleted and created again under the same name.
         first: the first offset that is still held, by partition.
         end: the offset that the next record gets, by partition.
     """
 
     topic: str
-    servers: str
     topic_id: str
     first: Mapping[int, int]
     end: Mapping[int, int]
@@ -84,7 +82,6 @@ class Topics:
             partitions = sorted(listed.topics[topic].partitions)
             return TopicFacts(
                 topic=topic,
-                servers=self._servers,
                 topic_id=ids[topic],
                 first=self._offsets(topic, partitions, OffsetSpec.earliest()),
                 end=self._offsets(topic, partitions, OffsetSpec.latest()),

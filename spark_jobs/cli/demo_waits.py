@@ -59,9 +59,9 @@ def drain(lake: Opened, steps: Steps) -> list[Balance]:
         DemoStepError: nothing moves any more; names the first thing that is not balanced.
     """
     from spark_jobs.cli.balances import balances
-    from spark_jobs.cli.reconcile import local_dsn
+    from spark_jobs.cli.reconcile import source_dsn
 
-    dsn = local_dsn(lake.project)
+    dsn = source_dsn(lake.project)
     seen, moved_at = (-1, -1), time.monotonic()
     with steps.step(RECORDS) as note:
         while True:

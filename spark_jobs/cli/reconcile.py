@@ -23,17 +23,10 @@ def reconcile(
     context: typer.Context,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all is balanced.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the balances as JSON.")] = False,
-    postgres: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TIDEMARK_POSTGRES_DSN",
-            help="The source database. Default: the local stack's shop.",
-        ),
-    ] = None,
 ) -> None:
     """Kafka against bronze, bronze against silver, silver against Postgres; 1 if they differ."""
     with open_project(context) as project:
-        found = settled_balances(project, wait=wait, dsn=postgres or local_dsn(project))
+        found = settled_balances(project, wait=wait, dsn=source_dsn(project))
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
@@ -79,12 +72,14 @@ def settled_balances(
             one.stop()
 
 
-def local_dsn(project: OpenProject) -> str | None:
-    """The local stack's shop, or None where this project has no local stack."""
-    from spark_jobs.local.postgres import SHOP, dsn, secret_name
+def source_dsn(project: OpenProject) -> str | None:
+    """The database that changes come from: as set, or the local stack's shop, or None."""
+    from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn, secret_name
     from spark_jobs.local.secrets import secret_path
 
     settings = project.settings
-    if not secret_path(settings, secret_name(SHOP)).exists():
+    if settings.source_database:
+        return settings.source_database
+    if not secret_path(settings, secret_name(DEBEZIUM)).exists():
         return None
-    return dsn(settings, database=SHOP, role=SHOP)
+    return dsn(settings, database=SHOP, role=DEBEZIUM)

@@ -40,19 +40,3 @@ def split_projection(select: str) -> Projection:
         columns=tuple((column.alias_or_name, to_sql(column.unalias())) for column in tree.selects),
         condition=to_sql(where.this) if where else None,
     )
-
-
-def plain_columns(select: str) -> dict[str, str] | None:
-    """Each output column with the source column that it is, where the SELECT does nothing else.
-
-    >>> plain_columns("SELECT s.a, s.b AS c FROM source AS s")
-    {'a': 'a', 'c': 'b'}
-    >>> plain_columns("SELECT s.a + 1 AS a FROM source AS s")
-    """
-    tree = parse(select)
-    if not isinstance(tree, exp.Select):
-        raise TypeError(f"not a SELECT: {select}")
-    chosen = {column.alias_or_name: column.unalias() for column in tree.selects}
-    if tree.args.get("where") or not all(isinstance(one, exp.Column) for one in chosen.values()):
-        return None
-    return {name: column.name for name, column in chosen.items()}

@@ -199,8 +199,8 @@ def test_compacting_a_published_table_is_no_intrusion(gold: GoldProject) -> None
 def test_verify_shows_the_rows_that_differ(gold: GoldProject) -> None:
     gold.refresh("totals", "t1")
     entry = gold.manifest.gold["totals"]
-    other = entry.query.replace("COUNT(*)", "COUNT(o.amount)")
-    changed = entry.model_copy(update={"query": other})
+    other = entry.sql.replace("COUNT(*)", "COUNT(o.amount)")
+    changed = entry.model_copy(update={"sql": other})
     gold.manifest = gold.manifest.model_copy(update={"gold": {"totals": changed}})
     found = gold.verify("totals")
     assert (found.finding, found.missing, found.unexpected) == ("ROWS_DIFFER", 1, 1)
