@@ -55,7 +55,7 @@ test-dags: ## Tests of the DAGs
 	$(PYTEST) -m airflow
 
 e2e: ## Tests against a local stack of their own
-	$(PYTEST) -m services --timeout 1200
+	$(PYTEST) -m services --timeout 1200 -p no:randomly
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target
