@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.silver.casting import Typed, text_at, typed_text
+from spark_jobs.silver.casting import scalar, text_at
 from spark_jobs.silver.documents import (
     DOCUMENT,
     KEY_DOCUMENT,
@@ -22,6 +22,7 @@ from spark_jobs.silver.documents import (
     unwrapped,
     with_documents,
 )
+from spark_jobs.silver.nested import Nested, nested
 from spark_jobs.silver.reasons import QuarantineReason
 from spark_jobs.silver.sequence import commit_sequence
 
@@ -82,19 +83,23 @@ def _with_declared(frame: DataFrame, source: SourceEntry) -> DataFrame:
         for column in source.columns
     }
     frame = frame.withColumns(texts)
-    return frame.withColumns(
-        {column.name: _typed(column, source).value for column in source.columns}
-    )
+    return frame.withColumns({column.name: _value(column, source) for column in source.columns})
 
 
-def _typed(column: Declared, source: SourceEntry) -> Typed:
-    return typed_text(
-        sf.col(_text(column)),
-        column.type,
-        origin=source.format,
-        image=sf.col(IMAGE),
-        path=_path(column),
-    )
+def _value(column: Declared, source: SourceEntry) -> Column:
+    if nested(column.type):
+        return Nested(column.type, source.format).value(_document(column))
+    return scalar(sf.col(_text(column)), column.type, origin=source.format)
+
+
+def _misfit(column: Declared, source: SourceEntry) -> Column:
+    if nested(column.type):
+        return Nested(column.type, source.format).misfit(_document(column))
+    return sf.col(_text(column)).isNotNull() & sf.col(column.name).isNull()
+
+
+def _document(column: Declared) -> Column:
+    return sf.try_variant_get(IMAGE, _path(column), "variant")
 
 
 def _text(column: Declared) -> str:
@@ -127,13 +132,13 @@ def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
     """What is wrong with single columns; of a deleted row only the key is looked at."""
     found = []
     for column in source.columns:
-        text, value = sf.col(_text(column)), sf.col(column.name)
+        text = sf.col(_text(column))
         checked = sf.lit(True) if column.name in source.keys else ~deleted  # noqa: FBT003
         if source.format is SourceFormat.DEBEZIUM:
             unavailable = _named(QuarantineReason.UNAVAILABLE_VALUE, column)
             found.append(sf.when(checked & (text == UNAVAILABLE), unavailable))
         mismatch = _named(QuarantineReason.TYPE_MISMATCH, column)
-        found.append(sf.when(checked & text.isNotNull() & value.isNull(), mismatch))
+        found.append(sf.when(checked & _misfit(column, source), mismatch))
         if column.required or column.name == source.event_id:
             missing = _named(QuarantineReason.MISSING_REQUIRED, column)
             found.append(sf.when(checked & text.isNull(), missing))

@@ -107,9 +107,59 @@ def test_an_accepted_event_keeps_its_values(spark: SparkSession) -> None:
             [],
         ),
         ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
-        ("array<bigint>", {"[1,2]": [1, 2], "[]": []}, ["{}", "5"]),
-        ("struct<a:bigint>", {'{"a":1}': {"a": 1}}, ["[]", "5"]),
         ("binary", {'"aGk="': b"hi"}, ['"%%%"']),
+        ("varchar(3)", {'"abc"': "abc", '""': ""}, ['"abcd"']),
+        (
+            "array<bigint>",
+            {"[1,2]": [1, 2], "[]": [], "null": None, '[null,"3"]': [None, 3]},
+            ["{}", "5", '[1,"x"]', "[1.5]", "[[1]]", '[{"a":1}]', "[true]", '[""]'],
+        ),
+        ("array<int>", {"[2147483647]": [2147483647]}, ["[99999999999]", "[0,2147483648]"]),
+        ("array<string>", {'["a",5,null]': ["a", "5", None]}, ['"a"']),
+        (
+            "array<decimal(4,2)>",
+            {"[1.25]": [Decimal("1.25")]},
+            ["[1.255]", "[100]", '["NaN"]', "[1e400]"],
+        ),
+        ("array<date>", {'["2024-02-29"]': [datetime(2024, 2, 29, tzinfo=UTC).date()]}, ["[5]"]),
+        (
+            "array<array<tinyint>>",
+            {"[[1],[],null,[null]]": [[1], [], None, [None]]},
+            ["[[1],2]", "[[1],[128]]", '[["x"]]', "[{}]"],
+        ),
+        (
+            "struct<a:bigint>",
+            {'{"a":1}': {"a": 1}, "{}": {"a": None}, '{"a":null,"b":5}': {"a": None}},
+            ["[]", "5", '{"a":"x"}', '{"a":[1]}', '{"a":9223372036854775808}'],
+        ),
+        (
+            "struct<`a b`:int,Id:struct<at:timestamp_ntz,ok:boolean>>",
+            {
+                '{"a b":7}': {"a b": 7, "Id": None},
+                '{"Id":{"ok":true},"id":5}': {"a b": None, "Id": {"at": None, "ok": True}},
+            },
+            ['{"a b":"x"}', '{"Id":5}', '{"Id":{"ok":"yes"}}', '{"Id":{"at":"2024"}}'],
+        ),
+        (
+            "array<struct<sku:string,n:int>>",
+            {'[{"sku":"a","n":1},null,{}]': [{"sku": "a", "n": 1}, None, {"sku": None, "n": None}]},
+            ["[5]", '[{"sku":"a","n":"x"}]', '[{"n":1},{"n":1e10}]', "[[]]", '["a"]'],
+        ),
+        (
+            "map<string,int>",
+            {'{"a":1,"b":null}': {"a": 1, "b": None}, "{}": {}, "null": None},
+            ["[]", "5", '{"a":1,"b":"x"}', '{"a":99999999999}', '{"a":{}}'],
+        ),
+        (
+            "map<string,array<struct<n:int>>>",
+            {'{"a":[{"n":1}],"b":[]}': {"a": [{"n": 1}], "b": []}},
+            ['{"a":[{"n":1}],"b":[{"n":[]}]}', '{"a":{}}', '{"a":[1]}'],
+        ),
+        (
+            "map<int,string>",
+            {'{"1":"x"}': {1: "x"}, "{}": {}, "null": None},
+            ['{"x":"x"}', '{"1":"x","01":"y"}', "[]"],
+        ),
         ("tinyint", {"127": 127}, ["128"]),
     ],
 )
@@ -125,6 +175,30 @@ def test_types(
     assert [reason(row) for row in rows] == [None] * len(accepted) + [("TYPE_MISMATCH", "c")] * len(
         rejected
     )
+
+
+def test_a_nested_misfit_of_a_change_says_why(spark: SparkSession) -> None:
+    parts = columns(order_id="bigint", tags="array<int>", line="struct<n:int>")
+    source = CHANGES.model_copy(update={"columns": parts})
+    placed = change("u", 1, 200)
+    images: list[dict[str, Any]] = [
+        {"tags": [1, None], "line": {}},
+        {"tags": None},
+        {"tags": [1, "x"]},
+        {"line": {"n": "x"}},
+    ]
+    records = [with_value(placed, after={"order_id": 1} | image) for image in images]
+    deleted = with_value(change("d", 1, 300), before={"order_id": 1, "tags": ["x"]})
+    rows = typed(spark, [*records, deleted], source)
+    assert [reason(row) for row in rows] == [
+        None,
+        None,
+        ("TYPE_MISMATCH", "tags"),
+        ("TYPE_MISMATCH", "line"),
+        None,
+    ]
+    assert rows[0]["tags"] == [1, None]
+    assert rows[0]["line"] == {"n": None}
 
 
 def with_value(record: Record, **fields: Any) -> Record:
