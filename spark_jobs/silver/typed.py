@@ -6,6 +6,8 @@ record under reserved names, and ``__problem``, which says why a record cannot b
 
 from __future__ import annotations
 
+import base64
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -33,7 +35,16 @@ CHANGES = ("c", "u", "r", "d")
 # Logical messages have no row.
 MESSAGE = "m"
 TRUNCATE = "t"
-UNAVAILABLE = "__debezium_unavailable_value"
+_PLACEHOLDER = "__debezium_unavailable_value"
+# Debezium writes its placeholder as a value of the column's type: a text, bytes, an array of texts
+# or of bytes, or an hstore.
+UNAVAILABLE = (
+    _PLACEHOLDER,
+    base64.b64encode(_PLACEHOLDER.encode()).decode(),
+    f'["{_PLACEHOLDER}"]',
+    str(list(_PLACEHOLDER.encode())).replace(" ", ""),
+    f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
+)
 
 
 def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
@@ -136,7 +147,7 @@ def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
         checked = sf.lit(True) if column.name in source.keys else ~deleted  # noqa: FBT003
         if source.format is SourceFormat.DEBEZIUM:
             unavailable = _named(QuarantineReason.UNAVAILABLE_VALUE, column)
-            found.append(sf.when(checked & (text == UNAVAILABLE), unavailable))
+            found.append(sf.when(checked & text.isin(*UNAVAILABLE), unavailable))
         mismatch = _named(QuarantineReason.TYPE_MISMATCH, column)
         found.append(sf.when(checked & _misfit(column, source), mismatch))
         if column.required or column.name == source.event_id:

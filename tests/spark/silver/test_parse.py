@@ -201,6 +201,24 @@ def test_a_nested_misfit_of_a_change_says_why(spark: SparkSession) -> None:
     assert rows[0]["line"] == {"n": None}
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("string", "__debezium_unavailable_value"),
+        ("binary", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="),
+        ("array<string>", ["__debezium_unavailable_value"]),
+        ("array<bigint>", list(b"__debezium_unavailable_value")),
+        ("map<string,string>", {"__debezium_unavailable_value": "__debezium_unavailable_value"}),
+    ],
+)
+def test_a_value_that_the_database_did_not_send(
+    spark: SparkSession, kind: str, value: object
+) -> None:
+    source = CHANGES.model_copy(update={"columns": columns(order_id="bigint", c=kind)})
+    record = with_value(change("u", 1, 200), after={"order_id": 1, "c": value})
+    assert [reason(row) for row in typed(spark, [record], source)] == [("UNAVAILABLE_VALUE", "c")]
+
+
 def with_value(record: Record, **fields: Any) -> Record:
     return record[0], json.dumps(json.loads(record[1] or b"") | fields).encode()
 
