@@ -50,8 +50,8 @@ class SparkSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server where it is up,
-    # otherwise a session in this process on ``master``.
+    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server while that is
+    # announced, otherwise a session in this process on ``master``.
     remote: str = ""
     master: str = "local[*]"
     driver_memory: str = "2g"

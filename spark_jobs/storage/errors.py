@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spark_jobs.errors import LakehouseError
 
 
@@ -34,16 +36,30 @@ class JarsMissingError(LakehouseError):
 
 
 class SparkUnreachableError(LakehouseError):
-    """A Spark Connect server is configured and does not answer."""
+    """A Spark Connect server is named, by a setting or by the local stack, and does not answer.
+
+    Attributes:
+        remote: the server's URL.
+        seconds: how long it was tried.
+        announced_in: the file in which the local stack names it; None where spark.remote does.
+    """
 
     condition = "SPARK_UNREACHABLE"
 
-    def __init__(self, remote: str, cause: str) -> None:
+    def __init__(
+        self, remote: str, cause: str, *, seconds: float, announced_in: Path | None = None
+    ) -> None:
         self.remote = remote
+        self.seconds = seconds
+        self.announced_in = announced_in
+        named_by = "the setting spark.remote" if announced_in is None else str(announced_in)
         super().__init__(
             f"Spark Connect server {remote!r} does not answer",
-            detail=cause,
-            hint="Start it (locally: make up), or change the setting spark.remote.",
+            detail=f"{cause} It was tried for {seconds:.1f} seconds and is named by {named_by}.",
+            hint="Start that server, or change or unset spark.remote."
+            if announced_in is None
+            else "See what it lacks: tidemark stack status. Start it again: make up. To work "
+            "without the stack's server, stop the stack: make down.",
         )
 
 

@@ -1,12 +1,16 @@
-"""Spark sessions: over Connect where a server is configured or up, otherwise in this process."""
+"""Spark sessions: over Connect where a server is named, otherwise in this process.
+
+A server that is named and does not answer is an error. A session in this process would give the
+same rows, but take the memory of a second Spark, and nobody would learn that the server is down.
+"""
 
 from __future__ import annotations
 
 import os
-import socket
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import (
@@ -21,7 +25,8 @@ from spark_jobs.storage.errors import SparkUnreachableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONNECT_PORT = 15002
+# How long a server may take to answer: one that was killed is back within seconds, or not soon.
+ANSWER_SECONDS = 5.0
 # A session for one command: no web page, and no warnings between the command's own lines.
 QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
@@ -29,45 +34,48 @@ QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 def open_session(settings: Settings) -> SparkSession:
     """A session for batch work: DataFrame and SQL only, so that it may be a Connect session.
 
+    The setting ``spark.remote`` names a server, or else the local stack has announced its own.
+
     Raises:
-        SparkUnreachableError: a server is configured and does not answer.
+        SparkUnreachableError: a server is named and does not answer.
         JarsMissingError: a session in this process needs jars that are not there.
         JavaMissingError: a session in this process needs Java.
     """
-    remote = settings.spark.remote or local_server(settings)
-    if remote:
-        return remote_session(remote)
+    if settings.spark.remote:
+        return remote_session(settings.spark.remote)
+    announced = connect_url_file(settings)
+    if announced.is_file():
+        return remote_session(announced.read_text("utf-8").strip(), announced_in=announced)
     return driver_session(settings, "tidemark", conf=QUIET)
 
 
-def local_server(settings: Settings) -> str | None:
-    """The URL of the Connect server that runs for this state directory, or None."""
-    file = connect_url_file(settings)
-    if not file.is_file():
-        return None
-    url = file.read_text("utf-8").strip()
-    return url if _answers(url) else None
-
-
-def remote_session(remote: str) -> SparkSession:
+def remote_session(remote: str, *, announced_in: Path | None = None) -> SparkSession:
     """A new session of a Connect server.
 
+    Args:
+        remote: the server's URL.
+        announced_in: the file that names the server; None where a setting does.
+
     Raises:
-        SparkUnreachableError: nothing listens there.
+        SparkUnreachableError: it does not answer within ``ANSWER_SECONDS``, or refuses.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    # Asked first, because the client tries for minutes before it gives up.
-    if not _answers(remote):
-        raise SparkUnreachableError(remote, "Nothing listens at that address.")
+    started = time.monotonic()
     try:
+        _wait_for_answer(remote)
         spark: SparkSession = SparkSession.builder.remote(remote).create()
         for key, value in SEMANTIC_CONF.items():
             if spark.conf.get(key, None) != value:
                 spark.conf.set(key, value)
-    except PySparkException as error:
-        raise SparkUnreachableError(remote, str(error)) from error
+    except (PySparkException, TimeoutError) as error:
+        raise SparkUnreachableError(
+            remote,
+            str(error),
+            seconds=time.monotonic() - started,
+            announced_in=announced_in,
+        ) from error
     return spark
 
 
@@ -92,10 +100,19 @@ def driver_session(
     return builder.getOrCreate()
 
 
-def _answers(url: str) -> bool:
-    parts = urlsplit(url)
-    try:
-        with socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), 1):
-            return True
-    except OSError:
-        return False
+def _wait_for_answer(remote: str) -> None:
+    """Wait until a server speaks its protocol; the client itself would try for minutes.
+
+    Raises:
+        TimeoutError: it does not, within ``ANSWER_SECONDS``.
+    """
+    import grpc  # noqa: PLC0415
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+
+    with DefaultChannelBuilder(remote).toChannel() as channel:
+        answer = grpc.channel_ready_future(channel)
+        try:
+            answer.result(timeout=ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            answer.cancel()
+            raise TimeoutError("Nothing answers at that address.") from None

@@ -27,7 +27,7 @@ BUSY = [
     LeaseTakenError("gold.v", holder="a", expires_at=datetime(2026, 1, 1, tzinfo=UTC)),
     LeaseLostError("gold.v", owner="a", fencing=1),
     TableLockedError("gold.v", Path("/lock"), "1"),
-    SparkUnreachableError("sc://127.0.0.1:1", "refused"),
+    SparkUnreachableError("sc://127.0.0.1:1", "refused", seconds=5),
 ]
 WRONG = [
     ViewUnknownError("v", []),

@@ -9,13 +9,11 @@ import pytest
 from spark_jobs.settings import Settings, SparkSettings, load_settings
 from spark_jobs.storage.conf import (
     check_java,
-    connect_url_file,
     session_conf,
     session_environment,
     spark_jars,
 )
-from spark_jobs.storage.errors import JarsMissingError, JavaMissingError, SparkUnreachableError
-from spark_jobs.storage.session import local_server, open_session
+from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
 
 
 def settings(tmp_path: Path, **change: object) -> Settings:
@@ -68,17 +66,3 @@ def test_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaMissingError):
         check_java()
-
-
-def test_a_server_that_does_not_answer_is_named_at_once(tmp_path: Path) -> None:
-    chosen = settings(tmp_path, spark=SparkSettings(remote="sc://127.0.0.1:1"))
-    with pytest.raises(SparkUnreachableError):
-        open_session(chosen)
-
-
-def test_a_server_that_was_announced_and_died_is_not_used(tmp_path: Path) -> None:
-    chosen = settings(tmp_path)
-    assert local_server(chosen) is None
-    connect_url_file(chosen).parent.mkdir(parents=True)
-    connect_url_file(chosen).write_text("sc://127.0.0.1:1\n")
-    assert local_server(chosen) is None
