@@ -130,6 +130,8 @@ def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
                 open_ones.discard(partition)
             else:
                 found[partition].add(message.offset())
+                if message.offset() + 1 == facts.end[partition]:
+                    open_ones.discard(partition)
     except KafkaException as error:
         raise KafkaUnreachableError(servers, str(error.args[0])) from error
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -91,10 +91,35 @@ class Topics:
                 raise TopicMissingError(topic) from error
             raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
 
+    def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The offset that the next record gets, by topic and partition; of topics that exist.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+        """
+        try:
+            listed = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+            names = listed.keys() & set(topics)
+            places = [
+                TopicPartition(name, part) for name in names for part in listed[name].partitions
+            ]
+            found: dict[str, dict[int, int]] = {name: {} for name in names}
+            for place, offset in self._listed(places, OffsetSpec.latest()):
+                found[place.topic][place.partition] = offset
+        except KafkaException as error:
+            raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+        return found
+
     def _offsets(self, topic: str, partitions: list[int], spec: OffsetSpec) -> dict[int, int]:
-        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        return {place.partition: offset for place, offset in self._listed(places, spec)}
+
+    def _listed(
+        self, places: list[TopicPartition], spec: OffsetSpec
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        wanted = dict.fromkeys(places, spec)
+        if not wanted:
+            return
         answers = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS)
-        return {
-            place.partition: int(answer.result(TIMEOUT_SECONDS).offset)
-            for place, answer in answers.items()
-        }
+        for place, answer in answers.items():
+            yield place, int(answer.result(TIMEOUT_SECONDS).offset)

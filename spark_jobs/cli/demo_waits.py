@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 STALLED_SECONDS = 300
 REFRESH_SECONDS = 420
 POLL_SECONDS = 2
+LONGEST_PAUSE_SECONDS = 16
 RECORDS = "wait until every record has its outcome"
 REFRESHES = "wait until Airflow's schedule has refreshed every gold view"
 
@@ -55,27 +56,58 @@ def opened(settings: Settings) -> Iterator[Opened]:
 def drain(lake: Opened, steps: Steps) -> list[Balance]:
     """Wait until every record has its outcome and silver equals Postgres.
 
+    Computing the balances takes the cores from the streams that it waits for, so it is done once
+    the streams say that everything arrived, and again with growing pauses while it disagrees.
+
     Raises:
         DemoStepError: nothing moves any more; names the first thing that is not balanced.
     """
+    from spark_jobs.bronze.topics import Topics
     from spark_jobs.cli.balances import balances
+    from spark_jobs.cli.demo_arrivals import arrivals
     from spark_jobs.cli.reconcile import source_dsn
 
-    dsn = source_dsn(lake.project)
-    seen, moved_at = (-1, -1), time.monotonic()
+    dsn, topics = source_dsn(lake.project), Topics(lake.project.settings.kafka)
+    pauses = Pauses()
     with steps.step(RECORDS) as note:
         while True:
-            found = list(balances(lake.project, session=lambda: lake.gold.spark, dsn=dsn))
-            waiting = [one for one in found if one.verdict != "balanced"]
-            if not waiting:
-                return found
-            now = (len(waiting), sum(one.pending for one in waiting))
-            if now != seen:
-                seen, moved_at = now, time.monotonic()
-            if time.monotonic() - moved_at > STALLED_SECONDS:
-                raise stalled(waiting[0])
-            note(f"{now[1]:,} on their way, {len(found) - now[0]} of {len(found)} tables balance")
-            time.sleep(POLL_SECONDS)
+            coming = arrivals(lake.project, topics)
+            pending = sum(one.pending for one in coming)
+            arrived = sum(not one.pending for one in coming)
+            if pending:
+                note(f"{pending:,} on their way, {arrived} of {len(coming)} tables have all")
+            if not pending or pauses.stalled:
+                found = list(balances(lake.project, session=lambda: lake.gold.spark, dsn=dsn))
+                waiting = [one for one in found if one.verdict != "balanced"]
+                if not waiting:
+                    return found
+                note(f"{len(found) - len(waiting)} of {len(found)} tables balance")
+                if pauses.stalled:
+                    raise stalled(waiting[0])
+            time.sleep(pauses.after(pending))
+
+
+@dataclass
+class Pauses:
+    """How long to wait before asking again, and whether asking is of no use any more."""
+
+    seconds: float = POLL_SECONDS
+    pending: int = -1
+    moved_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def stalled(self) -> bool:
+        """Nothing moved for so long that nothing will."""
+        return time.monotonic() - self.moved_at > STALLED_SECONDS
+
+    def after(self, pending: int) -> float:
+        """Seconds until the next question, after so many records were on their way."""
+        if pending != self.pending:
+            self.pending, self.moved_at = pending, time.monotonic()
+            self.seconds = POLL_SECONDS
+        elif not pending:
+            self.seconds = min(2 * self.seconds, LONGEST_PAUSE_SECONDS)
+        return self.seconds
 
 
 def stalled(balance: Balance) -> DemoStepError:

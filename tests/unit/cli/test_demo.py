@@ -9,7 +9,14 @@ from rich.console import Console
 from spark_jobs.cli.balances import Balance
 from spark_jobs.cli.demo import demo_settings
 from spark_jobs.cli.demo_report import sent_line
-from spark_jobs.cli.demo_waits import check, stalled
+from spark_jobs.cli.demo_waits import (
+    LONGEST_PAUSE_SECONDS,
+    POLL_SECONDS,
+    STALLED_SECONDS,
+    Pauses,
+    check,
+    stalled,
+)
 from spark_jobs.cli.steps import Steps
 from spark_jobs.demo.errors import DemoStepError
 from spark_jobs.demo.plan import LoadRun, plan
@@ -56,6 +63,23 @@ def test_a_wait_that_is_in_vain_ends(held: RefreshAttempt | None, late: bool, wo
     view = ViewProgress("orders_by_day", published=None, fresh=True, held=held)
     with pytest.raises(DemoStepError, match=words):
         check([view], late=late)
+
+
+def test_pauses_grow_while_the_balances_disagree_with_what_arrived():
+    pauses = Pauses()
+    found = [pauses.after(pending) for pending in (9, 9, 0, 0, 0, 0, 0, 3)]
+    assert found == [2, 2, 2, 4, 8, 16, 16, 2]
+    assert (POLL_SECONDS, LONGEST_PAUSE_SECONDS) == (2, 16)
+
+
+def test_a_stall_is_a_long_time_without_any_movement():
+    pauses = Pauses(pending=4)
+    assert not pauses.stalled
+    pauses.moved_at -= STALLED_SECONDS + 1
+    pauses.after(4)
+    assert pauses.stalled
+    pauses.after(3)
+    assert not pauses.stalled
 
 
 def test_a_stall_names_what_does_not_balance():
