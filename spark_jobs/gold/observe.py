@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.publications import Publication, intruder, latest_publication
-from spark_jobs.names import TableName, TableVersion
+from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation
 from spark_jobs.planning.plan import Estimate, ViewObservation
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.storage import log
+from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import rows_changed
 
 # Given a table and its newest version, the version that the tick uses.
@@ -18,8 +20,18 @@ Pin = Callable[[TableName, TableVersion], TableVersion]
 
 
 def pinned_for(context: GoldContext, tick: str) -> Pin:
-    """Pin for a tick: the first view that asks decides for all of them."""
-    return lambda table, version: context.store.pin_version(tick, table, version)
+    """Pin for a tick: the first view that asks decides for all of them.
+
+    It pins every table that any view reads and none writes, at one moment, so that views of one
+    tick agree on how much of the world they have seen. A gold table is pinned by its own
+    publication, or by its first reader.
+    """
+    pinned = context.store.pins(tick)
+    if not pinned:
+        pinned = context.store.pin_versions(tick, dict(_base_versions(context)))
+    return lambda table, version: (
+        pinned.get(table) or context.store.pin_version(tick, table, version)
+    )
 
 
 def newest(table: TableName, version: TableVersion) -> TableVersion:
@@ -55,6 +67,18 @@ def estimate(context: GoldContext, vector: VersionVector) -> Estimate:
         rows=sum(rows) if len(rows) == len(sizes) else None,
         bytes=sum(size.bytes for size in sizes),
     )
+
+
+def _base_versions(context: GoldContext) -> Iterator[tuple[TableName, TableVersion]]:
+    manifest = context.manifest
+    tables = {table for view in manifest.gold for table in manifest.inputs_of(view)}
+    for table in tables:
+        if table.layer is not Layer.GOLD:
+            # A table that cannot be read is the trouble of the views that read it, not of all.
+            with suppress(LogUnreadableError, OSError):
+                version = log.table_version(context.locations.of(table))
+                if version is not None:
+                    yield table, version
 
 
 def _observe_input(

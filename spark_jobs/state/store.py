@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
@@ -116,8 +116,14 @@ class ControlStore:
 
     def pin_version(self, tick: str, table: TableName, version: TableVersion) -> TableVersion:
         """Pin an input's version for a tick; the first caller wins and all get its version."""
+        return self.pin_versions(tick, {table: version})[table]
+
+    def pin_versions(
+        self, tick: str, versions: Mapping[TableName, TableVersion]
+    ) -> dict[TableName, TableVersion]:
+        """The same for several tables: of callers at once, one pins all that both name."""
         with self._write() as connection:
-            return ticks.pin_version(connection, tick, table, version=version)
+            return ticks.pin_versions(connection, tick, versions=versions)
 
     def pins(self, tick: str) -> dict[TableName, TableVersion]:
         """What the tick has pinned so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
@@ -12,24 +13,26 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_keep
 
 
-def pin_version(
-    connection: Connection, tick: str, table: TableName, *, version: TableVersion
-) -> TableVersion:
-    """Pin a table's version for a tick; the first caller wins, and all get what it pinned."""
-    row = {
-        "tick": tick,
-        "table_name": str(table),
-        "table_id": version.table_id,
-        "version": version.version,
-        "pinned_at": utc_now(),
-    }
-    if insert_or_keep(connection, TICKS, row):
-        return version
-    query = select(TICKS.c.table_id, TICKS.c.version).where(
-        TICKS.c.tick == tick, TICKS.c.table_name == str(table)
-    )
-    won = connection.execute(query).one()
-    return TableVersion(won.table_id, won.version)
+def pin_versions(
+    connection: Connection, tick: str, *, versions: Mapping[TableName, TableVersion]
+) -> dict[TableName, TableVersion]:
+    """Pin versions of tables for a tick; the first caller wins, and all get what it pinned.
+
+    Of callers that name the same tables, one pins all of them: they go in by name, and the others
+    wait at the first.
+    """
+    now = utc_now()
+    for table, version in sorted(versions.items()):
+        row = {
+            "tick": tick,
+            "table_name": str(table),
+            "table_id": version.table_id,
+            "version": version.version,
+            "pinned_at": now,
+        }
+        insert_or_keep(connection, TICKS, row)
+    won = pins(connection, tick)
+    return {table: won[table] for table in versions}
 
 
 def pins(connection: Connection, tick: str) -> dict[TableName, TableVersion]:

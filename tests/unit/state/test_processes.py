@@ -23,6 +23,7 @@ from spark_jobs.state.store import ControlStore
 PROCESSES = 4
 ROUNDS = 10
 TABLE = TableName.parse("silver.orders")
+TABLES = [TABLE, TableName.parse("bronze.clicks")]
 
 
 def work(url: str, number: int) -> tuple[list[int], list[int], int]:
@@ -30,8 +31,9 @@ def work(url: str, number: int) -> tuple[list[int], list[int], int]:
     pinned, sequences, collisions = [], [], 0
     with ControlStore.open(url) as store:
         for turn in range(ROUNDS):
-            pin = TableVersion("id", number)
-            pinned.append(store.pin_version(f"tick{turn}", TABLE, pin).version)
+            pins = dict.fromkeys(TABLES, TableVersion("id", number))
+            (version,) = {one.version for one in store.pin_versions(f"tick{turn}", pins).values()}
+            pinned.append(version)
             now = datetime.now(UTC)
             planned = RefreshAttempt(
                 attempt_id=f"{number}-{turn}",

@@ -17,6 +17,7 @@ from spark_jobs.state.store import ControlStore
 
 NOW = datetime(2024, 5, 2, 12, 30, 15, 123456, tzinfo=UTC)
 ORDERS = TableName.parse("silver.orders")
+USERS = TableName.parse("silver.users")
 
 
 def attempt(attempt_id: str = "a1", **changed: object) -> RefreshAttempt:
@@ -116,6 +117,14 @@ def test_the_first_pin_of_a_tick_wins(store: ControlStore) -> None:
     assert store.pin_version("t2", ORDERS, later) == later
     assert store.pins("t1") == {ORDERS: first}
     assert store.pins("t3") == {}
+
+
+def test_several_tables_are_pinned_at_once_and_what_is_pinned_stays(store: ControlStore) -> None:
+    first, later = TableVersion("id", 3), TableVersion("id", 4)
+    store.pin_version("t1", ORDERS, first)
+    assert store.pin_versions("t1", {ORDERS: later, USERS: later}) == {ORDERS: first, USERS: later}
+    assert store.pins("t1") == {ORDERS: first, USERS: later}
+    assert store.pin_versions("t1", {}) == {}
 
 
 def test_old_ticks_are_forgotten(store: ControlStore) -> None:
