@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 import httpx
 
@@ -32,22 +31,14 @@ class ScheduledRun:
     interval_end: datetime
 
 
-class AirflowApi:
+class AirflowApi(AbstractContextManager["AirflowApi"]):
     """Airflow's REST interface, with a token of the administrator."""
 
     def __init__(self, settings: Settings) -> None:
         self._password = airflow_users(settings)[ADMINISTRATOR]["password"]
         self._client = httpx.Client(base_url=airflow_address(settings), timeout=20, trust_env=False)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def log_in(self) -> None:

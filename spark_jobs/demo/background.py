@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from threading import Event
-from types import TracebackType
-from typing import Self
 
 from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.demo.operations import Operation
 from spark_jobs.demo.tally import Tally
 
 
-class BackgroundLoad:
+class BackgroundLoad(AbstractContextManager["BackgroundLoad"]):
     """A load run in a thread of its own; leaving the block stops it."""
 
     def __init__(self, order: LoadOrder, *, shop_dsn: str, kafka: str) -> None:
@@ -55,15 +54,7 @@ class BackgroundLoad:
         """
         return self.start().result()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self._pool.shutdown(wait=True)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -13,7 +12,7 @@ from spark_jobs.demo.operations import Record
 FLUSH_SECONDS = 120
 
 
-class RecordSender:
+class RecordSender(AbstractContextManager["RecordSender"]):
     """An idempotent producer that counts what was not acknowledged.
 
     A broker that restarts is waited for: the producer keeps records for five minutes.
@@ -57,16 +56,8 @@ class RecordSender:
         if missing:
             raise RecordsNotDeliveredError(missing, self._first_reason)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
             self.finish()
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:

@@ -84,14 +84,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
 
 
 def _connect_tasks(blueprint: DagBlueprint) -> None:
-    view, tables = blueprint.view, _assets(blueprint)
-    outlet = tables[blueprint.outlet.name]
-    options = {one.step: _options(one) for one in blueprint.tasks}
-    inlets = [tables[one.name] for one in blueprint.inlets]
-
-    @task(**options[Step.PLAN], inlets=inlets)
-    def plan() -> str:
-        return steps.plan(view, get_current_context())
+    options, outlet = _options(blueprint), _asset(blueprint.outlet)
 
     @task(**options[Step.STAGE])  # type: ignore[untyped-decorator]
     def stage(attempt_id: str) -> str:
@@ -101,36 +94,47 @@ def _connect_tasks(blueprint: DagBlueprint) -> None:
     def audit(attempt_id: str) -> str:
         return steps.audit(attempt_id)
 
-    @task(**options[Step.PUBLISH], inlets=inlets, outlets=[outlet])
+    @task(**options[Step.PUBLISH])  # type: ignore[untyped-decorator]
     def publish(attempt_id: str) -> Iterator[Metadata]:
         yield from steps.publish(attempt_id, outlet)
 
-    publish(audit(stage(plan())))
+    publish(audit(stage(_plan_task(blueprint, options))))
 
 
 def _submit_tasks(blueprint: DagBlueprint, settings: Settings) -> None:
     # Only this mode needs the provider, and importing it takes time that every parse would pay.
     from spark_jobs.orchestration.submitted import submitted_refresh
 
-    view, tables = blueprint.view, _assets(blueprint)
-    outlet = tables[blueprint.outlet.name]
-    options = {one.step: _options(one) for one in blueprint.tasks}
-    inlets = [tables[one.name] for one in blueprint.inlets]
+    options, outlet = _options(blueprint), _asset(blueprint.outlet)
 
-    @task(**options[Step.PLAN], inlets=inlets)
-    def plan() -> str:
-        return steps.plan(view, get_current_context())
-
-    @task(**options[Step.REPORT], inlets=inlets, outlets=[outlet])
+    @task(**options[Step.REPORT])  # type: ignore[untyped-decorator]
     def report(attempt_id: str) -> Iterator[Metadata]:
         yield from steps.report(attempt_id, outlet)
 
-    attempt_id: Any = plan()
+    attempt_id = _plan_task(blueprint, options)
     refresh: BaseOperator = submitted_refresh(settings, attempt_id, options[Step.REFRESH])
     refresh >> report(attempt_id)
 
 
-def _options(blueprint: TaskBlueprint) -> dict[str, Any]:
+def _plan_task(blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]]) -> Any:
+    """The task that both modes begin with; the value stands for the attempt's id."""
+
+    @task(**options[Step.PLAN])  # type: ignore[untyped-decorator]
+    def plan() -> str:
+        return steps.plan(blueprint.view, get_current_context())
+
+    return plan()
+
+
+def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
+    """The arguments of each task; those that tell of the tables carry the DAG's assets."""
+    inlets = {"inlets": [_asset(one) for one in blueprint.inlets]}
+    announced = {**inlets, "outlets": [_asset(blueprint.outlet)]}
+    assets = {Step.PLAN: inlets, Step.PUBLISH: announced, Step.REPORT: announced}
+    return {one.step: {**_task_options(one), **assets.get(one.step, {})} for one in blueprint.tasks}
+
+
+def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
     return {
         "task_id": str(blueprint.step),
         "retries": blueprint.retries,
@@ -147,10 +151,6 @@ def _options(blueprint: TaskBlueprint) -> dict[str, Any]:
 def _timetable(cron: str | None) -> CronDataIntervalTimetable | None:
     # A cron string would make a timetable whose intervals are empty.
     return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
-
-
-def _assets(blueprint: DagBlueprint) -> Mapping[str, Asset]:
-    return {one.name: _asset(one) for one in (*blueprint.inlets, blueprint.outlet)}
 
 
 def _asset(blueprint: AssetBlueprint) -> Asset:

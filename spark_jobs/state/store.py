@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from types import TracebackType
 from typing import Self, Unpack
 
 from sqlalchemy import Connection, Engine
@@ -23,7 +22,7 @@ from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.tables import SCHEMA_VERSION
 
 
-class ControlStore:
+class ControlStore(AbstractContextManager["ControlStore"]):
     """Control state. Safe for many processes and threads; open one in each process."""
 
     def __init__(self, engine: Engine) -> None:
@@ -56,15 +55,7 @@ class ControlStore:
         """Close every connection."""
         self._engine.dispose()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def migrate(self) -> None:
