@@ -41,8 +41,6 @@ class Ports(BaseModel):
     spark_ui: int = 24040
     streams_ui: int = 24041
     airflow: int = 28080
-    airflow_scheduler_logs: int = 28793
-    airflow_triggerer_logs: int = 28794
 
 
 class SparkSettings(BaseModel):
@@ -56,8 +54,9 @@ class SparkSettings(BaseModel):
     master: str = "local[*]"
     driver_memory: str = "2g"
     connect_memory: str = "3g"
-    # For drivers. On two cores the optimizing compiler costs more than it gives back for hours:
-    # without it the first batches take 40 % less CPU. Set it to "" where Spark has cores to spare.
+    # For drivers. On two cores the optimizing compiler first costs more than it gives back: without
+    # it the batches after a start take 40 % less CPU. That says nothing about a driver that has run
+    # for hours. Set it to "" where Spark has cores to spare.
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     shuffle_partitions: int = Field(default=2, ge=1)
     # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
@@ -87,7 +86,11 @@ class GoldSettings(BaseModel):
     every_override: str = ""
     # A live holder renews its lease; so long does a dead one keep others waiting.
     lease_seconds: float = Field(default=60, gt=0)
+    # How long a staged result that was not published is kept, for somebody to look at.
     staging_days: float = Field(default=7, gt=0)
+    # How long the input versions of a tick are kept: a run that is tried again later than this
+    # reads the newest versions.
+    tick_days: float = Field(default=7, gt=0)
 
 
 class ExecutorMode(StrEnum):

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
@@ -110,11 +111,13 @@ def settle(context: GoldContext, view: str) -> None:
 
 
 def sweep(context: GoldContext, view: str) -> None:
-    """Discard staged results that were held or failed longer ago than the settings keep them."""
+    """Discard what the settings keep no longer: results that were held or failed, and pins."""
     days = context.settings.gold.staging_days
     for attempt in context.store.attempts(view, statuses=_UNSETTLED, limit=100):
         if (utc_now() - attempt.updated_at).total_seconds() > days * 86_400:
             discard(context, attempt)
+    pins_kept = timedelta(days=context.settings.gold.tick_days)
+    context.store.forget_ticks(before=utc_now() - pins_kept)
 
 
 def with_attempt(plan: RefreshPlan, attempt: RefreshAttempt) -> RefreshPlan:

@@ -11,10 +11,11 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.ledger import sweep
 from spark_jobs.gold.observe import observe, pinned_for
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import TableName
-from spark_jobs.settings import load_settings
+from spark_jobs.settings import GoldSettings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.errors import LogUnreadableError
 
@@ -103,3 +104,13 @@ def test_a_table_that_cannot_be_read_troubles_its_readers_only(world: World) -> 
     assert world.pinned("spending", "t1") == {"silver.orders": 0, "silver.users": 0}
     with pytest.raises(LogUnreadableError):
         world.pinned("refunds", "t1")
+
+
+def test_pins_are_swept_when_the_settings_keep_them_no_longer(world: World) -> None:
+    context = world.context
+    world.pinned("spending", "t1")
+    sweep(context, "spending")
+    assert len(context.store.pins("t1")) == len(BASE)
+    at_once = context.settings.model_copy(update={"gold": GoldSettings(tick_days=1e-9)})
+    sweep(GoldContext(at_once, context.manifest, context.store), "spending")
+    assert context.store.pins("t1") == {}
