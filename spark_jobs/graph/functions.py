@@ -96,7 +96,7 @@ def is_known(name: str) -> bool:
 def aggregates(node: exp.Expr) -> bool:
     """Whether an expression holds an aggregate that its own SELECT computes."""
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
-        if isinstance(one, exp.Func) and _is_aggregate(one):
+        if isinstance(one, exp.Func) and is_aggregate(one):
             parent = one.parent
             while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
                 parent = parent.parent
@@ -105,7 +105,8 @@ def aggregates(node: exp.Expr) -> bool:
     return False
 
 
-def _is_aggregate(node: exp.Func) -> bool:
+def is_aggregate(node: exp.Func) -> bool:
+    """Whether a function is an aggregate where it stands without OVER."""
     kind = spark_functions().get(called_name(node))
     return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
 

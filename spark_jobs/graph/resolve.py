@@ -147,7 +147,7 @@ def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
 
 def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
     """The relations that a column may name: those of FROM, and of the queries around."""
-    found = _own(scope, schema)
+    found = _own(scope, schema) | _semi_joined(scope, schema)
     around = scope.parent
     inner = scope
     while around is not None:
@@ -155,6 +155,15 @@ def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
             found = _own(around, schema) | found
         inner, around = around, around.parent
     return found
+
+
+def _semi_joined(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
+    """The right sides of semi and anti joins, which their conditions may name."""
+    return {
+        join.this.alias_or_name: _columns_of(scope.sources[join.this.alias_or_name], schema)
+        for join in scope.expression.args.get("joins") or ()
+        if join.kind in {"SEMI", "ANTI"} and join.this.alias_or_name in scope.sources
+    }
 
 
 def _columns_of(source: exp.Expr | Scope, schema: MappingSchema) -> list[str] | None:

@@ -1,0 +1,254 @@
+"""GROUP BY, its aggregates, and grouping sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from spark_jobs.graph.functions import called_name, is_aggregate
+from spark_jobs.graph.maintenance.algebra import Aggregate, Named, Node, Project, Union
+from spark_jobs.graph.maintenance.builder import Builder
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.scope import Names, named
+
+# Their result depends on the order in which rows are met, unless something sorts it.
+_BY_ARRIVAL = frozenset(
+    ["collect_list", "array_agg", "first", "first_value", "last", "last_value", "any_value", "mode"]
+)
+_SORTERS = frozenset(["array_sort", "sort_array"])
+_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
+
+@dataclass
+class Keys:
+    """The keys of a GROUP BY.
+
+    Attributes:
+        named: by SQL, the tree's name of a key and the expression to group by.
+        windows: expressions that are computed beneath the grouping, because a row may fall into
+            several windows.
+        sessions: the names of the session windows.
+        structs: the names of window keys by the word that Spark calls their struct.
+    """
+
+    named: dict[str, Named] = field(default_factory=dict)
+    windows: list[Named] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+    structs: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, builder: Builder, expressions: Sequence[exp.Expr]) -> Keys:
+        """Name the keys; the expressions are in the tree's names."""
+        keys = cls()
+        for one in expressions:
+            text = one.sql()
+            if text in keys.named:
+                continue
+            call = called_name(one) if isinstance(one, exp.Func) else ""
+            name = builder.names.fresh(one.name if isinstance(one, exp.Column) else call or "key")
+            value = one
+            if call == "window":
+                under = builder.names.fresh("window_of")
+                keys.windows.append((under, one.copy()))
+                value = named(under)
+            if call == "session_window":
+                keys.sessions.add(name)
+            if call in {"window", "session_window"}:
+                keys.structs[call] = name
+            keys.named[text] = (name, value)
+        return keys
+
+    def column(self, part: exp.Expr) -> exp.Expr | None:
+        """A key in place of its expression; aggregates stay, they read the rows."""
+        if is_call(part):
+            return part
+        found = self.named.get(part.sql())
+        if found is not None:
+            return named(found[0])
+        if isinstance(part, exp.Column):
+            struct = self.structs.get(part.table.lower())
+            if struct is not None:
+                return exp.Dot(this=named(struct), expression=part.this.copy())
+            struct = self.structs.get(part.name.lower())
+            return named(struct) if struct is not None else None
+        return None
+
+
+def aggregate_calls(expression: exp.Expr, calls: dict[str, Named], names: Names) -> exp.Expr:
+    """The expression with a column in place of each aggregate; collects the aggregates.
+
+    Args:
+        expression: in the tree's names; it is changed.
+        calls: what was collected so far, by SQL.
+        names: gives the aggregates their names.
+
+    Raises:
+        NotIncrementalError: an aggregate depends on the order of rows.
+    """
+
+    def replace(node: exp.Expr) -> exp.Expr | None:
+        if not is_call(node):
+            return None
+        _check_order(node)
+        text = node.sql()
+        if text not in calls:
+            inside = _unwrapped(node)
+            calls[text] = (
+                names.fresh(called_name(inside) or inside.sql_name().lower()),
+                node.copy(),
+            )
+        return named(calls[text][0])
+
+    return outside_in(expression, replace)
+
+
+def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    """Replace nodes from the root on; what is replaced is not entered."""
+    found = replace(expression)
+    if found is not None:
+        return found
+    if isinstance(expression, exp.Window):
+        # A window function is no aggregate of its SELECT, but its arguments may hold one.
+        call: exp.Expr = expression.this
+        while isinstance(call, _WRAPPERS):
+            call = call.this
+        parts = [call]
+        order = expression.args.get("order")
+        parts += [order] if order else []
+        children = [child for part in parts for child in part.iter_expressions()]
+        children += expression.args.get("partition_by") or []
+    else:
+        children = list(expression.iter_expressions())
+    for child in children:
+        new = outside_in(child, replace)
+        if new is not child:
+            child.replace(new)
+    return expression
+
+
+def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
+    """The sets of expressions to group by; None for a plain GROUP BY.
+
+    Raises:
+        NotIncrementalError: several GROUPING SETS, ROLLUP or CUBE are combined.
+    """
+    if group is None:
+        return None
+    special = [
+        one
+        for one in (
+            *group.expressions,
+            *(group.args.get("rollup") or ()),
+            *(group.args.get("cube") or ()),
+            *(group.args.get("grouping_sets") or ()),
+        )
+        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets)
+    ]
+    if not special:
+        return None
+    if len(special) > 1:
+        text = "several ROLLUP, CUBE or GROUPING SETS in one GROUP BY have no incremental rule"
+        raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
+    plain = [one for one in group.expressions if one is not special[0]]
+    if isinstance(special[0], exp.GroupingSets) and plain:
+        # Spark takes the sets as they are and the expressions before them as a mere list.
+        return _sets(special[0])
+    return [[*plain, *one] for one in _sets(special[0])]
+
+
+def _sets(node: exp.Expr) -> list[list[exp.Expr]]:
+    parts = [_members(one) for one in node.expressions]
+    if isinstance(node, exp.GroupingSets):
+        return parts
+    if isinstance(node, exp.Rollup):
+        return [[one for part in parts[:n] for one in part] for n in range(len(parts), -1, -1)]
+    return [
+        [one for at, part in enumerate(parts) if mask >> at & 1 for one in part]
+        for mask in range(2 ** len(parts))
+    ]
+
+
+def _members(node: exp.Expr) -> list[exp.Expr]:
+    node = node.unnest()
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def grouped_by_sets(
+    child: Node,
+    keys: tuple[Named, ...],
+    sets: list[list[str]],
+    calls: tuple[Named, ...],
+    names: Names,
+) -> Node:
+    """One grouping a set, united; the columns are the keys and then the aggregates.
+
+    Args:
+        child: the rows.
+        keys: all keys, with the tree's names.
+        sets: for each set the names of the keys in it.
+        calls: the aggregates, with the tree's names.
+        names: gives the columns of each set their names.
+    """
+    branches = []
+    for members in sets:
+        one = names.fresh("grand")
+        # A constant key, because the grand total of nothing has no row here, unlike without keys.
+        base = Project(
+            child, (*((c, named(c)) for c in child.columns), (one, exp.Literal.number(1)))
+        )
+        nulls = {key: names.fresh(key) for key, _ in keys if key not in members}
+        here = {key: names.fresh(key) for key, _ in keys if key in members}
+        made = {call: names.fresh(call) for call, _ in calls}
+        grouped = Aggregate(
+            base,
+            (*((here[k], e.copy()) for k, e in keys if k in members), (one, named(one))),
+            (
+                # A NULL of the key's type, whatever that is.
+                *(
+                    (nulls[k], exp.func("MAX", exp.func("IF", exp.false(), e.copy(), exp.null())))
+                    for k, e in keys
+                    if k in nulls
+                ),
+                *((made[c], _grouping(e.copy(), keys, members)) for c, e in calls),
+            ),
+        )
+        outputs = [
+            *((k, named(here.get(k) or nulls[k])) for k, _ in keys),
+            *((c, named(made[c])) for c, _ in calls),
+        ]
+        branches.append(Project(grouped, tuple(outputs)))
+    return Union(tuple(branches))
+
+
+def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> exp.Expr:
+    """``grouping`` and ``grouping_id`` say which keys are not in the set."""
+    name = called_name(call) if isinstance(call, exp.Func) else ""
+    if name not in {"grouping", "grouping_id"}:
+        return call
+    absent = {expression.sql(): key not in members for key, expression in keys}
+    over = [one.sql() for one in call.iter_expressions()] or list(absent)
+    bits = "".join(str(int(absent.get(one, False))) for one in over)
+    return exp.func("MAX", exp.Literal.number(int(bits, 2)))
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether an expression is a call of an aggregate, with its FILTER or WITHIN GROUP."""
+    inside = _unwrapped(node)
+    return isinstance(inside, exp.Func) and is_aggregate(inside)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Func:
+    """The call inside of FILTER, IGNORE NULLS and WITHIN GROUP."""
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    return node  # type: ignore[return-value]
+
+
+def _check_order(node: exp.Expr) -> None:
+    call, around = _unwrapped(node), node.parent
+    name = called_name(around) if isinstance(around, exp.Func) else ""
+    if called_name(call) in _BY_ARRIVAL and name not in _SORTERS:
+        text = f"{called_name(call)} takes rows in the order in which they are met"
+        raise NotIncrementalError(Obstacle.ORDER_DEPENDENT, text, call)

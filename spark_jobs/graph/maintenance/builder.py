@@ -1,0 +1,59 @@
+"""What building a tree of operators needs on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.algebra import Node
+from spark_jobs.graph.maintenance.scope import Names, Scope
+
+# The output of a query: pairs of its name in SQL and the tree's name, in order.
+Outputs = list[tuple[str, str]]
+Built = tuple[Node, Outputs]
+
+
+@dataclass
+class Builder:
+    """Carries names, common table expressions and the keys of tables through one query.
+
+    Attributes:
+        build: builds a query inside a scope, or on its own.
+        keys: columns that identify a row of a table, by ``layer.name``.
+    """
+
+    build: Callable[[Builder, exp.Query, Scope | None], Built]
+    keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+    ctes: dict[str, exp.CTE] = field(default_factory=dict)
+
+    def query(self, query: exp.Query, around: Scope | None = None) -> Built:
+        """A query as operators, and its outputs."""
+        return self.build(self, query, around)
+
+    def common_table(self, cte: exp.CTE) -> Built:
+        """A common table expression, built anew for each place that reads it."""
+        child, outputs = self.build(self, cte.this, None)
+        alias = cte.args.get("alias")
+        if alias and alias.columns:
+            renamed = [one.name for one in alias.columns]
+            outputs = [(name, at) for name, (_, at) in zip(renamed, outputs, strict=True)]
+        return child, outputs
+
+    def key_of(self, table: str) -> frozenset[str] | None:
+        return self.keys.get(table)
+
+    @contextmanager
+    def common_tables(self, query: exp.Query) -> Iterator[None]:
+        """Know the query's common table expressions while it is built."""
+        before = dict(self.ctes)
+        clause = query.args.get("with_")
+        for cte in clause.expressions if clause else ():
+            self.ctes[cte.alias.lower()] = cte
+        try:
+            yield
+        finally:
+            self.ctes = before

@@ -1,0 +1,77 @@
+"""Pieces of SQL that several operators are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.algebra import LeftJoin, Side, used
+from spark_jobs.graph.maintenance.scope import named
+
+
+def join_all(
+    inputs: Sequence[tuple[Sequence[str], exp.Query]], conditions: Sequence[exp.Expr], *more: str
+) -> exp.Select:
+    """Join inputs so that each is tied to those before it, where a condition ties it at all."""
+    left = list(inputs)
+    pending = list(conditions)
+    columns, first = left.pop(0)
+    known = set(columns)
+    query = exp.select().from_(aliased(first, "t1"), copy=False)
+    count = 1
+    while left:
+        index = next(
+            (
+                at
+                for at, (names, _) in enumerate(left)
+                if any(
+                    used(one) & set(names) and used(one) <= known | set(names) and used(one) & known
+                    for one in pending
+                )
+            ),
+            0,
+        )
+        names, relation = left.pop(index)
+        known |= set(names)
+        ready = [one for one in pending if used(one) <= known]
+        pending = [one for one in pending if one not in ready]
+        count += 1
+        query = query.join(
+            aliased(relation, f"t{count}"),
+            on=exp.and_(*ready) if ready else None,
+            join_type="inner" if ready else "cross",
+            copy=False,
+        )
+    outputs = [name for names, _ in inputs for name in names]
+    query = query.select(*map(named, (*outputs, *more)), copy=False)
+    return query.where(*pending, copy=False) if pending else query
+
+
+def left_join(
+    node: LeftJoin, left: exp.Query, right: exp.Query, condition: exp.Expr, *more: str
+) -> exp.Select:
+    """A join that the left input decides; ``more`` are columns that the left has in addition."""
+    return (
+        exp.select(*map(named, (*node.columns, *more)))
+        .from_(aliased(left, "l"), copy=False)
+        .join(
+            aliased(right, "r"),
+            on=condition,
+            join_type="left outer" if node.side is Side.OUTER else node.side.value.lower(),
+            copy=False,
+        )
+    )
+
+
+def union_all(parts: Sequence[exp.Query]) -> exp.Query:
+    """All rows of the parts."""
+    query = parts[0]
+    for part in parts[1:]:
+        query = exp.union(query, part, distinct=False, copy=False)
+    return query
+
+
+def aliased(query: exp.Query, alias: str) -> exp.Subquery:
+    """A query as a relation of another."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))

@@ -1,0 +1,275 @@
+"""The SQL of an operator's change: rows with a weight, positive where they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from sqlglot import exp
+
+from spark_jobs.graph.functions import reads_clock
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Constant,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Union,
+    Window,
+    conjuncts,
+    equality,
+)
+from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
+from spark_jobs.graph.maintenance.keys import Keys, right_keys
+from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
+from spark_jobs.graph.maintenance.scope import named
+
+
+@dataclass(frozen=True)
+class Step:
+    """A relation that later SQL reads by its name, worth computing once."""
+
+    name: str
+    query: exp.Query
+
+
+@dataclass
+class Deltas:
+    """Derives changes; collects the steps that they read, in order."""
+
+    writer: Writer
+    steps: list[Step] = field(default_factory=list)
+
+    def delta(  # noqa: C901, PLR0911 - one case for each operator
+        self, node: Node
+    ) -> exp.Query | None:
+        """The change of an operator: its columns and ``__w``; None where nothing changes."""
+        match node:
+            case Scan():
+                if node.table not in self.writer.tables.changed:
+                    return None
+                relation = self.writer.tables.change(node.table)
+                return exp.select(*scanned(node, WEIGHT)).from_(relation)
+            case Constant():
+                return None
+            case Filter():
+                return self._filter(node)
+            case Project():
+                return self._over(node.child, self.writer.outputs(node.outputs, When.NEW))
+            case Generate():
+                child = self.delta(node.child)
+                if child is None:
+                    return None
+                return self.writer.generate(node, child, When.NEW, WEIGHT)  # type: ignore[arg-type]
+            case Join():
+                return self._join(node)
+            case LeftJoin():
+                return self._left_join(node)
+            case Union():
+                return self._union(node)
+            case Aggregate() | Window() | TopK():
+                return self._recomputed(node)
+            case _:
+                assert_never(node)
+
+    def affected(self, node: Aggregate | Window, name: str) -> Keys | None:
+        """The groups that a change touches, as a step; None where nothing changes.
+
+        Without any key the relation has one row, and restricts nothing.
+        """
+        change = self.net(node.child)
+        if change is None:
+            return None
+        keys = group_keys(node)
+        columns = [f"k{index}" for index in range(len(keys))]
+        outputs = [
+            exp.alias_(self.writer.at(value, When.NEW), column)
+            for value, column in zip(keys, columns, strict=True)
+        ]
+        if not outputs:
+            return Keys(change, ())
+        query = exp.select(*outputs).distinct().from_(exp.to_table(change))
+        relation = self.step(name, query)
+        return Keys(
+            relation,
+            tuple((key.copy(), column) for key, column in zip(keys, columns, strict=True)),
+        )
+
+    def net(self, node: Node) -> str | None:
+        """The change of an operator without what cancels out, as a step."""
+        change = self.delta(node)
+        if change is None:
+            return None
+        return self.step("change", netted(change, node.columns))
+
+    def step(self, name: str, query: exp.Query) -> str:
+        """Give a relation a name; the same SQL gets the same name."""
+        for one in self.steps:
+            if one.query == query:
+                return one.name
+        full = f"__{name}_{len(self.steps) + 1}"
+        self.steps.append(Step(full, query))
+        return full
+
+    def _over(self, child: Node, outputs: list[exp.Expr]) -> exp.Select | None:
+        change = self.delta(child)
+        if change is None:
+            return None
+        return exp.select(*outputs, named(WEIGHT)).from_(aliased(change, "t"), copy=False)
+
+    def _filter(self, node: Filter) -> exp.Query | None:
+        writer = self.writer
+        parts: list[exp.Query] = []
+        rows = self._over(node.child, [*map(named, node.columns)])
+        if rows is not None:
+            parts.append(rows.where(writer.at(node.condition, When.NEW), copy=False))
+        if writer.clocks and reads_clock(node.condition):
+            # What the clock alone lets in or out of what was there before.
+            new = writer.at(node.condition, When.NEW)
+            old = writer.at(node.condition, When.OLD)
+            for weight, inside, outside in ((1, new, old), (-1, old, new)):
+                false = exp.Coalesce(this=outside.copy(), expressions=[exp.false()])
+                parts.append(
+                    exp.select(*map(named, node.columns), exp.alias_(number(weight), WEIGHT))
+                    .from_(aliased(writer.relation(node.child, When.OLD), "t"))
+                    .where(inside.copy(), exp.Not(this=false))
+                )
+        return union_all(parts) if parts else None
+
+    def _join(self, node: Join) -> exp.Query | None:
+        parts: list[exp.Query] = []
+        for at, one in enumerate(node.inputs):
+            name = self.net(one)
+            if name is None:
+                continue
+            columns = (*one.columns, WEIGHT)
+            change = exp.select(*map(named, columns)).from_(exp.to_table(name))
+            others = [
+                (other.columns, self.writer.relation(other, When.NEW if n < at else When.OLD))
+                for n, other in enumerate(node.inputs)
+                if n != at
+            ]
+            joined = join_all([(columns, change), *others], node.conditions)
+            outputs = (*node.columns, WEIGHT)
+            parts.append(exp.select(*map(named, outputs)).from_(aliased(joined, "t")))
+        return union_all(parts) if parts else None
+
+    def _left_join(self, node: LeftJoin) -> exp.Query | None:
+        parts: list[exp.Query] = []
+        left = self.net(node.left)
+        if left is not None:
+            parts.append(self._beside(node, left, When.NEW, 1))
+        right = self.net(node.right)
+        if right is not None:
+            rows = self.writer.relation(node.left, When.OLD)
+            columns = [exp.column(name, table="l") for name in node.left.columns]
+            touched = (
+                exp.select(*columns, exp.alias_(number(1), WEIGHT))
+                .from_(aliased(rows, "l"))
+                .join(
+                    exp.to_table(right).as_("r"),
+                    on=self.writer.at(node.condition, When.NEW),
+                    join_type="left semi",
+                )
+            )
+            name = self.step("touched", touched)
+            parts.append(self._beside(node, name, When.NEW, 1))
+            parts.append(self._beside(node, name, When.OLD, -1))
+        return union_all(parts) if parts else None
+
+    def _beside(self, node: LeftJoin, left: str, when: When, sign: int) -> exp.Query:
+        """Weighted rows of the left side with the right side at a time."""
+        keys = right_keys(
+            node, Keys(left, tuple((named(name), name) for name in self._matched(node)))
+        )
+        right = self.writer.relation(node.right, when, keys)
+        rows = exp.select(*map(named, (*node.left.columns, WEIGHT))).from_(exp.to_table(left))
+        joined = left_join(node, rows, right, self.writer.at(node.condition, when), WEIGHT)
+        return joined if sign > 0 else negated(joined, node.columns)
+
+    def _matched(self, node: LeftJoin) -> list[str]:
+        """The columns of the left side that the condition makes equal to one of the right."""
+        found = [pair for one in conjuncts(node.condition) if (pair := equality(one))]
+        names = [name for pair in found for name in pair if name in node.left.columns]
+        return list(dict.fromkeys(names))
+
+    def _union(self, node: Union) -> exp.Query | None:
+        parts: list[exp.Query] = []
+        for one in node.inputs:
+            outputs = [
+                exp.alias_(named(at), name)
+                for name, at in zip(node.columns, one.columns, strict=True)
+            ]
+            change = self._over(one, [*outputs])
+            if change is not None:
+                parts.append(change)
+        return union_all(parts) if parts else None
+
+    def _recomputed(self, node: Aggregate | Window | TopK) -> exp.Query | None:
+        """Take the affected groups as they were away, and bring them as they are."""
+        keys = None
+        if isinstance(node, TopK):
+            if self.net(node.child) is None:
+                return None
+        else:
+            keys = self.affected(node, "groups")
+            if keys is None:
+                return None
+        parts = [
+            self._weighted(node, When.NEW, keys, 1),
+            self._weighted(node, When.OLD, keys, -1),
+        ]
+        return union_all(parts)
+
+    def _weighted(
+        self, node: Aggregate | Window | TopK, when: When, keys: Keys | None, weight: int
+    ) -> exp.Query:
+        writer = self.writer
+        match node:
+            case Aggregate():
+                child = writer.relation(node.child, when, keys)
+                query = writer.aggregate(node, child, when)
+            case Window():
+                query = writer.window(node, writer.relation(node.child, when, keys), when)
+            case TopK():
+                query = writer.relation(node, when)
+        return exp.select(*map(named, node.columns), exp.alias_(number(weight), WEIGHT)).from_(
+            aliased(query, "t")
+        )
+
+
+def group_keys(node: Aggregate | Window) -> tuple[exp.Expr, ...]:
+    """What a row's group is told by."""
+    if isinstance(node, Window):
+        return node.partition
+    return tuple(value for _, value in node.row_keys)
+
+
+def netted(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
+    """The sum of the weights of equal rows, where it is not 0."""
+    names = [*map(named, columns)]
+    total = exp.alias_(exp.Sum(this=named(WEIGHT)), "__sum")
+    summed = exp.select(*names, total).from_(aliased(query, "t"), copy=False)
+    if names:
+        summed = summed.group_by(*map(named, columns), copy=False)
+    return (
+        exp.select(*map(named, columns), exp.alias_(named("__sum"), WEIGHT))
+        .from_(aliased(summed, "t"), copy=False)
+        .where(exp.NEQ(this=named("__sum"), expression=number(0)), copy=False)
+    )
+
+
+def negated(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
+    """A change turned round: what came goes."""
+    minus = exp.Neg(this=named(WEIGHT))
+    return exp.select(*map(named, columns), exp.alias_(minus, WEIGHT)).from_(aliased(query, "t"))
+
+
+def number(value: int) -> exp.Expr:
+    """A number in SQL."""
+    return exp.Literal.number(value)

@@ -1,0 +1,106 @@
+"""Restricting relations to some values of columns, as deep down as the columns reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.algebra import LeftJoin, conjuncts, equality, used
+from spark_jobs.graph.maintenance.clauses import aliased
+from spark_jobs.graph.maintenance.scope import named
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Some values of columns, held by a relation.
+
+    Attributes:
+        relation: the relation's name.
+        pairs: an expression over the columns that are restricted, and the relation's column.
+    """
+
+    relation: str
+    pairs: tuple[tuple[exp.Expr, str], ...]
+
+    def columns(self) -> dict[str, str]:
+        """The restricted columns that stand alone."""
+        return {one.name: key for one, key in self.pairs if isinstance(one, exp.Column)}
+
+
+def restricted(query: exp.Select, columns: Sequence[str], keys: Keys | None) -> exp.Select:
+    """The rows of a query whose values are among the keys; NULL is a value like others."""
+    if keys is None or not keys.pairs:
+        return query
+    condition = exp.and_(
+        *(
+            exp.NullSafeEQ(
+                this=exp.paren(one.copy())
+                if not isinstance(one, exp.Column)
+                else exp.column(one.name, table="__t"),
+                expression=exp.column(key, table="__k"),
+            )
+            for one, key in keys.pairs
+        )
+    )
+    return (
+        exp.select(*(exp.column(name, table="__t") for name in columns))
+        .from_(aliased(query, "__t"), copy=False)
+        .join(
+            exp.to_table(keys.relation).as_("__k"), on=condition, join_type="left semi", copy=False
+        )
+    )
+
+
+def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys | None]:
+    """The keys that only read the columns, and the rest."""
+    if keys is None:
+        return None, None
+    inside = tuple(pair for pair in keys.pairs if used(pair[0]) and used(pair[0]) <= set(columns))
+    outside = tuple(pair for pair in keys.pairs if pair not in inside)
+    below = Keys(keys.relation, inside) if inside else None
+    return below, (keys if outside else None)
+
+
+def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
+    """The restricted columns, and those that the conditions make equal to one of them."""
+    reach = keys.columns() if keys else {}
+    pairs = [pair for one in conditions if (pair := equality(one))]
+    grown = True
+    while grown:
+        grown = False
+        for left, right in pairs:
+            for one, other in ((left, right), (right, left)):
+                if one in reach and other not in reach:
+                    reach[other] = reach[one]
+                    grown = True
+    return reach
+
+
+def covers(keys: Keys, mine: Mapping[str, str]) -> bool:
+    """Whether restricting these columns restricts as much as all keys together."""
+    standing = all(isinstance(one, exp.Column) for one, _ in keys.pairs)
+    return standing and {key for _, key in keys.pairs} <= set(mine.values())
+
+
+def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:
+    """What restricts the right side of a join when its left side is restricted."""
+    if keys is None:
+        return None
+    reach = spread(keys, conjuncts(node.condition))
+    pairs = tuple((named(one), key) for one, key in reach.items() if one in node.right.columns)
+    return Keys(keys.relation, pairs) if pairs else None
+
+
+def rename(keys: Keys | None, names: Mapping[str, str]) -> Keys | None:
+    """The keys over other names of the same columns."""
+    if keys is None:
+        return None
+    pairs = []
+    for one, key in keys.pairs:
+        holder = exp.Paren(this=one.copy())
+        for column in list(holder.find_all(exp.Column)):
+            column.replace(named(names[column.name]))
+        pairs.append((holder.this, key))
+    return Keys(keys.relation, tuple(pairs))

@@ -1,0 +1,178 @@
+"""The maintenance program of a view: the SQL that gives the change of its published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlglot import exp
+
+from spark_jobs.graph.functions import reads_clock
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    TopK,
+    Window,
+    children,
+)
+from spark_jobs.graph.maintenance.builder import Built, Outputs
+from spark_jobs.graph.maintenance.clauses import aliased, union_all
+from spark_jobs.graph.maintenance.delta import Deltas, Step, group_keys, netted, number
+from spark_jobs.graph.maintenance.keys import Keys, restricted
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.relation import WEIGHT, Tables, When, Writer
+from spark_jobs.graph.maintenance.scope import named
+
+
+@dataclass(frozen=True)
+class Program:
+    """The SQL of a view's change.
+
+    Attributes:
+        steps: relations to be named and computed in this order.
+        change: the view's columns, and ``__w``: how many more of a row there are, never 0. None
+            where the changes of the inputs cannot change the view.
+    """
+
+    steps: tuple[Step, ...]
+    change: exp.Query | None
+
+
+def derive(built: Built, tables: Tables, clocks: Mapping[When, datetime]) -> Program:
+    """Derive the program of a view for the tables that changed.
+
+    Args:
+        built: the view's operators and outputs.
+        tables: where the SQL finds contents and changes.
+        clocks: what the clock showed at the last refresh and shows at this one; empty where the
+            view reads no clock.
+
+    Raises:
+        NotIncrementalError: the view reads the clock where no rule follows it.
+    """
+    root, outputs = built
+    check_clock(root)
+    deltas = Deltas(Writer(tables, clocks))
+    change = _of_published(deltas, root, outputs)
+    names = tuple(name for name, _ in outputs)
+    if change is None:
+        return Program((), None)
+    return Program(tuple(deltas.steps), netted(change, names))
+
+
+def check_clock(node: Node) -> None:
+    """Refuse the clock outside of conditions on rows.
+
+    Raises:
+        NotIncrementalError: an expression other than a filter's reads the clock.
+    """
+    for one in _expressions(node):
+        if reads_clock(one):
+            text = "the clock is read outside of WHERE and HAVING"
+            raise NotIncrementalError(Obstacle.CLOCK_OUTSIDE_WHERE, text, one)
+    for child in children(node):
+        check_clock(child)
+
+
+def _expressions(node: Node) -> list[exp.Expr]:
+    if isinstance(node, Filter):
+        return []
+    found: list[exp.Expr] = []
+    for value in vars(node).values():
+        for one in value if isinstance(value, tuple) else (value,):
+            part = one[1] if isinstance(one, tuple) else one
+            if isinstance(part, exp.Expr):
+                found.append(part)
+    return found
+
+
+def _of_published(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query | None:
+    """The change, with the rows as they were read from the published table where that is enough."""
+    grouping = _grouping(root)
+    if grouping is None:
+        change = deltas.delta(root)
+        return None if change is None else _called(change, outputs)
+    if isinstance(grouping, TopK):
+        return None if deltas.net(grouping.child) is None else _whole(deltas, root, outputs)
+    keys = deltas.affected(grouping, "groups")
+    if keys is None:
+        return None
+    visible = _visible(root, grouping, keys, outputs)
+    if not visible:
+        if group_keys(grouping):
+            change = deltas.delta(root)
+            return None if change is None else _called(change, outputs)
+        return _whole(deltas, root, outputs)
+    by_tree = Keys(keys.relation, tuple((named(at), key) for _, at, key in visible))
+    by_name = Keys(keys.relation, tuple((named(name), key) for name, _, key in visible))
+    return _exchange(deltas, root, outputs, by_tree, by_name)
+
+
+def _whole(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query:
+    return _exchange(deltas, root, outputs, None, None)
+
+
+def _exchange(
+    deltas: Deltas, root: Node, outputs: Outputs, new: Keys | None, old: Keys | None
+) -> exp.Query:
+    """Take rows of the published table away, and bring those that the SQL gives now."""
+    writer = deltas.writer
+    names = tuple(name for name, _ in outputs)
+    published = exp.select(*map(named, names)).from_(writer.tables.published())
+    fresh = writer.relation(root, When.NEW, new)
+    return union_all(
+        [
+            exp.select(
+                *(exp.alias_(named(at), name) for name, at in outputs),
+                exp.alias_(number(1), WEIGHT),
+            ).from_(aliased(fresh, "t")),
+            exp.select(*map(named, names), exp.alias_(number(-1), WEIGHT)).from_(
+                aliased(restricted(published, names, old), "t")
+            ),
+        ]
+    )
+
+
+def _called(change: exp.Query, outputs: Outputs) -> exp.Query:
+    """A change under the names of the view's columns."""
+    columns = [exp.alias_(named(at), name) for name, at in outputs]
+    return exp.select(*columns, named(WEIGHT)).from_(aliased(change, "t"))
+
+
+def _grouping(node: Node) -> Aggregate | Window | TopK | None:
+    """The operator that decides rows in groups, where only row-wise ones are above it."""
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Filter) and reads_clock(node.condition):
+            return None
+        node = node.child
+    return node if isinstance(node, Aggregate | Window | TopK) else None
+
+
+def _visible(
+    root: Node, grouping: Aggregate | Window | TopK, keys: Keys, outputs: Outputs
+) -> list[tuple[str, str, str]]:
+    """Group keys that are columns of the view: its name, the tree's name, the key's column."""
+    at_grouping: dict[str, str] = {}
+    if isinstance(grouping, Aggregate):
+        columns = [name for name, _ in grouping.row_keys]
+    else:
+        columns = [one.name if isinstance(one, exp.Column) else "" for one, _ in keys.pairs]
+    for column, (_, key) in zip(columns, keys.pairs, strict=True):
+        at_grouping[column] = key
+    reach = {name: name for name in at_grouping if name}
+    chain: list[Project] = []
+    node = root
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            chain.append(node)
+        node = node.child
+    for project in reversed(chain):
+        reach = {
+            name: reach[value.name]
+            for name, value in project.outputs
+            if isinstance(value, exp.Column) and value.name in reach
+        }
+    return [(name, at, at_grouping[reach[at]]) for name, at in outputs if at in reach]

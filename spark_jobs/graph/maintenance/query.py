@@ -1,0 +1,171 @@
+"""A query as a tree of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+from sqlglot.optimizer.qualify_tables import qualify_tables
+
+from spark_jobs.graph.dialect import dialect, parse
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    TopK,
+    Union,
+)
+from spark_jobs.graph.maintenance.builder import Builder, Built, Outputs
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.scope import Scope, named
+from spark_jobs.graph.maintenance.select import Selected, build_select
+
+
+def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Built:
+    """The operators of a canonical query, and its outputs.
+
+    Args:
+        query: qualified Spark SQL, as in ``GoldEntry.query``.
+        keys: for tables whose rows some columns identify, those columns.
+
+    Returns:
+        the root, and for each output column its name in SQL and the tree's name.
+
+    Raises:
+        NotIncrementalError: an operator has no rule.
+    """
+    tree = parse(query)
+    # One alias then means one relation everywhere, also where a subquery uses a name again.
+    tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
+    return Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
+
+
+def _build(builder: Builder, query: exp.Query, around: Scope | None) -> Built:
+    with_clause = query.args.get("with_")
+    if with_clause is not None and with_clause.recursive:
+        raise NotIncrementalError(
+            Obstacle.UNSUPPORTED_CLAUSE, "WITH RECURSIVE has no incremental rule", query
+        )
+    with builder.common_tables(query):
+        if isinstance(query, exp.Subquery):
+            return _build(builder, query.this, around)
+        if isinstance(query, exp.SetOperation):
+            return _set_operation(builder, query, around)
+        if isinstance(query, exp.Select):
+            return _limited(builder, query, build_select(builder, query, around))
+    raise NotIncrementalError(
+        Obstacle.UNSUPPORTED_CLAUSE, f"{type(query).__name__} has no incremental rule", query
+    )
+
+
+def _limited(builder: Builder, query: exp.Query, selected: Selected) -> Built:
+    """Apply ORDER BY with LIMIT; ORDER BY alone does not change a bag."""
+    node = selected.node
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    if limit is not None or offset is not None:
+        node = TopK(
+            node,
+            tuple(selected.order),
+            limit.expression if limit else None,
+            offset.expression if offset else None,
+        )
+    columns = [name for _, name in selected.outputs]
+    if list(node.columns) != columns:
+        # What only the order needed leaves again.
+        node = Project(node, tuple((name, named(name)) for name in columns))
+    del builder
+    return node, selected.outputs
+
+
+def _set_operation(builder: Builder, query: exp.SetOperation, around: Scope | None) -> Built:
+    left, outputs = builder.query(query.this, around)
+    right, others = builder.query(query.expression, around)
+    if len(outputs) != len(others) or query.args.get("by_name"):
+        raise NotIncrementalError(
+            Obstacle.UNSUPPORTED_CLAUSE, "a set operation by name has no incremental rule", query
+        )
+    left, right = _positional(left, outputs), _positional(right, others)
+    distinct = bool(query.args.get("distinct"))
+    if isinstance(query, exp.Union):
+        node: Node = Union((left, right))
+        names = [(name, at) for (name, _), at in zip(outputs, node.columns, strict=True)]
+        if distinct:
+            node, names = distinct_rows(builder, node, names)
+    else:
+        both = isinstance(query, exp.Intersect)
+        node, names = _by_counts(builder, left, right, outputs, both=both, distinct=distinct)
+    order = query.args.get("order")
+    selected = Selected(node, names, [_by_output(one, names) for one in order or ()])
+    return _limited(builder, query, selected)
+
+
+def _positional(node: Node, outputs: Outputs) -> Node:
+    columns = [name for _, name in outputs]
+    if list(node.columns) == columns and len(set(columns)) == len(columns):
+        return node
+    return Project(node, tuple((name, named(name)) for name in columns))
+
+
+def distinct_rows(builder: Builder, node: Node, outputs: Outputs) -> Built:
+    """Each row once."""
+    fresh = [(name, builder.names.fresh(name), at) for name, at in outputs]
+    node = Aggregate(node, tuple((new, named(at)) for _, new, at in fresh), ())
+    return node, [(name, new) for name, new, _ in fresh]
+
+
+def _by_counts(
+    builder: Builder, left: Node, right: Node, outputs: Outputs, *, both: bool, distinct: bool
+) -> Built:
+    """INTERSECT and EXCEPT: count each row on both sides, and give it as often as it is due."""
+    names = builder.names
+    here, there = names.fresh("here"), names.fresh("there")
+    one, zero = exp.Literal.number(1), exp.Literal.number(0)
+    sides = [
+        Project(
+            node,
+            (
+                *((names.fresh(name), named(name)) for name in node.columns),
+                (names.fresh("n_left"), first.copy()),
+                (names.fresh("n_right"), second.copy()),
+            ),
+        )
+        for node, first, second in ((left, one, zero), (right, zero, one))
+    ]
+    united = Union(tuple(sides))
+    *columns, n_left, n_right = united.columns
+    keys = [(names.fresh(name), at) for (name, _), at in zip(outputs, columns, strict=True)]
+    counted = Aggregate(
+        united,
+        tuple((key, named(at)) for key, at in keys),
+        ((here, exp.Sum(this=named(n_left))), (there, exp.Sum(this=named(n_right)))),
+    )
+    if both:
+        due: exp.Expr = exp.func("LEAST", named(here), named(there))
+    elif distinct:
+        due = exp.func("IF", named(there).eq(0), one.copy(), zero.copy())
+    else:
+        due = named(here) - named(there)
+    result = [(name, key) for (name, _), (key, _) in zip(outputs, keys, strict=True)]
+    held = Filter(counted, exp.and_(named(here) > 0, exp.GT(this=due.copy(), expression=zero)))
+    if distinct:
+        return Project(held, tuple((key, named(key)) for _, key in result)), result
+    copies = exp.func("EXPLODE", exp.func("SEQUENCE", one.copy(), exp.cast(due, "int")))
+    each = names.fresh("copy")
+    repeated = Project(
+        held, (*((key, named(key)) for _, key in result), (each, copies)), multiplies=True
+    )
+    return Project(repeated, tuple((key, named(key)) for _, key in result)), result
+
+
+def _by_output(ordered: exp.Expr, outputs: Outputs) -> exp.Expr:
+    """An ORDER BY expression over the outputs of a set operation."""
+    copy = ordered.copy()
+    by_name = {name.lower(): at for name, at in outputs}
+    if isinstance(copy.this, exp.Literal) and not copy.this.is_string:
+        copy.set("this", named(outputs[int(copy.this.name) - 1][1]))
+        return copy
+    for column in list(copy.find_all(exp.Column)):
+        if column.name.lower() in by_name:
+            column.replace(named(by_name[column.name.lower()]))
+    return copy

@@ -1,0 +1,49 @@
+"""Why a query, or a part of it, has no incremental rule: a closed list of codes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlglot import exp
+
+
+class Obstacle(StrEnum):
+    """What stands in the way of incremental maintenance."""
+
+    UNSUPPORTED_CLAUSE = "UNSUPPORTED_CLAUSE"
+    UNSUPPORTED_RELATION = "UNSUPPORTED_RELATION"
+    UNSUPPORTED_SUBQUERY = "UNSUPPORTED_SUBQUERY"
+    UNRESOLVED_COLUMN = "UNRESOLVED_COLUMN"
+    CLOCK_OUTSIDE_WHERE = "CLOCK_OUTSIDE_WHERE"
+    ORDER_DEPENDENT = "ORDER_DEPENDENT"
+
+
+_SUGGESTIONS = {
+    Obstacle.UNSUPPORTED_CLAUSE: "Write it with joins, aggregates, window functions or unions.",
+    Obstacle.UNSUPPORTED_RELATION: "Read tables, subqueries and common table expressions.",
+    Obstacle.UNSUPPORTED_SUBQUERY: "Write it as a join, or correlate it by equality only.",
+    Obstacle.UNRESOLVED_COLUMN: "Name the table of the column.",
+    Obstacle.CLOCK_OUTSIDE_WHERE: "Compare with the clock in WHERE only.",
+    Obstacle.ORDER_DEPENDENT: "Give the aggregate an order: array_sort(collect_list(...)).",
+}
+
+
+class NotIncrementalError(Exception):
+    """A query that can only be computed again in full.
+
+    Attributes:
+        obstacle: the code.
+        text: what stands in the way, for people.
+        node: where in the query, if a place can be given.
+    """
+
+    def __init__(self, obstacle: Obstacle, text: str, node: exp.Expr | None = None) -> None:
+        self.obstacle = obstacle
+        self.text = text
+        self.node = node
+        super().__init__(f"{obstacle}: {text}")
+
+    @property
+    def suggestion(self) -> str:
+        """What its author can do."""
+        return _SUGGESTIONS[self.obstacle]

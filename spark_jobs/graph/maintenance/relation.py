@@ -1,0 +1,244 @@
+"""The SQL of an operator's content, before or after a change, whole or for some keys only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from sqlglot import exp
+
+from spark_jobs.graph.clock import freeze_clock
+from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.functions import reads_clock
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Constant,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Named,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Union,
+    Window,
+)
+from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
+from spark_jobs.graph.maintenance.keys import (
+    Keys,
+    covers,
+    rename,
+    restricted,
+    right_keys,
+    split,
+    spread,
+)
+from spark_jobs.graph.maintenance.scope import named
+
+WEIGHT = "__w"
+
+
+class When(StrEnum):
+    """Before or after the change."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+class Tables(Protocol):
+    """Where the SQL of a change finds what it reads."""
+
+    changed: frozenset[str]
+
+    def content(self, table: str, when: When) -> exp.Table:
+        """A table at its version before or after."""
+
+    def change(self, table: str) -> exp.Table:
+        """The rows that a table gained and lost, with a weight of 1 or -1 in ``__w``."""
+
+    def published(self) -> exp.Table:
+        """The view's table as it is before."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes relations over the tables of a refresh.
+
+    Attributes:
+        clocks: what the clock showed before and after; empty where the query reads no clock.
+    """
+
+    tables: Tables
+    clocks: Mapping[When, datetime]
+
+    def at(self, expression: exp.Expr, when: When) -> exp.Expr:
+        """An expression with its clock stopped."""
+        if not self.clocks or not reads_clock(expression):
+            return expression.copy()
+        return parse(freeze_clock(to_sql(expression), self.clocks[when]))
+
+    def outputs(self, outputs: Iterable[Named], when: When) -> list[exp.Expr]:
+        return [exp.alias_(self.at(value, when), name, copy=False) for name, value in outputs]
+
+    def relation(  # noqa: C901, PLR0911, PLR0912 - one case for each operator
+        self, node: Node, when: When, keys: Keys | None = None
+    ) -> exp.Select:
+        """The rows of an operator; with keys, only those rows whose values are among them."""
+        match node:
+            case Scan():
+                query = exp.select(*scanned(node)).from_(self.tables.content(node.table, when))
+                return restricted(query, node.columns, keys)
+            case Constant():
+                query = exp.select(*map(named, node.columns)).from_(aliased(node.query, "t"))
+                return restricted(query, node.columns, keys)
+            case Filter():
+                query = self.select(node.child, when, keys)
+                return query.where(self.at(node.condition, when), copy=False)
+            case Project():
+                return self._project(node, when, keys)
+            case Generate():
+                below, rest = split(keys, node.child.columns)
+                return restricted(
+                    self.generate(node, self.relation(node.child, when, below), when),
+                    node.columns,
+                    rest,
+                )
+            case Join():
+                return self._join(node, when, keys)
+            case LeftJoin():
+                return self._left_join(node, when, keys)
+            case Aggregate():
+                return self._aggregate(node, when, keys)
+            case Union():
+                return self._union(node, when, keys)
+            case Window():
+                return self._window(node, when, keys)
+            case TopK():
+                child = self.select(node.child, when)
+                child.set("order", exp.Order(expressions=[one.copy() for one in node.order]))
+                if node.limit is not None:
+                    child = child.limit(node.limit.copy(), copy=False)
+                if node.offset is not None:
+                    child = child.offset(node.offset.copy(), copy=False)
+                return restricted(child, node.columns, keys)
+
+    def select(self, node: Node, when: When, keys: Keys | None = None) -> exp.Select:
+        """All columns of an operator, with a clause to be added."""
+        relation = aliased(self.relation(node, when, keys), "t")
+        return exp.select(*map(named, node.columns)).from_(relation, copy=False)
+
+    def generate(self, node: Generate, child: exp.Select, when: When, *more: str) -> exp.Select:
+        """LATERAL VIEW over a child's rows."""
+        lateral = exp.Lateral(
+            this=self.at(node.generator, when),
+            view=True,
+            outer=node.outer or None,
+            alias=exp.TableAlias(
+                this=exp.to_identifier("g"),
+                columns=[exp.to_identifier(name) for name in node.generated],
+            ),
+        )
+        query = exp.select(*map(named, (*node.columns, *more))).from_(aliased(child, "t"))
+        query.set("laterals", [lateral])
+        return query
+
+    def _project(self, node: Project, when: When, keys: Keys | None) -> exp.Select:
+        if keys is None:
+            child = aliased(self.relation(node.child, when), "t")
+            return exp.select(*self.outputs(node.outputs, when)).from_(child, copy=False)
+        values = dict(node.outputs)
+        below: list[tuple[exp.Expr, str]] = []
+        above: list[tuple[exp.Expr, str]] = []
+        for one, key in keys.pairs:
+            value = values.get(one.name) if isinstance(one, exp.Column) else None
+            if isinstance(value, exp.Column):
+                below.append((value, key))
+            else:
+                above.append((one, key))
+        pushed = Keys(keys.relation, tuple(below)) if below else None
+        child = aliased(self.relation(node.child, when, pushed), "t")
+        query = exp.select(*self.outputs(node.outputs, when)).from_(child, copy=False)
+        # All pairs together decide; those below alone may let more rows through.
+        return restricted(query, node.columns, keys) if above else query
+
+    def _join(self, node: Join, when: When, keys: Keys | None) -> exp.Select:
+        reach = spread(keys, node.conditions)
+        inputs = []
+        whole = keys is None
+        for one in node.inputs:
+            mine = {name: key for name, key in reach.items() if name in one.columns}
+            pairs = tuple((named(name), key) for name, key in mine.items())
+            part = Keys(keys.relation, pairs) if keys and pairs else None
+            whole = whole or (keys is not None and covers(keys, mine))
+            inputs.append((one.columns, self.relation(one, when, part)))
+        query = join_all(inputs, [self.at(one, when) for one in node.conditions])
+        return query if whole else restricted(query, node.columns, keys)
+
+    def _left_join(self, node: LeftJoin, when: When, keys: Keys | None) -> exp.Select:
+        below, rest = split(keys, node.left.columns)
+        left = self.relation(node.left, when, below)
+        right = self.relation(node.right, when, right_keys(node, below))
+        query = left_join(node, left, right, self.at(node.condition, when))
+        return restricted(query, node.columns, keys if rest else None)
+
+    def _aggregate(self, node: Aggregate, when: When, keys: Keys | None) -> exp.Select:
+        by_name = dict(node.row_keys)
+        below: list[tuple[exp.Expr, str]] = []
+        above: list[tuple[exp.Expr, str]] = []
+        for one, key in keys.pairs if keys else ():
+            value = by_name.get(one.name) if isinstance(one, exp.Column) else None
+            (above if value is None else below).append((one if value is None else value, key))
+        pushed = Keys(keys.relation, tuple(below)) if keys and below else None
+        return restricted(
+            self.aggregate(node, self.relation(node.child, when, pushed), when),
+            node.columns,
+            keys if above else None,
+        )
+
+    def aggregate(self, node: Aggregate, child: exp.Select, when: When) -> exp.Select:
+        """The groups of a child's rows."""
+        outputs = self.outputs((*node.keys, *node.aggregates), when)
+        if not outputs:
+            outputs = [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "__rows")]
+        query = exp.select(*outputs).from_(aliased(child, "t"), copy=False)
+        return query.group_by(*(self.at(value, when) for _, value in node.keys), copy=False)
+
+    def _union(self, node: Union, when: When, keys: Keys | None) -> exp.Select:
+        columns = node.columns
+        parts = []
+        for one in node.inputs:
+            renamed = dict(zip(columns, one.columns, strict=True))
+            parts.append(
+                exp.select(*(exp.alias_(named(at), name) for name, at in renamed.items())).from_(
+                    aliased(self.relation(one, when, rename(keys, renamed)), "t")
+                )
+            )
+        return exp.select(*map(named, columns)).from_(aliased(union_all(parts), "t"))
+
+    def _window(self, node: Window, when: When, keys: Keys | None) -> exp.Select:
+        partition = {one.name for one in node.partition if isinstance(one, exp.Column)}
+        below, rest = split(keys, tuple(partition))
+        return restricted(
+            self.window(node, self.relation(node.child, when, below), when),
+            node.columns,
+            keys if rest else None,
+        )
+
+    def window(self, node: Window, child: exp.Select, when: When) -> exp.Select:
+        """The window functions over a child's rows."""
+        columns: list[exp.Expr] = [*map(named, node.child.columns)]
+        return exp.select(*columns, *self.outputs(node.functions, when)).from_(
+            aliased(child, "t"), copy=False
+        )
+
+
+def scanned(node: Scan, *more: str) -> list[exp.Expr]:
+    """The columns of a table under the tree's names."""
+    columns: list[exp.Expr] = [exp.alias_(named(old), new) for new, old in node.names]
+    columns += map(named, more)
+    return columns or [exp.alias_(exp.Literal.number(1), "__one")]

@@ -1,0 +1,216 @@
+"""FROM and JOIN as operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.algebra import (
+    Constant,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    Side,
+    Union,
+    conjuncts,
+    used,
+)
+from spark_jobs.graph.maintenance.builder import Builder
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.scope import Scope, named
+from spark_jobs.names import Layer
+
+_LAYERS = frozenset(Layer)
+
+
+def from_clause(builder: Builder, select: exp.Select, scope: Scope) -> Node:
+    """The relation that FROM, JOIN and LATERAL VIEW make; fills in the scope.
+
+    Raises:
+        NotIncrementalError: a relation or a kind of join has no rule.
+    """
+    source = select.args.get("from_")
+    if source is None:
+        one = builder.names.fresh("one")
+        return Constant(exp.select(exp.alias_(exp.Literal.number(1), one)), (one,))
+    node = _relation(builder, source.this, select, scope)
+    for join in select.args.get("joins") or ():
+        node = _join(builder, node, join, select, scope)
+    for lateral in select.args.get("laterals") or ():
+        node = _generate(builder, node, lateral, scope)
+    return node
+
+
+def push(node: Node, condition: exp.Expr) -> Node:
+    """Filter as early as possible: what a change does not pass, it does not cost."""
+    reads = used(condition)
+    match node:
+        case Join():
+            for index, one in enumerate(node.inputs):
+                if reads and reads <= set(one.columns):
+                    inputs = list(node.inputs)
+                    inputs[index] = push(one, condition)
+                    return Join(tuple(inputs), node.conditions)
+            return Join(node.inputs, (*node.conditions, condition))
+        case LeftJoin() if reads and reads <= set(node.left.columns):
+            return LeftJoin(push(node.left, condition), node.right, node.condition, node.side)
+        case Filter(child=Join() | LeftJoin() as child):
+            below = push(child, condition)
+            if not isinstance(below, Filter):
+                return Filter(below, node.condition)
+            return Filter(node, condition)
+        case _:
+            return Filter(node, condition)
+
+
+def inner(left: Node, right: Node, conditions: list[exp.Expr]) -> Node:
+    """An inner join, flat with those below it, so that a change can join in any order."""
+    inputs: list[Node] = []
+    known: list[exp.Expr] = []
+    for one in (left, right):
+        if isinstance(one, Join):
+            inputs += one.inputs
+            known += one.conditions
+        else:
+            inputs.append(one)
+    node: Node = Join(tuple(inputs), tuple(known))
+    for condition in conditions:
+        node = push(node, condition)
+    return node
+
+
+def _relation(builder: Builder, node: exp.Expr, select: exp.Select, scope: Scope) -> Node:
+    if node.args.get("sample") or node.args.get("pivots"):
+        raise _unsupported(node, "a sample or a pivot")
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        return _table(builder, node, select, scope)
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        child, outputs = builder.query(node.this, scope.around)
+        _enter(scope, node, outputs)
+        return child
+    if isinstance(node, exp.Values):
+        return _values(builder, node, scope)
+    raise _unsupported(node, f"the relation {type(node).__name__.lower()}")
+
+
+def _table(builder: Builder, node: exp.Table, select: exp.Select, scope: Scope) -> Node:
+    if node.args.get("joins"):
+        raise _unsupported(node, "a join in parentheses")
+    cte = builder.ctes.get(node.name.lower()) if not node.db else None
+    if cte is not None:
+        child, outputs = builder.common_table(cte)
+        _enter(scope, node, outputs)
+        return child
+    if node.db.lower() not in _LAYERS:
+        raise _unsupported(node, f"the relation {node.sql()}")
+    table = f"{node.db}.{node.name}".lower()
+    names = _read(builder, node.alias_or_name, select)
+    scope.relations[node.alias_or_name.lower()] = names
+    key = builder.key_of(table)
+    mapped = frozenset(names[one] for one in key) if key and key <= names.keys() else None
+    return Scan(table, tuple((new, old) for old, new in names.items()), mapped)
+
+
+def _read(builder: Builder, alias: str, select: exp.Select) -> Mapping[str, str]:
+    """The columns that the SELECT and its subqueries read of an alias, with the tree's names."""
+    found = {
+        column.name.lower(): None
+        for column in select.find_all(exp.Column)
+        if column.table.lower() == alias.lower() and not isinstance(column.this, exp.Star)
+    }
+    return {name: builder.names.fresh(name) for name in found}
+
+
+def _values(builder: Builder, node: exp.Values, scope: Scope) -> Node:
+    alias = node.args.get("alias")
+    names = [one.name for one in alias.columns] if alias else []
+    if not names:
+        raise _unsupported(node, "VALUES without names for its columns")
+    fresh = {name.lower(): builder.names.fresh(name) for name in names}
+    scope.relations[node.alias.lower()] = fresh
+    bare = node.copy()
+    query = exp.select(
+        *(exp.alias_(exp.column(name, table=node.alias), fresh[name.lower()]) for name in names)
+    ).from_(bare)
+    return Constant(query, tuple(fresh.values()))
+
+
+def _enter(scope: Scope, node: exp.Expr, outputs: list[tuple[str, str]]) -> None:
+    """Make the outputs of a query known under an alias, which may rename them."""
+    alias = node.args.get("alias")
+    renamed = [one.name for one in alias.columns] if alias and alias.columns else None
+    names = renamed or [name for name, _ in outputs]
+    scope.relations[node.alias_or_name.lower()] = {
+        name.lower(): inner_name for name, (_, inner_name) in zip(names, outputs, strict=True)
+    }
+
+
+def _join(builder: Builder, left: Node, join: exp.Join, select: exp.Select, scope: Scope) -> Node:
+    side, kind = join.side.upper(), join.kind.upper()
+    if join.args.get("using") or join.method.upper() == "NATURAL":
+        raise _unsupported(join, "a join that does not write its condition out")
+    if isinstance(join.this, exp.Lateral):
+        return _generate(builder, left, join.this, scope)
+    right = _relation(builder, join.this, select, scope)
+    condition = join.args.get("on")
+    if condition is not None and condition.find(exp.Query):
+        raise NotIncrementalError(
+            Obstacle.UNSUPPORTED_SUBQUERY, "a subquery in the condition of a join", condition
+        )
+    conditions = [scope.rewrite(one) for one in conjuncts(condition)]
+    whole = all_of(conditions)
+    if kind in {"SEMI", "ANTI"}:
+        scope.relations.pop(join.this.alias_or_name.lower())
+        return LeftJoin(left, right, whole, Side.SEMI if kind == "SEMI" else Side.ANTI)
+    match side:
+        case "":
+            return inner(left, right, conditions)
+        case "LEFT":
+            return LeftJoin(left, right, whole, Side.OUTER)
+        case "RIGHT":
+            return LeftJoin(right, left, whole, Side.OUTER)
+        case "FULL":
+            return _full_outer(left, right, whole)
+        case _:
+            raise _unsupported(join, f"a {side} {kind} join")
+
+
+def _full_outer(left: Node, right: Node, condition: exp.Expr) -> Node:
+    """The left outer join, and the rows of the right that it left out."""
+    columns = (*left.columns, *right.columns)
+    lone = LeftJoin(
+        LeftJoin(right, left, condition, Side.ANTI),
+        # Joined with nothing: that gives NULLs of the right types.
+        Filter(left, exp.false()),
+        exp.false(),
+        Side.OUTER,
+    )
+    reordered = Project(lone, tuple((name, named(name)) for name in columns))
+    return Union((LeftJoin(left, right, condition, Side.OUTER), reordered))
+
+
+def _generate(builder: Builder, child: Node, lateral: exp.Lateral, scope: Scope) -> Node:
+    alias = lateral.args.get("alias")
+    if not isinstance(lateral.this, exp.Func) or alias is None or not alias.columns:
+        raise _unsupported(lateral, "a lateral subquery, or a generator without names")
+    call = scope.rewrite(lateral.this)
+    outer = bool(lateral.args.get("outer"))
+    fresh = {one.name.lower(): builder.names.fresh(one.name) for one in alias.columns}
+    scope.relations[alias.name.lower()] = fresh
+    return Generate(child, call, outer, tuple(fresh.values()))
+
+
+def all_of(conditions: list[exp.Expr]) -> exp.Expr:
+    """The conjunction; TRUE where there is none."""
+    return exp.and_(*conditions, copy=True) if conditions else exp.true()
+
+
+def _unsupported(node: exp.Expr, what: str) -> NotIncrementalError:
+    return NotIncrementalError(
+        Obstacle.UNSUPPORTED_RELATION, f"{what} has no incremental rule", node
+    )

@@ -1,0 +1,297 @@
+"""One SELECT as operators, in the order in which SQL evaluates its clauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from spark_jobs.graph.functions import aggregates, called_name
+from spark_jobs.graph.maintenance.aggregation import (
+    Keys,
+    aggregate_calls,
+    grouped_by_sets,
+    grouping_sets,
+    outside_in,
+)
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Filter,
+    Named,
+    Node,
+    Project,
+    Window,
+    conjuncts,
+    used,
+)
+from spark_jobs.graph.maintenance.builder import Builder, Outputs
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.relations import from_clause
+from spark_jobs.graph.maintenance.scope import Scope, named
+from spark_jobs.graph.maintenance.subqueries import scalars, where
+
+_MULTIPLIERS = frozenset(
+    ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "stack", "window"]
+)
+
+
+@dataclass
+class Selected:
+    """A SELECT as operators; ``order`` is over the columns of the node."""
+
+    node: Node
+    outputs: Outputs
+    order: list[exp.Expr] = field(default_factory=list)
+
+
+@dataclass
+class _Clauses:
+    """The expressions of a SELECT on their way to the tree's names."""
+
+    outputs: list[exp.Expr]
+    having: exp.Expr | None
+    qualify: exp.Expr | None
+    order: list[exp.Expr]
+
+    def all(self) -> list[exp.Expr]:
+        more = [one for one in (self.having, self.qualify) if one is not None]
+        return [*self.outputs, *more, *self.order]
+
+
+def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> Selected:
+    """The operators of a SELECT, without its LIMIT.
+
+    Raises:
+        NotIncrementalError: a clause or an operator has no rule.
+    """
+    _check_clauses(select)
+    scope = Scope(around=around)
+    node = from_clause(builder, select, scope)
+    clause = select.args.get("where")
+    node = where(builder, node, clause.this if clause else None, scope)
+    names = [one.alias_or_name for one in select.selects]
+    clauses = _clauses(select, names)
+    node, clauses = _subqueries(builder, node, clauses, scope)
+    clauses = _rewritten(clauses, scope, node)
+    group = select.args.get("group")
+    if group is not None or any(aggregates(one) for one in clauses.all()):
+        node, clauses = _grouped(builder, node, clauses, group, scope)
+    for one in conjuncts(clauses.having):
+        node = Filter(node, one)
+    node, clauses = _windows(builder, node, clauses)
+    for one in conjuncts(clauses.qualify):
+        node = Filter(node, one)
+    return _projected(builder, node, clauses, names, distinct=bool(select.args.get("distinct")))
+
+
+def _check_clauses(select: exp.Select) -> None:
+    for name in ("connect", "match", "sort", "cluster", "distribute", "pivots", "into", "kind"):
+        if select.args.get(name):
+            raise _unsupported(select, f"the clause {name.upper()}")
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        raise _unsupported(select, "DISTINCT ON")
+    if any(one.is_star for one in select.selects):
+        raise _unsupported(select, "SELECT * over columns that nobody knows")
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        raise _unsupported(select, "GROUP BY ALL without a column to group by")
+    for window in select.find_all(exp.Window):
+        if window.args.get("alias"):
+            raise _unsupported(window, "a window that is defined elsewhere")
+
+
+def _clauses(select: exp.Select, names: list[str]) -> _Clauses:
+    having, qualify = select.args.get("having"), select.args.get("qualify")
+    order = select.args.get("order")
+    outputs = [one.unalias().copy() for one in select.selects]
+    limited = select.args.get("limit") or select.args.get("offset")
+    clauses = _Clauses(
+        outputs,
+        having.this.copy() if having else None,
+        qualify.this.copy() if qualify else None,
+        [one.copy() for one in order.expressions] if order and limited else [],
+    )
+    # These clauses may read an output by its name or its number.
+    by_name = {name.lower(): value for name, value in zip(names, outputs, strict=True)}
+    for index, one in enumerate(clauses.order):
+        if isinstance(one.this, exp.Literal) and not one.this.is_string:
+            one.set("this", outputs[int(one.this.name) - 1].copy())
+        clauses.order[index] = _outputs_replaced(one, by_name)
+    if clauses.having is not None:
+        clauses.having = _outputs_replaced(clauses.having, by_name)
+    if clauses.qualify is not None:
+        clauses.qualify = _outputs_replaced(clauses.qualify, by_name)
+    return clauses
+
+
+def _outputs_replaced(expression: exp.Expr, by_name: dict[str, exp.Expr]) -> exp.Expr:
+    def replace(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name:
+            return exp.paren(by_name[node.name.lower()])
+        return node if isinstance(node, exp.Query) else None
+
+    return outside_in(expression, replace)
+
+
+def _subqueries(
+    builder: Builder, node: Node, clauses: _Clauses, scope: Scope
+) -> tuple[Node, _Clauses]:
+    """Join the scalar subqueries of the clauses after FROM to its rows."""
+
+    def joined(expression: exp.Expr) -> exp.Expr:
+        nonlocal node
+        if not expression.find(exp.Query):
+            return expression
+        node, value = scalars(builder, node, expression, scope)
+        return value
+
+    outputs = [joined(one) for one in clauses.outputs]
+    having = joined(clauses.having) if clauses.having is not None else None
+    return node, _Clauses(outputs, having, clauses.qualify, clauses.order)
+
+
+def _rewritten(clauses: _Clauses, scope: Scope, node: Node) -> _Clauses:
+    known = set(node.columns)
+
+    def rewrite(expression: exp.Expr) -> exp.Expr:
+        holder = exp.Paren(this=expression)
+        for column in list(holder.find_all(exp.Column)):
+            is_tree = not column.table and column.name in known and scope.own(column) is None
+            if isinstance(column.this, exp.Star) or is_tree or _of_window(column, scope):
+                continue
+            column.replace(named(scope.resolve(column)))
+        return holder.this  # type: ignore[no-any-return]
+
+    return _Clauses(
+        [rewrite(one) for one in clauses.outputs],
+        rewrite(clauses.having) if clauses.having is not None else None,
+        rewrite(clauses.qualify) if clauses.qualify is not None else None,
+        [rewrite(one) for one in clauses.order],
+    )
+
+
+def _of_window(column: exp.Column, scope: Scope) -> bool:
+    """Whether a column is of the struct that grouping by ``window(...)`` brings into reach."""
+    own = {"window", "session_window"}
+    return scope.own(column) is None and bool({column.table.lower(), column.name.lower()} & own)
+
+
+def _grouped(
+    builder: Builder, node: Node, clauses: _Clauses, group: exp.Group | None, scope: Scope
+) -> tuple[Node, _Clauses]:
+    sets = grouping_sets(group)
+    written = [one for part in sets for one in part] if sets else group.expressions if group else []
+    keys = Keys.of(builder, [scope.rewrite(one) for one in written])
+    if keys.windows:
+        passed = tuple((column, named(column)) for column in node.columns)
+        node = Project(node, (*passed, *keys.windows), multiplies=True)
+    calls: dict[str, Named] = {}
+
+    def above(expression: exp.Expr) -> exp.Expr:
+        expression = outside_in(expression, keys.column)
+        return aggregate_calls(expression, calls, builder.names)
+
+    clauses = _Clauses(
+        [above(one) for one in clauses.outputs],
+        above(clauses.having) if clauses.having is not None else None,
+        above(clauses.qualify) if clauses.qualify is not None else None,
+        [above(one) for one in clauses.order],
+    )
+    by, aggregates_of = tuple(keys.named.values()), tuple(calls.values())
+    if sets is None:
+        node = Aggregate(node, by, aggregates_of, frozenset(keys.sessions))
+    elif keys.sessions:
+        raise _unsupported(None, "session_window in grouping sets")
+    else:
+        members = [[keys.named[scope.rewrite(one).sql()][0] for one in part] for part in sets]
+        node = grouped_by_sets(node, by, members, aggregates_of, builder.names)
+    known = set(node.columns)
+    for one in clauses.all():
+        if missing := sorted(used(one) - known):
+            text = f"{missing[0]} is neither grouped by nor aggregated"
+            raise NotIncrementalError(Obstacle.UNRESOLVED_COLUMN, text)
+    return node, clauses
+
+
+def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Clauses]:
+    """One operator for each partitioning, the later ones above the earlier."""
+    found: dict[str, list[exp.Window]] = {}
+    for one in clauses.all():
+        for window in one.find_all(exp.Window):
+            parts = ", ".join(part.sql() for part in window.args.get("partition_by") or ())
+            found.setdefault(parts, []).append(window)
+    if not found:
+        return node, clauses
+    names: dict[str, str] = {}
+    for windows in found.values():
+        functions = []
+        for window in windows:
+            text = window.sql()
+            if text not in names:
+                call = window.this
+                name = called_name(call) if isinstance(call, exp.Func) else ""
+                names[text] = builder.names.fresh(name or "window")
+                functions.append((names[text], window.copy()))
+        partition = tuple(one.copy() for one in windows[0].args.get("partition_by") or ())
+        node = Window(node, partition, tuple(functions))
+
+    def replace(part: exp.Expr) -> exp.Expr | None:
+        return named(names[part.sql()]) if isinstance(part, exp.Window) else None
+
+    return node, _Clauses(
+        [outside_in(one, replace) for one in clauses.outputs],
+        clauses.having,
+        outside_in(clauses.qualify, replace) if clauses.qualify is not None else None,
+        [outside_in(one, replace) for one in clauses.order],
+    )
+
+
+def _projected(
+    builder: Builder, node: Node, clauses: _Clauses, names: list[str], *, distinct: bool
+) -> Selected:
+    outputs = [(name, builder.names.fresh(name or "column")) for name in names]
+    expressions = [(at, value) for (_, at), value in zip(outputs, clauses.outputs, strict=True)]
+    order, more = _order_columns(builder, clauses.order, expressions)
+    if distinct and more:
+        raise _unsupported(None, "DISTINCT with ORDER BY over something else")
+    everything = (*expressions, *more)
+    multiplies = any(_multiplies(value) for _, value in everything)
+    node = Project(node, everything, multiplies=multiplies)
+    if distinct:
+        fresh = [(at, builder.names.fresh(at)) for at, _ in expressions]
+        node = Aggregate(node, tuple((new, named(at)) for at, new in fresh), ())
+        renamed = dict(fresh)
+        outputs = [(name, renamed[at]) for name, at in outputs]
+        for one in order:
+            for column in list(one.find_all(exp.Column)):
+                column.replace(named(renamed[column.name]))
+    return Selected(node, outputs, order)
+
+
+def _order_columns(
+    builder: Builder, order: list[exp.Expr], outputs: list[Named]
+) -> tuple[list[exp.Expr], list[Named]]:
+    """ORDER BY over columns of the projection, and those that it needs in addition."""
+    by_text = {value.sql(): at for at, value in outputs}
+    more: list[Named] = []
+    result = []
+    for one in order:
+        value = one.this.unnest()
+        text = value.sql()
+        if text not in by_text:
+            by_text[text] = builder.names.fresh("sort")
+            more.append((by_text[text], value.copy()))
+        copy = one.copy()
+        copy.set("this", named(by_text[text]))
+        result.append(copy)
+    return result, more
+
+
+def _multiplies(value: exp.Expr) -> bool:
+    return any(called_name(one) in _MULTIPLIERS for one in value.find_all(exp.Func))
+
+
+def _unsupported(node: exp.Expr | None, what: str) -> NotIncrementalError:
+    text = f"{what} has no incremental rule"
+    return NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, node)

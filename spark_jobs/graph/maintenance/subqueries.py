@@ -1,0 +1,252 @@
+"""Subqueries as joins: EXISTS and IN as semi joins, scalar ones as outer joins on a group.
+
+Kim, "On Optimizing an SQL-like Nested Query", 1982, with the repair of its count bug by Ganski
+and Wong, 1987; NOT IN with its treatment of NULL.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from spark_jobs.graph.functions import aggregates
+from spark_jobs.graph.maintenance.aggregation import aggregate_calls
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    LeftJoin,
+    Named,
+    Node,
+    Side,
+    conjuncts,
+    used,
+)
+from spark_jobs.graph.maintenance.builder import Builder
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.relations import all_of, from_clause, inner, push
+from spark_jobs.graph.maintenance.scope import Scope, named
+
+_ENDS_ZERO = (exp.Count, exp.CountIf, exp.ApproxDistinct)
+
+
+def where(builder: Builder, node: Node, condition: exp.Expr | None, scope: Scope) -> Node:
+    """The rows of which a condition, which may hold subqueries, is true.
+
+    Raises:
+        NotIncrementalError: a subquery has no rule.
+    """
+    later = []
+    for one in conjuncts(condition):
+        if one.find(exp.Query):
+            later.append(one)
+        else:
+            node = push(node, _rewrite(one.copy(), scope, node))
+    for one in later:
+        node = _conjunct(builder, node, one, scope)
+    return node
+
+
+def scalars(
+    builder: Builder, node: Node, expression: exp.Expr, scope: Scope
+) -> tuple[Node, exp.Expr]:
+    """An expression whose scalar subqueries are columns of the node.
+
+    The columns carry no table and are the tree's; all others are as they were written.
+    """
+    holder = exp.Paren(this=expression.copy())
+    for found in _outermost(holder):
+        if isinstance(found, exp.Subquery):
+            node, value = _scalar(builder, node, found.this, scope)
+        else:
+            node, value = _mark(builder, node, found, scope)
+        found.replace(exp.paren(value, copy=False))
+    return node, holder.this
+
+
+def _outermost(holder: exp.Expr) -> list[exp.Expr]:
+    """The subqueries of an expression, not those inside of them."""
+
+    def holds(one: exp.Expr) -> bool:
+        return isinstance(one, exp.Subquery | exp.Exists) or bool(one.args.get("query"))
+
+    return [one for one in holder.walk(prune=holds) if holds(one)]
+
+
+def _conjunct(builder: Builder, node: Node, condition: exp.Expr, scope: Scope) -> Node:
+    condition = condition.unnest()
+    negated = isinstance(condition, exp.Not)
+    inside = condition.this.unnest() if negated else condition
+    side = Side.ANTI if negated else Side.SEMI
+    if isinstance(inside, exp.Exists):
+        right, conditions, _ = _matching(builder, inside.this, scope, outputs=False)
+        return LeftJoin(node, right, all_of(conditions), side)
+    if isinstance(inside, exp.In) and inside.args.get("query"):
+        return _in(builder, node, inside, scope, side)
+    node, rewritten = scalars(builder, node, condition, scope)
+    return push(node, _rewrite(rewritten, scope, node))
+
+
+def _in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) -> Node:
+    query = test.args["query"]
+    right, conditions, outputs = _matching(builder, query.unnest(), scope, outputs=True)
+    if test.this.find(exp.Query):
+        raise unsupported(test, "a subquery on the left of IN")
+    left = test.this.unnest()
+    values = left.expressions if isinstance(left, exp.Tuple) else [test.this]
+    if len(values) != len(outputs):
+        raise unsupported(test, "IN over another number of columns")
+    equal = all_of(
+        [
+            exp.EQ(this=exp.paren(scope.rewrite(value)), expression=output.copy())
+            if not isinstance(value, exp.Column)
+            else exp.EQ(this=scope.rewrite(value), expression=output.copy())
+            for value, output in zip(values, outputs, strict=True)
+        ]
+    )
+    if side is Side.ANTI:
+        # NOT IN keeps a row only where every comparison is false; NULL is not false.
+        unknown = exp.Is(this=exp.paren(equal.copy()), expression=exp.null())
+        equal = exp.paren(exp.or_(equal, unknown, copy=False))
+    return LeftJoin(node, right, all_of([*conditions, equal]), side)
+
+
+def _matching(
+    builder: Builder, query: exp.Expr, scope: Scope, *, outputs: bool
+) -> tuple[Node, list[exp.Expr], list[exp.Expr]]:
+    """The right side of a semi join: its rows, the conditions to the outer row, the outputs."""
+    if isinstance(query, exp.Select) and _is_plain(query):
+        inner_scope = Scope(around=scope)
+        with builder.common_tables(query):
+            right = from_clause(builder, query, inner_scope)
+            right, conditions = _split_where(builder, right, query, inner_scope)
+        columns = [inner_scope.rewrite(one.unalias()) for one in query.selects] if outputs else []
+        if any(not used(one) <= set(right.columns) for one in columns):
+            raise unsupported(query, "a subquery that gives out columns of the query around")
+        return right, conditions, columns
+    if not isinstance(query, exp.Query):
+        raise unsupported(query, "this form of subquery")
+    right, found = builder.query(query)
+    return right, [], [named(name) for _, name in found]
+
+
+def _split_where(
+    builder: Builder, node: Node, query: exp.Select, scope: Scope
+) -> tuple[Node, list[exp.Expr]]:
+    """Apply the conditions of the subquery alone; return those that read the outer row."""
+    clause = query.args.get("where")
+    alone: list[exp.Expr] = []
+    outer: list[exp.Expr] = []
+    for one in conjuncts(clause.this if clause else None):
+        reads_outer = scope.is_outer(one) and not one.find(exp.Query)
+        (outer if reads_outer else alone).append(one)
+    node = where(builder, node, exp.and_(*alone) if alone else None, scope)
+    return node, [scope.rewrite(one) for one in outer]
+
+
+def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
+    """Join the value of a scalar subquery to each row, and say how to read it."""
+    if not (isinstance(query, exp.Select) and _is_scalar(query)):
+        raise unsupported(query, "a scalar subquery that is not one aggregate without GROUP BY")
+    inner_scope = Scope(around=scope)
+    with builder.common_tables(query):
+        child = from_clause(builder, query, inner_scope)
+        child, outer = _split_where(builder, child, query, inner_scope)
+    value = query.selects[0].unalias()
+    if inner_scope.is_outer(value):
+        raise unsupported(query, "a scalar subquery that computes with columns from around it")
+    calls: dict[str, Named] = {}
+    value = aggregate_calls(inner_scope.rewrite(value), calls, builder.names)
+    keys, pairs = _group(builder, outer, child, query)
+    group = Aggregate(child, keys, tuple(calls.values()))
+    if not keys:
+        return inner(node, group, []), value
+    # A row without partners meets no group at all, where the subquery would count nothing as 0.
+    marks = {name: call for name, call in calls.values() if _counts(call)}
+    for column in list(value.find_all(exp.Column)):
+        if column.name in marks:
+            zero = exp.Coalesce(this=column.copy(), expressions=[exp.Literal.number(0)])
+            if column is value:
+                value = zero
+            else:
+                column.replace(zero)
+    condition = all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
+    return LeftJoin(node, group, condition, Side.OUTER), value
+
+
+def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
+    """Join to each row whether a test beside others (under OR) is true."""
+    above = test.parent
+    while isinstance(above, exp.Paren | exp.And | exp.Or):
+        above = above.parent
+    if above is not None:
+        raise unsupported(test, "a subquery inside of an expression")
+    if isinstance(test, exp.Exists):
+        right, outer, _ = _matching(builder, test.this, scope, outputs=False)
+    else:
+        right, outer, columns = _matching(builder, test.args["query"].unnest(), scope, outputs=True)
+        if len(columns) != 1 or test.this.find(exp.Query):
+            raise unsupported(test, "IN over several columns beside OR")
+        outer.append(exp.EQ(this=scope.rewrite(test.this), expression=columns[0]))
+    keys, pairs = _group(builder, outer, right, test)
+    if not keys:
+        raise unsupported(test, "a subquery beside OR that no column ties to the row")
+    condition = all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
+    found = exp.Is(this=named(keys[0][0]), expression=exp.null()).not_()
+    return LeftJoin(node, Aggregate(right, keys, ()), condition, Side.OUTER), found
+
+
+def _group(
+    builder: Builder, outer: list[exp.Expr], child: Node, query: exp.Expr
+) -> tuple[tuple[Named, ...], list[tuple[str, exp.Expr]]]:
+    """Group by what the conditions compare with the outer row."""
+    keys: list[Named] = []
+    pairs: list[tuple[str, exp.Expr]] = []
+    inside = set(child.columns)
+    for one in outer:
+        if not isinstance(one, exp.EQ):
+            raise unsupported(query, "a scalar subquery that is correlated by more than equality")
+        for ours, theirs in ((one.this, one.expression), (one.expression, one.this)):
+            if used(ours) and used(ours) <= inside and not used(theirs) & inside:
+                name = builder.names.fresh("key")
+                keys.append((name, ours.copy()))
+                pairs.append((name, theirs.copy()))
+                break
+        else:
+            raise unsupported(query, "a scalar subquery that is correlated by more than equality")
+    return tuple(keys), pairs
+
+
+def _rewrite(expression: exp.Expr, scope: Scope, node: Node) -> exp.Expr:
+    """Rewrite the columns of the scope; those that are the tree's already stay."""
+    known = set(node.columns)
+    copy = exp.Paren(this=expression)
+    for column in list(copy.find_all(exp.Column)):
+        if column.table or column.name not in known:
+            column.replace(named(scope.resolve(column)))
+    if not used(copy.this) <= known:
+        raise unsupported(expression, "a condition that reads the query around in this place")
+    return copy.this  # type: ignore[no-any-return]
+
+
+def _counts(call: exp.Expr) -> bool:
+    inside = call.this if isinstance(call, exp.Filter) else call
+    return isinstance(inside, _ENDS_ZERO)
+
+
+def _is_plain(query: exp.Select) -> bool:
+    """Whether a row of the subquery is a row of its FROM and WHERE."""
+    if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "qualify")):
+        return False
+    return not any(aggregates(one) or one.find(exp.Window) for one in query.selects)
+
+
+def _is_scalar(query: exp.Select) -> bool:
+    """Whether the subquery gives one row for certain: an aggregate of everything."""
+    if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "distinct")):
+        return False
+    return len(query.selects) == 1 and aggregates(query.selects[0].unalias())
+
+
+def unsupported(node: exp.Expr, what: str) -> NotIncrementalError:
+    """The error of a subquery without a rule."""
+    return NotIncrementalError(
+        Obstacle.UNSUPPORTED_SUBQUERY, f"{what} has no incremental rule", node
+    )
