@@ -101,7 +101,7 @@ class Supervisor:
         elif not slot.query.isActive:
             error = slot.query.exception() or RuntimeError("query ended by itself")
             slot.query = None
-            self._failed(slot, slot.flow.diagnose(error) or error)
+            self._failed(slot, _diagnosed(slot.flow, error))
         self._report(slot)
 
     def _start(self, slot: _Slot) -> None:
@@ -152,8 +152,8 @@ class Supervisor:
             return
         for slot in slots:
             found = slot.flow.watch(ids) if slot.query is not None else None
-            if found is not None and slot.query is not None:
-                slot.query.stop()
+            if found is not None:
+                _stop_query(slot)
                 slot.query = None
                 self._failed(slot, found)
 
@@ -171,6 +171,14 @@ class Supervisor:
         for slot in slots:
             ended = StreamState.STOPPED if slot.error is None else slot.state
             self.store.record_heartbeat(slot.flow.name, at=utc_now(), state=ended, error=slot.error)
+
+
+def _diagnosed(flow: Flow, error: Exception) -> Exception:
+    try:
+        return flow.diagnose(error) or error
+    except Exception as unclear:  # noqa: BLE001 - the query's own error is what is known then
+        logger.warning("query not diagnosed name=%s error=%s", flow.name, unclear)
+        return error
 
 
 def _stop_query(slot: _Slot) -> None:
