@@ -80,7 +80,9 @@ class BronzeFlow:
             .option("kafka.isolation.level", "read_committed")
             .load()
         )
-        records = bronze_records(kafka).coalesce(self.settings.spark.shuffle_partitions)
+        # One file a batch: its records are bounded, copying them is quick, and who reads bronze
+        # opens few files.
+        records = bronze_records(kafka).coalesce(1)
         writer = write_stream(
             records,
             self.table,

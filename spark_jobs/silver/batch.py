@@ -7,11 +7,11 @@ do; the counts are recorded last and replace themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
@@ -29,9 +29,11 @@ from spark_jobs.silver.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.silver.typed import typed_records
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.log import size
 from spark_jobs.storage.streams import Merge, merge
 from spark_jobs.storage.tables import Txn, append, read
 
+ROWS_PER_FILE = 100_000
 NEWER = "s.__sequence > t.__sequence"
 
 
@@ -49,6 +51,7 @@ class BatchApplier:
         max_bytes: a longer record is quarantined.
         record: takes the counts of a batch that is done.
         clock: tells the time.
+        filled: the tables that were seen to hold rows.
     """
 
     source: SourceEntry
@@ -58,13 +61,18 @@ class BatchApplier:
     max_bytes: int
     record: Callable[[SilverBatch], None]
     clock: Callable[[], datetime]
+    filled: set[str] = field(default_factory=set)
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None where it had no records."""
+        # A stream begins with the empty table that it found.
+        if not bronze.rdd.getNumPartitions():
+            return None
         # Each step is kept with its plan cut off: what follows reads it several times, and
-        # planning costs more than the rows of a small batch.
-        rows = self._rows(bronze).localCheckpoint()
-        return self._write(self._annotated(rows).localCheckpoint(), batch_id)
+        # planning costs more than the rows of a small batch. The first job that reads a step
+        # computes it, so keeping it takes no job of its own.
+        rows = self._rows(bronze).localCheckpoint(eager=False)
+        return self._write(self._annotated(rows).localCheckpoint(eager=False), batch_id)
 
     @cached_property
     def projection(self) -> Projection:
@@ -76,12 +84,20 @@ class BatchApplier:
         return silver_rows(typed, self.source, self.entry, projection=self.projection)
 
     def _annotated(self, rows: DataFrame) -> DataFrame:
-        spark = rows.sparkSession
-        table = read(spark, self.tables.table)
         if self.entry.apply is ApplyMode.APPEND:
+            table = self._held(rows.sparkSession, self.tables.table)
             return append_dispositions(rows, table, identity=self.tables.identity)
-        tombstones = read(spark, self.tables.tombstones)
-        return upsert_dispositions(rows, table, tombstones, keys=self.entry.keys)
+        places = (self.tables.table, self.tables.tombstones)
+        held = (self._held(rows.sparkSession, place) for place in places)
+        state = [table for table in held if table is not None]
+        return upsert_dispositions(rows, state, keys=self.entry.keys)
+
+    def _held(self, spark: SparkSession, location: str) -> DataFrame | None:
+        """A table, or None while it is empty: to join with nothing takes several jobs."""
+        if location not in self.filled and not size(location).files:
+            return None
+        self.filled.add(location)
+        return read(spark, location)
 
     def _write(self, annotated: DataFrame, batch_id: int) -> SilverBatch | None:
         groups = annotated.groupBy(DISPOSITION, *self._kinds()).count().collect()
@@ -90,6 +106,8 @@ class BatchApplier:
         counts = dict.fromkeys(Disposition, 0)
         for group in groups:
             counts[Disposition(group[DISPOSITION])] += group["count"]
+        # So many files as the rows are worth, not so many as the batch had tasks.
+        annotated = annotated.coalesce(1 + sum(counts.values()) // ROWS_PER_FILE)
         txn = Txn(transaction_app(self.entry, self.epoch), batch_id)
         failpoint("silver.before_quarantine")
         if counts[Disposition.QUARANTINED]:
@@ -136,9 +154,10 @@ class BatchApplier:
             columns = [column.name for column in self.tables.tombstone_columns]
             append(rows.where(DELETED).select(*columns), self.tables.tombstones, txn=txn)
             failpoint("silver.after_tombstones")
-        if kinds == {(False, False)}:
-            append(rows.select(*names), self.tables.table, txn=txn)
-        elif kinds != {(False, True)}:
+        if not any(known for known, _ in kinds):
+            if (False, False) in kinds:
+                append(rows.where(f"NOT {DELETED}").select(*names), self.tables.table, txn=txn)
+        else:
             how = Merge(
                 keys,
                 names,

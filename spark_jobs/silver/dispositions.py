@@ -8,6 +8,7 @@ is the same as the first time; a row with other coordinates is an earlier record
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
@@ -24,24 +25,26 @@ _RANK = "__rank"
 _HELD = "__held"
 
 
-def append_dispositions(rows: DataFrame, table: DataFrame, *, identity: str) -> DataFrame:
+def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: str) -> DataFrame:
     """Dispositions for a table of events: the first record of each event id is applied.
 
     Args:
         rows: the batch, kept in memory.
-        table: the silver table.
+        table: the silver table; None while it is empty.
         identity: the table's column that holds the event id.
     """
     candidate = sf.col(CANDIDATE)
     order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(*COORDINATES)
-    ids = rows.where(CANDIDATE).select(EVENT_ID).distinct()
-    held = table.select(
-        sf.col(identity).cast("string").alias(EVENT_ID),
-        _struct(COORDINATES).alias(_HELD),
-    ).join(sf.broadcast(ids), EVENT_ID, "left_semi")
-    joined = rows.withColumn(_RANK, sf.row_number().over(order)).join(
-        sf.broadcast(held), EVENT_ID, "left"
-    )
+    ranked = rows.withColumn(_RANK, sf.row_number().over(order))
+    if table is None:
+        joined = ranked.withColumn(_HELD, _nothing(COORDINATES))
+    else:
+        ids = rows.where(CANDIDATE).select(EVENT_ID)
+        held = table.select(
+            sf.col(identity).cast("string").alias(EVENT_ID),
+            _struct(COORDINATES).alias(_HELD),
+        ).join(sf.broadcast(ids), EVENT_ID, "left_semi")
+        joined = ranked.join(sf.broadcast(held), EVENT_ID, "left")
     own = _same_coordinates()
     disposition = (
         _common()
@@ -53,35 +56,36 @@ def append_dispositions(rows: DataFrame, table: DataFrame, *, identity: str) -> 
 
 
 def upsert_dispositions(
-    rows: DataFrame, table: DataFrame, tombstones: DataFrame, *, keys: Sequence[str]
+    rows: DataFrame, state: Sequence[DataFrame], *, keys: Sequence[str]
 ) -> DataFrame:
     """Dispositions for a table of current rows: the last change of each key is applied.
 
     Args:
         rows: the batch, kept in memory.
-        table: the silver table.
-        tombstones: its deleted keys.
+        state: the silver table and its deleted keys, without those that are empty.
         keys: the columns that identify a row.
     """
     candidate = sf.col(CANDIDATE)
     partition = Window.partitionBy(*keys, CANDIDATE)
     order = partition.orderBy(sf.desc(SEQUENCE), *COORDINATES)
-    touched = rows.where(CANDIDATE).select(*keys).distinct()
-    state = _struct((SEQUENCE, *COORDINATES)).alias(_HELD)
-    held = (
-        table.select(*keys, state)
-        .unionByName(tombstones.select(*keys, state))
-        .join(sf.broadcast(touched), list(keys), "left_semi")
-        .groupBy(*keys)
-        .agg(sf.max(_HELD).alias(_HELD))
-    )
     ranked = rows.withColumns(
         {
             _RANK: sf.row_number().over(order),
             "__newest": sf.max(SEQUENCE).over(partition),
         }
     )
-    joined = ranked.join(sf.broadcast(held), list(keys), "left")
+    place = (SEQUENCE, *COORDINATES)
+    if state:
+        touched = rows.where(CANDIDATE).select(*keys)
+        held = (
+            reduce(DataFrame.unionByName, [one.select(*keys, *place) for one in state])
+            .join(sf.broadcast(touched), list(keys), "left_semi")
+            .groupBy(*keys)
+            .agg(sf.max(_struct(place)).alias(_HELD))
+        )
+        joined = ranked.join(sf.broadcast(held), list(keys), "left")
+    else:
+        joined = ranked.withColumn(_HELD, _nothing(place))
     sequence, before = sf.col(SEQUENCE), sf.col(f"{_HELD}.{SEQUENCE}")
     duplicate, superseded = str(Disposition.DUPLICATE), str(Disposition.SUPERSEDED)
     disposition = (
@@ -109,6 +113,11 @@ def _annotated(joined: DataFrame, disposition: Column) -> DataFrame:
 
 def _struct(names: Sequence[str]) -> Column:
     return sf.struct(*(sf.col(name) for name in names))
+
+
+def _nothing(names: Sequence[str]) -> Column:
+    # Of the type that the columns of these names have in every batch.
+    return sf.when(sf.lit(False), _struct(names))  # noqa: FBT003
 
 
 def _same_coordinates() -> Column:
