@@ -26,8 +26,8 @@ def demo(
     context: typer.Context,
     rate: Annotated[
         float, typer.Option(min=1, max=2000, help="Operations a second: row changes and records.")
-    ] = 60,
-    seconds: Annotated[float, typer.Option(min=10, max=600, help="How long the load lasts.")] = 45,
+    ] = 90,
+    seconds: Annotated[float, typer.Option(min=10, max=600, help="How long the load lasts.")] = 30,
     seed: Annotated[int, typer.Option(help="The same seed makes the same load.")] = 7,
 ) -> None:
     """Start the stack, put it under load, wait for scheduled refreshes, and show what came out."""
