@@ -16,6 +16,7 @@ from spark_jobs.cli import (
     load,
     manifest,
     new,
+    quarantine,
     query,
     reconcile,
     refresh,
@@ -47,6 +48,7 @@ app.command()(verify.verify)
 app.command()(status.status)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
+app.add_typer(quarantine.app, name="quarantine")
 app.command()(load.load)
 app.command()(demo.demo)
 

@@ -1,0 +1,75 @@
+"""How records in quarantine are shown."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from spark_jobs.cli.quarantine import record_json, record_text, rejections_table, shown
+from spark_jobs.silver.quarantine import RejectedRecord, Rejection
+
+NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+RECORD = RejectedRecord(
+    topic="orders",
+    partition=2,
+    offset=17,
+    timestamp=NOW,
+    arrived_at=NOW,
+    quarantined_at=NOW,
+    attempts=1,
+    reason="TYPE_MISMATCH",
+    detail="tags",
+    key=None,
+    value=b'{"tags": [1, "x"]}',
+    headers=(("trace", b"7"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "NULL"),
+        (b"", ""),
+        ("\u00fc \U0001f600".encode(), "\u00fc \U0001f600"),
+        (b"\xff\x00\n\x1b[2J", r"\xff\x00\n\x1b[2J"),
+        ("\u202eabc".encode(), r"\u202eabc"),
+        (b"x" * 120, "x" * 120),
+        (b"x" * 1001, "x" * 120 + "... (1,001 bytes)"),
+    ],
+)
+def test_bytes_are_shown_as_harmless_text(value: bytes | None, text: str):
+    assert shown(value, raw=False) == text
+
+
+def test_raw_shows_every_byte():
+    assert shown(b"x" * 1001, raw=True) == "x" * 1001
+
+
+def test_a_record_in_lines():
+    assert record_text(RECORD, raw=False).splitlines() == [
+        "orders partition 2 offset 17: TYPE_MISMATCH tags",
+        "  arrived 2026-03-01 12:30:00 UTC",
+        "  key     NULL",
+        '  value   {"tags": [1, "x"]}',
+        "  header  trace: 7",
+    ]
+
+
+def test_a_record_for_programs():
+    found = record_json(RECORD, raw=False)
+    assert (found["key"], found["value"]) == (None, '{"tags": [1, "x"]}')
+    assert (found["partition"], found["offset"], found["reason"]) == (2, 17, "TYPE_MISMATCH")
+    whole = record_json(RECORD, raw=True)
+    assert (whole["key_base64"], whole["headers"]) == (None, [["trace", "Nw=="]])
+    assert "value" not in whole
+
+
+def test_counts_by_table_and_reason():
+    text = io.StringIO()
+    rows = [Rejection("orders", "TYPE_MISMATCH", 1200, NOW)]
+    Console(file=text, width=100).print(rejections_table(rows))
+    for word in ("orders", "TYPE_MISMATCH", "1,200", "2026-03-01 12:30:00 UTC"):
+        assert word in text.getvalue()
