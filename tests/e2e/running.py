@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,18 @@ class RunningStack:
         os.kill(pid, signal.SIGKILL)
         return pid
 
+    def start(self, name: str) -> None:
+        """Start one part alone and do not wait; something of the stack must be up already."""
+        self.stack.supervisor.start_part(name)
+
+    def stop(self, name: str, *, seconds: float = 120) -> None:
+        """Stop one part as an operator would, and wait for its end."""
+        self.stack.supervisor.stop_part(name)
+        deadline = time.monotonic() + seconds
+        while (one := self.part(name)).pid:
+            assert time.monotonic() < deadline, one
+            time.sleep(0.2)
+
     def wait_ready(self, *names: str, seconds: float = 120) -> None:
         """Wait until the parts serve; all by default."""
         deadline = time.monotonic() + seconds
@@ -77,19 +90,27 @@ def show(progress: Progress) -> None:
     print(f"{progress.step}: {progress.phase} {progress.seconds:.1f} s {progress.note}")
 
 
-def own_settings(**overrides) -> Settings:
-    """Settings of the repository's project with a new state directory and free ports."""
+def own_settings(project: Path = REPOSITORY, **overrides) -> Settings:
+    """Settings of a project with a new state directory and free ports."""
     # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
     state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
     state.chmod(0o755)
     return load_settings(
-        REPOSITORY,
+        project,
         state_dir=state,
         ports=free_ports(),
         spark={"driver_memory": "1g", "connect_memory": "1g"},
         local={"free_memory_gib": 2, "free_disk_gib": 1},
         **overrides,
     )
+
+
+def write_files(project: Path, files: Mapping[str, str]) -> None:
+    """Fill a project directory; the keys are paths below it."""
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def free_ports() -> dict[str, int]:
