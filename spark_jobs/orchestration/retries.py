@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.orchestration.blueprint import RETRY_DELAY_SECONDS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+# A busy table is free after the first pause; a Spark server that was killed on a busy machine
+# serves again within the second.
+PAUSE_FACTOR = 4
 
 
 class RetryTransient(RetryPolicy):
@@ -22,11 +29,12 @@ class RetryTransient(RetryPolicy):
         max_tries: int,
         context: Context | None = None,
     ) -> RetryDecision:
-        del try_number, max_tries, context
+        del max_tries, context
         if not isinstance(exception, LakehouseError):
             return RetryDecision.default()
         if transient(exception):
-            return RetryDecision.retry(reason=f"{exception.condition} may pass")
+            pause = timedelta(seconds=RETRY_DELAY_SECONDS * PAUSE_FACTOR ** (try_number - 1))
+            return RetryDecision.retry(delay=pause, reason=f"{exception.condition} may pass")
         return RetryDecision.fail(reason=f"{exception.condition} does not mend itself")
 
     def serialize(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,11 @@ def decide(error: BaseException) -> RetryAction:
 @pytest.mark.parametrize("error", BUSY, ids=lambda error: error.condition)
 def test_what_is_down_or_busy_is_tried_again(error: LakehouseError) -> None:
     assert decide(error) is RetryAction.RETRY
+
+
+def test_pauses_grow_until_a_server_on_a_busy_machine_is_back() -> None:
+    pauses = [RetryTransient().evaluate(BUSY[0], number, 2).retry_delay for number in (1, 2)]
+    assert pauses == [timedelta(seconds=15), timedelta(seconds=60)]
 
 
 @pytest.mark.parametrize("error", WRONG, ids=lambda error: error.condition)

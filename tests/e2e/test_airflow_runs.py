@@ -16,8 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.local.airflow_config import airflow_address
 from spark_jobs.local.secrets import airflow_users
-from spark_jobs.settings import load_settings
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
 PARTS = (
     "postgres",
@@ -27,6 +26,7 @@ PARTS = (
     "airflow-dag-processor",
 )
 DAG = "gold__order_totals"
+ENDED = {"success", "failed"}
 FILES = {
     "sources/orders.yml": """\
 description: Orders of somebody else.
@@ -96,18 +96,22 @@ class Airflow:
         path = f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances/{task}/logs/1"
         return json.dumps(self.get(path)["content"])
 
-    def run_where(
-        self, holds: Callable[[dict[str, str]], bool], *, seconds: float = 240
-    ) -> dict[str, Any]:
-        """Wait for a run whose tasks' states satisfy ``holds``."""
+    def run_where(self, holds: Callable[[dict[str, str]], bool]) -> dict[str, Any]:
+        """Wait for a run that has ended and whose tasks' states satisfy ``holds``."""
+
+        def found() -> dict[str, Any] | None:
+            ended = (run for run in self.runs() if run["state"] in ENDED)
+            return next((run for run in ended if holds(self.tasks(run))), None)
+
+        return self.wait(found)
+
+    def wait(self, found: Callable[[], Any], *, seconds: float = 240) -> Any:
+        """Ask again and again until there is an answer."""
         deadline = time.monotonic() + seconds
-        while True:
-            seen = [(run, self.tasks(run)) for run in self.runs()]
-            for run, tasks in seen:
-                if run["state"] in {"success", "failed"} and holds(tasks):
-                    return run
-            assert time.monotonic() < deadline, seen
+        while not (answer := found()):
+            assert time.monotonic() < deadline, [(run, self.tasks(run)) for run in self.runs()]
             time.sleep(2)
+        return answer
 
     def order(self, customer: str, amount: str) -> None:
         add_order(self.project, customer, amount)
@@ -128,19 +132,9 @@ def add_order(project: Path, customer: str, amount: str) -> None:
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """Airflow and Spark for a project over a foreign table: no Kafka is needed."""
     project = tmp_path_factory.mktemp("project")
-    for name, text in FILES.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(project, FILES)
     add_order(project, "ada", "5.00")
-    like = own_settings()
-    settings = load_settings(
-        project,
-        state_dir=like.state,
-        ports=like.ports.model_dump(),
-        spark={"driver_memory": "1g", "connect_memory": "1g"},
-        local={"free_memory_gib": 2, "free_disk_gib": 1},
-    )
+    settings = own_settings(project)
     running = RunningStack(settings)
     try:
         running.up(*PARTS)
@@ -180,10 +174,7 @@ def test_a_failing_critical_expectation_is_a_red_run_that_names_it(airflow: Airf
     assert airflow.totals() == before
 
     airflow.order("bob", "3.00")
-    deadline = time.monotonic() + 240
-    while "bob" not in airflow.totals():
-        assert time.monotonic() < deadline, airflow.runs()
-        time.sleep(2)
+    airflow.wait(lambda: "bob" in airflow.totals())
     assert airflow.totals()["bob"] == Decimal("2.00")
 
 
@@ -203,3 +194,18 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
     assert httpx.get(f"{airflow_address(airflow.running.settings)}/api/v2/dags").status_code == (
         httpx.codes.UNAUTHORIZED
     )
+
+
+@pytest.mark.timeout(600)
+def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
+    airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs()))
+    airflow.running.stop("spark-connect")
+    try:
+        with airflow.client("oncall") as oncall:
+            body = {"logical_date": None, "conf": {"force": True}}
+            run = oncall.post(f"/dags/{DAG}/dagRuns", json=body).json()
+        airflow.wait(lambda: airflow.tasks(run).get("stage") == "up_for_retry")
+    finally:
+        airflow.running.start("spark-connect")
+    assert "SPARK_UNREACHABLE" in airflow.log(run, "stage")
+    airflow.wait(lambda: all_succeed(airflow.tasks(run)))
