@@ -27,6 +27,10 @@ class Strategy(StrEnum):
 
     # The planner chooses the cheapest rule that is proved to keep the view equal to its SQL.
     AUTO = "auto"
+    # Follow changes wherever a rule allows it, however much has changed.
+    INCREMENTAL = "incremental"
+    # The same, and refuse a definition that no rule can maintain.
+    STRICT = "strict"
     FULL = "full"
 
 

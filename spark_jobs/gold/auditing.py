@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from spark_jobs.gold.context import GoldContext, gold_table
-from spark_jobs.gold.staging import staged_at, staged_rows
+from spark_jobs.gold.staging import staged_result, staged_rows
 from spark_jobs.quality import gate
 from spark_jobs.quality.verdict import Verdict
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log
 
 
 def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
@@ -21,5 +20,5 @@ def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
         staged_rows(context, attempt),
         context.entry(attempt.view).suite,
         table=str(gold_table(attempt.view)),
-        rows=log.size(staged_at(context, attempt)).rows,
+        rows=staged_result(context, attempt).rows,
     )

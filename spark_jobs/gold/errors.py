@@ -63,6 +63,20 @@ class InputReplacedError(LakehouseError):
         )
 
 
+class BaseMovedError(LakehouseError):
+    """An incremental refresh whose starting point is not the newest publication any more."""
+
+    condition = "BASE_MOVED"
+
+    def __init__(self, view: str, problem: str) -> None:
+        self.view = view
+        super().__init__(
+            f"the incremental refresh of gold view {view!r} was planned for other content: "
+            f"{problem}",
+            hint="Somebody else refreshed the view in between; plan it again in a new tick.",
+        )
+
+
 class AttemptStateError(LakehouseError):
     """A step was asked for that the attempt is not ready for."""
 

@@ -8,12 +8,12 @@ from contextlib import suppress
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.publications import Publication, intruder, latest_publication
 from spark_jobs.names import Layer, TableName, TableVersion
-from spark_jobs.planning.changes import InputObservation
+from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.plan import Estimate, ViewObservation
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
-from spark_jobs.storage.history import rows_changed
+from spark_jobs.storage.history import changes_between
 
 # Given a table and its newest version, the version that the tick uses.
 Pin = Callable[[TableName, TableVersion], TableVersion]
@@ -88,14 +88,26 @@ def _observe_input(
     current = log.table_version(location)
     pinned = None if current is None else pin(table, current)
     before = None if publication is None else publication.watermark.vector.get(table)
-    comparable = before is not None and pinned is not None and before.table_id == pinned.table_id
     return InputObservation(
         table=table,
         before=before,
         pinned=pinned,
         current=current,
-        rows_changed=not comparable
-        or before is None
-        or pinned is None
-        or rows_changed(location, after=before.version, upto=pinned.version),
+        movement=_movement(location, before, pinned),
+    )
+
+
+def _movement(location: str, before: TableVersion | None, after: TableVersion | None) -> Movement:
+    """What lies between two versions; anything may where they are not of one table."""
+    if before is None or after is None or before.table_id != after.table_id:
+        return Movement()
+    if after.version <= before.version:
+        return Movement(rows_changed=False)
+    found = changes_between(location, after=before.version, upto=after.version)
+    return Movement(
+        rows_changed=found.rows_changed,
+        fed=found.fed,
+        reshaped=found.reshaped,
+        rows=found.rows,
+        total=log.size(location, after.version).rows if found.rows_changed else None,
     )

@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import count_difference, same_columns
+from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.guard import sole_writer
 from spark_jobs.gold.publications import latest_publication, publication_of
-from spark_jobs.gold.staging import staged_at, staged_rows
+from spark_jobs.gold.staging import (
+    is_change,
+    staged_at,
+    staged_change_rows,
+    staged_result,
+    staged_rows,
+)
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -47,6 +54,7 @@ def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
     The table's own log is asked, before and after: it alone knows what was committed.
 
     Raises:
+        BaseMovedError: an incremental refresh is not based on the newest publication.
         LeaseTakenError: another writer keeps the table.
         TableLockedError: another process of this machine keeps the table.
         LeaseLostError: this writer held the lease no longer when it was to commit.
@@ -85,6 +93,9 @@ def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
 
 
 def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
+    if is_change(attempt):
+        _commit_change(context, attempt, keeper)
+        return
     location = context.published_at(attempt.view)
     staged = staged_rows(context, attempt)
     exists = log.table_version(location) is not None
@@ -101,6 +112,39 @@ def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) 
         tables.overwrite(staged, location, txn=txn, metadata=metadata)
     else:
         tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
+
+
+def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
+    """Apply the staged change to the publication that it was computed from.
+
+    Raises:
+        BaseMovedError: that is not the newest publication any more.
+    """
+    location = context.published_at(attempt.view)
+    staged = staged_result(context, attempt)
+    latest = latest_publication(location)
+    if latest is None or latest.version != staged.base:
+        raise BaseMovedError(attempt.view, f"it was staged for version {staged.base}")
+    watermark = _watermark(attempt, changed=bool(staged.leaving or staged.entering))
+    txn = Txn(watermark.app_id, watermark.sequence)
+    metadata = watermark.as_metadata()
+    leaving, entering = staged_change_rows(context, attempt)
+    entry = context.entry(attempt.view)
+    key = entry.maintenance.key if entry.maintenance is not None else ()
+    keeper.check()
+    failpoint("gold.publish.before_commit")
+    if staged.leaving:
+        tables.merge_rows(
+            context.spark,
+            location,
+            leaving=leaving,
+            entering=entering,
+            key=key,
+            txn=txn,
+            metadata=metadata,
+        )
+    else:
+        tables.append(entering, location, txn=txn, metadata=metadata)
 
 
 def _changes_rows(context: GoldContext, attempt: RefreshAttempt) -> bool:

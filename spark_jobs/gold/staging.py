@@ -1,4 +1,4 @@
-"""Stage: compute a view's result once, beside the published table."""
+"""Stage: compute once what a refresh will publish, beside the published table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
+from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
 from spark_jobs.gold.pinned import first_lines, pinned_result
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
@@ -18,22 +19,36 @@ from spark_jobs.storage.tables import Txn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_TXN = Txn("stage", 1)
+
 
 @dataclass(frozen=True)
 class StagedResult:
-    """A result that waits for its audit."""
+    """What waits for its audit.
+
+    Attributes:
+        rows: rows of the table as it would be.
+        bytes: of what is staged.
+        leaving: rows that leave the published table; None where the whole result is staged.
+        entering: rows that enter it.
+        base: the published table's version that they are to be applied to.
+    """
 
     view: str
     attempt_id: str
     location: str
     rows: int
     bytes: int
+    leaving: int | None = None
+    entering: int | None = None
+    base: int | None = None
 
 
 def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
-    """Write the result of the pinned SQL to the attempt's own table; again: what is there stays.
+    """Write the result, or its change, to the attempt's own table; again: what is there stays.
 
     Raises:
+        BaseMovedError: somebody published after an incremental refresh was planned.
         InputReplacedError: another table lies where the plan pinned one.
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
@@ -42,20 +57,42 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
 
     location = staged_at(context, attempt)
     if log.table_version(location) is None:
-        frame = pinned_result(
-            context,
-            context.entry(attempt.view),
-            vector=VersionVector.from_dict(attempt.vector or {}),
-            clock=attempt.started_at,
-        )
-        failpoint("gold.stage.before_write")
         try:
-            tables.overwrite(frame, location, txn=Txn("stage", 1))
+            if is_change(attempt):
+                _write_change(context, attempt, location)
+            else:
+                _write_result(context, attempt, location)
         except PySparkException as error:
             raise QueryFailedError(attempt.view, first_lines(error)) from error
         failpoint("gold.stage.written")
+    return staged_result(context, attempt)
+
+
+def is_change(attempt: RefreshAttempt) -> bool:
+    """Whether the attempt stages a change and not the whole result."""
+    return attempt.decision == "incremental"
+
+
+def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
+    """What an attempt has staged, from the logs alone."""
+    location = staged_at(context, attempt)
     size = log.size(location)
-    return StagedResult(attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes)
+    if not is_change(attempt):
+        return StagedResult(attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes)
+    counts = log.rows_by_partition(location, OPERATION)
+    leaving, entering = counts.get(LEAVES, 0), counts.get(ENTERS, 0)
+    base = int((log.commits(location, limit=1)[0].metadata or {})["base"])
+    before = log.size(context.published_at(attempt.view), base).rows or 0
+    return StagedResult(
+        attempt.view,
+        attempt.attempt_id,
+        location,
+        before - leaving + entering,
+        size.bytes,
+        leaving=leaving,
+        entering=entering,
+        base=base,
+    )
 
 
 def staged_at(context: GoldContext, attempt: RefreshAttempt) -> str:
@@ -64,10 +101,60 @@ def staged_at(context: GoldContext, attempt: RefreshAttempt) -> str:
 
 
 def staged_rows(context: GoldContext, attempt: RefreshAttempt) -> DataFrame:
-    """An attempt's result."""
-    return tables.read(context.spark, staged_at(context, attempt))
+    """The table as it would be once the attempt is published."""
+    if not is_change(attempt):
+        return tables.read(context.spark, staged_at(context, attempt))
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    leaving, entering = staged_change_rows(context, attempt)
+    base = staged_result(context, attempt).base
+    published = tables.read(context.spark, context.published_at(attempt.view), base)
+    same = [
+        F.col(f"p.{tables.quoted(name)}").eqNullSafe(F.col(f"l.{tables.quoted(name)}"))
+        for name in published.columns
+    ]
+    kept = published.alias("p").join(leaving.alias("l"), same, "left_anti")
+    return kept.unionAll(entering)
+
+
+def staged_change_rows(
+    context: GoldContext, attempt: RefreshAttempt
+) -> tuple[DataFrame, DataFrame]:
+    """The rows that leave, each once, and those that enter."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    staged = tables.read(context.spark, staged_at(context, attempt))
+    leaving = staged.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
+    entry = context.entry(attempt.view)
+    if entry.maintenance is None or not entry.maintenance.key:
+        leaving = leaving.distinct()
+    return leaving, staged.where(F.col(OPERATION) == ENTERS).drop(OPERATION)
 
 
 def discard(context: GoldContext, attempt: RefreshAttempt) -> None:
     """Remove an attempt's result."""
     remove_table(staged_at(context, attempt))
+
+
+def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
+    frame = pinned_result(
+        context,
+        context.entry(attempt.view),
+        vector=VersionVector.from_dict(attempt.vector or {}),
+        clock=attempt.started_at,
+    )
+    failpoint("gold.stage.before_write")
+    tables.overwrite(frame, location, txn=_TXN)
+
+
+def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
+    base = base_of(context, attempt)
+    with staged_change(context, attempt) as frame:
+        failpoint("gold.stage.before_write")
+        tables.overwrite(
+            frame,
+            location,
+            txn=_TXN,
+            metadata={"base": base.version},
+            partition_by=[OPERATION],
+        )

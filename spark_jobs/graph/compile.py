@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from sqlglot import exp
@@ -13,7 +14,7 @@ from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
-from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import ApplyMode, GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.silver import compile_silver
@@ -70,7 +71,7 @@ def read_project(
         if entry:
             silver[entry.name] = entry
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
-    gold = _compile_views(definitions, sources, schemas, problems)
+    gold = _compile_views(definitions, sources, silver, schemas, problems)
     problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
     suites = {table: suite.content for table, suite in definitions.suites.items()}
     manifest = Manifest(
@@ -93,6 +94,7 @@ def read_project(
 def _compile_views(
     definitions: Definitions,
     sources: dict[str, SourceEntry],
+    silver: dict[str, SilverEntry],
     schemas: dict[TableName, dict[str, str]],
     problems: list[LakehouseError],
 ) -> dict[str, GoldEntry]:
@@ -110,9 +112,10 @@ def _compile_views(
     stuck = {name for path in cycles for name in path}
     order = tiers({name: inputs for name, inputs in reads.items() if name not in stuck})
     above = downstream(reads)
+    keys = _keys(silver)
     gold: dict[str, GoldEntry] = {}
     for name in sorted(order, key=lambda one: (order[one], one)):
-        entry = compile_gold(definitions.gold[name], trees[name], schemas, problems)
+        entry = compile_gold(definitions.gold[name], trees[name], schemas, problems, keys=keys)
         if entry:
             gold[name] = entry.model_copy(
                 update={
@@ -122,7 +125,19 @@ def _compile_views(
                 }
             )
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
+            if entry.maintenance is not None and entry.maintenance.key:
+                lower = frozenset(one.lower() for one in entry.maintenance.key)
+                keys[str(entry.table_name)] = lower
     return dict(sorted(gold.items()))
+
+
+def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
+    """The columns that identify a row, for the tables that keep one row for each key."""
+    return {
+        str(entry.table_name): frozenset(key.lower() for key in entry.keys)
+        for entry in silver.values()
+        if entry.apply is ApplyMode.UPSERT and entry.keys
+    }
 
 
 def _parse_views(

@@ -224,6 +224,23 @@ class KeyNotInOutputError(LakehouseError):
         )
 
 
+class StrictNotIncrementalError(LakehouseError):
+    """A view that must be incremental and cannot be."""
+
+    condition = "STRICT_NOT_INCREMENTAL"
+
+    def __init__(
+        self, subject: str, obstacle: str, problem: str, suggestion: str, *, location: Location
+    ) -> None:
+        self.obstacle = obstacle
+        super().__init__(
+            f"{subject} declares strategy strict, and every refresh would be full: {problem} "
+            f"({obstacle})",
+            hint=suggestion,
+            location=location,
+        )
+
+
 class NondeterministicError(LakehouseError):
     """A function whose result differs from run to run on the same input."""
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from spark_jobs.definitions.project import GoldDefinition
-from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.definitions.vocabulary import SourceFormat, Strategy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.canonical import (
     canonical_query,
@@ -22,8 +22,10 @@ from spark_jobs.graph.errors import (
     ForbiddenInputError,
     KeyNotInOutputError,
     NondeterministicError,
+    StrictNotIncrementalError,
 )
 from spark_jobs.graph.functions import NONDETERMINISTIC, called_name, reads_clock
+from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.manifest import GoldEntry, SourceEntry
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import Schemas, resolve
@@ -51,6 +53,8 @@ def compile_gold(
     tree: exp.Query,
     schemas: Schemas,
     problems: list[LakehouseError],
+    *,
+    keys: Mapping[str, frozenset[str]] | None = None,
 ) -> GoldEntry | None:
     """The entry of a view whose inputs are compiled; None where it cannot be told.
 
@@ -72,6 +76,17 @@ def compile_gold(
             problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
     inputs = inputs_of(tree)
     query = canonical_query(tree, resolved.tree)
+    maintenance, obstacle = maintenance_of(to_sql(query), keys=keys)
+    if obstacle is not None and header.strategy is Strategy.STRICT:
+        problems.append(
+            StrictNotIncrementalError(
+                subject,
+                obstacle.obstacle,
+                obstacle.text,
+                obstacle.suggestion,
+                location=definition.places.value_of("strategy"),
+            )
+        )
     known = {str(table): schemas.get(table, {}) for table in inputs}
     return GoldEntry(
         name=definition.name,
@@ -84,6 +99,7 @@ def compile_gold(
         ttl_seconds=_seconds(header.ttl),
         grain=header.grain,
         strategy=header.strategy,
+        maintenance=maintenance,
         sql=definition.sql,
         query=to_sql(query),
         inputs=tuple(str(table) for table in inputs),

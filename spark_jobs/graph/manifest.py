@@ -41,6 +41,40 @@ class Column(_Entry):
     required: bool = False
 
 
+class MaintenanceRule(StrEnum):
+    """How a change of the inputs reaches a gold view."""
+
+    # Row by row: no row of the view depends on how many others there are.
+    CHANGED_ROWS = "changed_rows"
+    # The groups that a change touches are computed again, all others stay.
+    AFFECTED_GROUPS = "affected_groups"
+    FULL = "full"
+
+
+class OperatorRule(_Entry):
+    """An operator of a view's SQL and what is done about a change of its input."""
+
+    operator: str
+    rule: str
+
+
+class Maintenance(_Entry):
+    """What the SQL of a gold view allows.
+
+    Attributes:
+        key: columns of the view that no two of its rows share; () where none are known.
+        obstacle: why every refresh is full, as a code; ``detail`` says it for people.
+        operators: from the outermost to the scans.
+    """
+
+    rule: MaintenanceRule
+    key: tuple[str, ...] = ()
+    obstacle: str | None = None
+    detail: str | None = None
+    suggestion: str | None = None
+    operators: tuple[OperatorRule, ...] = ()
+
+
 class SourceEntry(_Entry):
     """A source: a Kafka topic, or a Delta table that somebody else writes."""
 
@@ -109,6 +143,8 @@ class GoldEntry(_Entry):
     ttl_seconds: int | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO
+    # None where nobody derived it: every refresh is full then.
+    maintenance: Maintenance | None = None
     # The SELECT as the file has it, without the header.
     sql: str
     # The same in canonical, qualified Spark SQL; tables are written layer.name.

@@ -26,6 +26,25 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Movement:
+    """What a range of an input's versions holds, from its log alone.
+
+    Attributes:
+        rows_changed: whether any commit touched rows or columns; compaction and the like do not.
+        fed: whether the change feed has every commit of the range.
+        reshaped: whether the columns changed.
+        rows: about how many rows changed; None where the log does not say.
+        total: rows of the table at the end of the range; None where its log does not count them.
+    """
+
+    rows_changed: bool = True
+    fed: bool = False
+    reshaped: bool = False
+    rows: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class InputObservation:
     """An input as it was found.
 
@@ -33,15 +52,14 @@ class InputObservation:
         before: what the published content was computed from; None before the first publication.
         pinned: the version that the tick pinned; None where no table was found.
         current: the table's newest version now.
-        rows_changed: whether any commit after ``before`` up to ``pinned`` touched rows or columns;
-            compaction and the like do not.
+        movement: what the commits after ``before`` up to ``pinned`` hold.
     """
 
     table: TableName
     before: TableVersion | None
     pinned: TableVersion | None
     current: TableVersion | None
-    rows_changed: bool = True
+    movement: Movement = Movement()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +70,7 @@ class InputChange:
     kind: ChangeKind
     before: TableVersion | None
     after: TableVersion | None
+    movement: Movement = Movement()
 
     def __str__(self) -> str:
         old = "" if self.before is None else f"@{self.before.version}"
@@ -65,12 +84,19 @@ class InputChange:
             "kind": self.kind.value,
             "before": None if self.before is None else self.before.version,
             "after": None if self.after is None else self.after.version,
+            "rows": self.movement.rows if self.kind is ChangeKind.CHANGED else None,
         }
 
 
 def input_change(seen: InputObservation) -> InputChange:
     """Name the change of one input."""
-    return InputChange(table=seen.table, kind=_kind(seen), before=seen.before, after=seen.pinned)
+    return InputChange(
+        table=seen.table,
+        kind=_kind(seen),
+        before=seen.before,
+        after=seen.pinned,
+        movement=seen.movement,
+    )
 
 
 def _kind(seen: InputObservation) -> ChangeKind:
@@ -86,5 +112,5 @@ def _kind(seen: InputObservation) -> ChangeKind:
         return ChangeKind.REWOUND
     if pinned.version < before.version:
         return ChangeKind.OLDER
-    changed = pinned.version > before.version and seen.rows_changed
+    changed = pinned.version > before.version and seen.movement.rows_changed
     return ChangeKind.CHANGED if changed else ChangeKind.UNCHANGED

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.planning.changes import ChangeKind, InputChange, InputObservation, input_change
 from spark_jobs.planning.decision import (
@@ -20,7 +19,7 @@ from spark_jobs.planning.decision import (
     decision_word,
     explain,
 )
-from spark_jobs.planning.rules import RULES, MaintenanceRule, derive_rule
+from spark_jobs.planning.rules import Chooser, Derived, choose_rule
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
@@ -123,7 +122,7 @@ def plan_refresh(
     tick: str,
     clock: datetime,
     force: bool = False,
-    rules: Sequence[MaintenanceRule] = RULES,
+    choose: Chooser = choose_rule,
 ) -> RefreshPlan:
     """Decide what to do about a view; the attempt id and the estimate are the caller's to add."""
     changes = tuple(input_change(one) for one in seen.inputs)
@@ -132,7 +131,7 @@ def plan_refresh(
         _blocked(changes)
         or _rebuilt(entry, seen, force=force)
         or _replaced(changes)
-        or _moved(entry, changes, rules)
+        or _moved(entry, changes, choose)
     )
     return RefreshPlan(
         view=entry.name,
@@ -189,26 +188,21 @@ def _replaced(changes: Sequence[InputChange]) -> Full | None:
     return None
 
 
-def _moved(
-    entry: GoldEntry, changes: Sequence[InputChange], rules: Sequence[MaintenanceRule]
-) -> Decision:
+def _moved(entry: GoldEntry, changes: Sequence[InputChange], choose: Chooser) -> Decision:
     """What to do about changes of rows."""
     changed = _of_kind(changes, ChangeKind.CHANGED)
-    if not changed and entry.reads_clock:
-        return Full(Reason(ReasonCode.CLOCK_MOVED, "the view reads the clock"))
-    if not changed:
+    if not changed and not entry.reads_clock:
         since = ", ".join(f"{one.table}@{one.before.version}" for one in changes if one.before)
         text = f"no upstream change since {since}" if since else "no upstream change"
         return Skip(Reason(ReasonCode.NO_UPSTREAM_CHANGE, text))
     moved = ", ".join(str(change) for change in changed)
-    derived = None
-    if entry.strategy is not Strategy.FULL:
-        derived = derive_rule(entry, changes, rules=rules)
-    if derived is not None:
-        text = f"{moved}; {derived.text}"
-        return Incremental(Reason(ReasonCode.INPUT_CHANGED_RULE, text), derived.rule)
-    text = f"{moved} changed and no rule maintains the view"
-    return Full(Reason(ReasonCode.INPUT_CHANGED_NO_RULE, text))
+    answer = choose(entry, changes)
+    if isinstance(answer, Derived):
+        text = f"{moved}; {answer.text}" if moved else f"the clock moved; {answer.text}"
+        return Incremental(Reason(ReasonCode.INPUT_CHANGED_RULE, text), answer.rule)
+    if not changed:
+        return Full(Reason(ReasonCode.CLOCK_MOVED, "the view reads the clock"))
+    return Full(Reason(answer.reason.code, f"{moved} changed and {answer.reason.text}"))
 
 
 def _intrusion(intruder: Intruder) -> Reason:

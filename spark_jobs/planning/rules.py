@@ -1,6 +1,6 @@
-"""Where maintenance rules plug in: a rule derives, from a view and its changes, how to apply them.
+"""Whether a view's rule can take up these changes: yes with the rule, or no with the reason.
 
-A rule may only say yes where applying the changes provably gives what a full refresh would give.
+A yes means that applying the changes provably gives what a full refresh would give.
 """
 
 from __future__ import annotations
@@ -9,8 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from spark_jobs.graph.manifest import GoldEntry
-from spark_jobs.planning.changes import InputChange
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.graph.manifest import GoldEntry, MaintenanceRule
+from spark_jobs.planning.changes import ChangeKind, InputChange
+from spark_jobs.planning.decision import Reason, ReasonCode
+
+# Above this share of the rows, what a change touches costs more to find than to compute again.
+LARGEST_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -19,35 +24,71 @@ class Derived:
 
     rule: str
     text: str
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Why a rule cannot."""
+    """Why it cannot."""
 
-    rule: str
-    text: str
+    reason: Reason
 
 
-class MaintenanceRule(Protocol):
-    """Decides whether one rule maintains a view; pure."""
+class Chooser(Protocol):
+    """Decides whether a view follows its inputs' changes; pure."""
 
     def __call__(self, view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Refused: ...
 
 
-# In order of preference; the first that derives wins.
-RULES: tuple[MaintenanceRule, ...] = ()
+def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Refused:
+    """The rule of the view's SQL, unless its inputs or the size of the change forbid it.
+
+    Args:
+        view: the declaration.
+        changes: of all inputs, unchanged ones too.
+    """
+    maintenance = view.maintenance
+    if view.strategy is Strategy.FULL:
+        return _refused(ReasonCode.STRATEGY_FULL, "the view declares strategy full")
+    if maintenance is None or maintenance.rule is MaintenanceRule.FULL:
+        why = maintenance.detail if maintenance is not None else "no rule maintains the view"
+        return _refused(ReasonCode.INPUT_CHANGED_NO_RULE, str(why))
+    moved = [change for change in changes if change.kind is ChangeKind.CHANGED]
+    for change in moved:
+        if change.movement.reshaped:
+            text = f"the columns of {change.table} changed"
+            return _refused(ReasonCode.INPUT_RESHAPED, text)
+        if not change.movement.fed:
+            text = f"{change.table} has no change feed for all of these versions"
+            return _refused(ReasonCode.CHANGE_FEED_MISSING, text)
+    share = largest_share(moved)
+    if view.strategy is Strategy.AUTO and share is not None and share > LARGEST_SHARE:
+        text = f"{share:.0%} of an input changed, incremental pays up to {LARGEST_SHARE:.0%}"
+        return _refused(ReasonCode.CHANGE_TOO_LARGE, text)
+    words = {
+        MaintenanceRule.CHANGED_ROWS: "changed rows only",
+        MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
+    }
+    counts = [change.movement.rows for change in moved]
+    rows = sum(one for one in counts if one is not None) if None not in counts else None
+    return Derived(maintenance.rule.value, words[maintenance.rule], rows)
 
 
-def derive_rule(
-    view: GoldEntry,
-    changes: Sequence[InputChange],
-    *,
-    rules: Sequence[MaintenanceRule] = RULES,
-) -> Derived | None:
-    """The first rule that maintains the view through the changes, or None."""
-    for rule in rules:
-        answer = rule(view, changes)
-        if isinstance(answer, Derived):
-            return answer
-    return None
+def largest_share(changes: Sequence[InputChange]) -> float | None:
+    """Of the inputs whose logs count rows, the largest share of rows that changed.
+
+    Tables below a few thousand rows do not count: there the fixed costs decide.
+    """
+    shares = [
+        one.movement.rows / one.movement.total
+        for one in changes
+        if one.movement.rows is not None and one.movement.total and one.movement.total > _SMALL
+    ]
+    return max(shares, default=None)
+
+
+_SMALL = 10_000
+
+
+def _refused(code: ReasonCode, text: str) -> Refused:
+    return Refused(Reason(code, text))

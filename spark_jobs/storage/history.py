@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from deltalake.fs import DeltaStorageHandler
@@ -27,18 +28,105 @@ def rows_changed(location: str, *, after: int, upto: int) -> bool:
     """
     if upto - after > MOST_COMMITS:
         return True
-    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     described = False
     for version in range(after + 1, upto + 1):
-        try:
-            with files.open_input_file(f"_delta_log/{version:020}.json") as file:
-                actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
-        except OSError:
+        actions = _actions(location, version)
+        if actions is None:
             return True
         if any(_touches_rows(action) for action in actions):
             return True
         described = described or any("metaData" in action for action in actions)
     return described and _columns_changed(location, after, upto)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a range of commits holds.
+
+    Attributes:
+        rows_changed: whether any commit touched rows or columns.
+        fed: whether the change feed has every commit of the range.
+        reshaped: whether the columns changed.
+        rows: about how many rows were written, changed or removed; None where a commit does not
+            say.
+    """
+
+    rows_changed: bool
+    fed: bool
+    reshaped: bool
+    rows: int | None
+
+
+def changes_between(location: str, *, after: int, upto: int) -> Changes:
+    """What the commits after one version, up to another, hold; unreadable ones are no feed."""
+    unknown = Changes(rows_changed=True, fed=False, reshaped=False, rows=None)
+    if upto - after > MOST_COMMITS:
+        return unknown
+    touched, described, rows = False, False, 0
+    counted = fed = True
+    for version in range(after + 1, upto + 1):
+        actions = _actions(location, version)
+        if actions is None:
+            return unknown
+        for action in actions:
+            if "metaData" in action:
+                described = True
+                fed = fed and log.feeds_changes(action["metaData"].get("configuration"))
+        if any(_touches_rows(action) for action in actions):
+            touched = True
+            count = _rows_of(actions)
+            counted = counted and count is not None
+            rows += count or 0
+    reshaped = described and _columns_changed(location, after, upto)
+    return Changes(
+        rows_changed=touched or reshaped,
+        fed=not touched or (fed and _fed_from(location, after)),
+        reshaped=reshaped,
+        rows=rows if counted else None,
+    )
+
+
+def _actions(location: str, version: int) -> list[Mapping[str, Any]] | None:
+    """The actions of a commit, or None where it is not readable any more."""
+    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
+    try:
+        with files.open_input_file(f"_delta_log/{version:020}.json") as file:
+            return [json.loads(line) for line in file.read().splitlines() if line.strip()]
+    except OSError:
+        return None
+
+
+def _fed_from(location: str, version: int) -> bool:
+    try:
+        return log.has_change_feed(location, version)
+    except LakehouseError:
+        return False
+
+
+_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+_EDITED = ("numDeletedRows", "numUpdatedRows")
+
+
+def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
+    """The rows that a commit wrote, changed or removed: by its metrics, or by its files."""
+    info: Mapping[str, Any] = next(
+        (one["commitInfo"] for one in actions if "commitInfo" in one), {}
+    )
+    metrics = info.get("operationMetrics") or {}
+    for names in (_MERGED, _EDITED):
+        found = [int(metrics[name]) for name in names if name in metrics]
+        if found:
+            return sum(found)
+    total = 0
+    for action in actions:
+        for kind in _ROW_ACTIONS & action.keys():
+            stats = action[kind].get("stats")
+            if not action[kind].get("dataChange", True):
+                continue
+            if not stats:
+                return None
+            total += int(json.loads(stats).get("numRecords", 0))
+    return total
 
 
 def remove_table(location: str) -> None:

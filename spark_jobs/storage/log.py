@@ -21,6 +21,7 @@ from spark_jobs.names import TableVersion
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import plain_location
 
+_FEED = "delta.enableChangeDataFeed"
 # Where Delta's names of types differ from Spark SQL's.
 _SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -109,6 +110,25 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
     )
 
 
+def has_change_feed(location: str, version: int) -> bool:
+    """Whether commits from a version on record their changed rows.
+
+    Raises:
+        LogUnreadableError: the version is not readable any more.
+    """
+    table = _open(location, version=version)
+    return table is not None and feeds_changes(table.metadata().configuration)
+
+
+def feeds_changes(properties: Mapping[str, str | None] | None) -> bool:
+    """Whether a table with these properties records its changed rows.
+
+    >>> feeds_changes({"delta.enableChangeDataFeed": "true"})
+    True
+    """
+    return (properties or {}).get(_FEED) == "true"
+
+
 def size(location: str, version: int | None = None) -> TableSize:
     """Rows, bytes and files of a version, from the log alone.
 
@@ -127,6 +147,24 @@ def size(location: str, version: int | None = None) -> TableSize:
         bytes=int(pc.sum(sizes).as_py() or 0),
         files=actions.num_rows,
     )
+
+
+def rows_by_partition(location: str, column: str) -> dict[str, int]:
+    """Rows of each partition of a table that one column partitions, from the log alone.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    table = _open(location)
+    if table is None:
+        raise TableMissingError(location)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    found: dict[str, int] = {}
+    if actions.num_rows:
+        values = actions.column(f"partition.{column}").to_pylist()
+        for value, rows in zip(values, actions.column("num_records").to_pylist(), strict=True):
+            found[str(value)] = found.get(str(value), 0) + int(rows)
+    return found
 
 
 def _open(location: str, *, version: int | None = None) -> DeltaTable | None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
+
+_WRITE = "spark.databricks.delta.write"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_LEAVES = "__leaves"
 
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -80,10 +86,93 @@ def overwrite(
     txn: Txn | None = None,
     metadata: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
+    partition_by: Sequence[str] = (),
 ) -> None:
     """Replace rows and columns in one commit; creates the table where there is none."""
     writer = _writer(frame, "overwrite", txn, metadata, properties)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
     writer.option("overwriteSchema", "true").save(location)
+
+
+def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
+    """The rows that came and went after one version, up to another.
+
+    Returns:
+        the table's columns, and those of Delta's change feed (``_change_type`` and two more).
+    """
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    versions = {"startingVersion": str(after + 1), "endingVersion": str(upto)}
+    return reader.options(**versions).load(location)
+
+
+def merge_rows(
+    spark: SparkSession,
+    location: str,
+    *,
+    leaving: DataFrame,
+    entering: DataFrame,
+    key: Sequence[str],
+    txn: Txn,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Take rows out of a table and put rows into it, in one commit.
+
+    Args:
+        spark: the session.
+        location: of the table.
+        leaving: rows of the table's columns, each once; every copy in the table goes.
+        entering: rows of the table's columns; all of them come.
+        key: columns that tell the table's rows apart; with none all columns do.
+        txn: the identity of the write.
+        metadata: what the commit says about itself.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    columns = leaving.columns
+    flagged = F.expr("TRUE").alias(_LEAVES), F.expr("FALSE").alias(_LEAVES)
+    named = [F.col(quoted(name)) for name in columns]
+    source = leaving.select(*named, flagged[0]).unionAll(entering.select(*named, flagged[1]))
+    view = f"__merge_{uuid.uuid4().hex}"
+    source.createOrReplaceTempView(view)
+    same = " AND ".join(f"t.{quoted(one)} <=> s.{quoted(one)}" for one in key or columns)
+    names = ", ".join(map(quoted, columns))
+    values = ", ".join(f"s.{quoted(name)}" for name in columns)
+    conf = {
+        f"{_WRITE}.txnAppId": txn.app_id,
+        f"{_WRITE}.txnVersion": str(txn.version),
+        _METADATA: json.dumps(metadata, sort_keys=True, default=str),
+    }
+    try:
+        with session_values(spark, conf):
+            spark.sql(
+                f"MERGE INTO delta.{quoted(location)} AS t USING {view} AS s "
+                f"ON s.{_LEAVES} AND {same} WHEN MATCHED THEN DELETE "
+                f"WHEN NOT MATCHED AND NOT s.{_LEAVES} THEN INSERT ({names}) VALUES ({values})"
+            ).collect()
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+@contextmanager
+def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Configure the session for a while: SQL statements take options from nowhere else."""
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in conf:
+            spark.conf.unset(key)
+
+
+def quoted(name: str) -> str:
+    """A name or a location as an identifier in SQL.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructType:

@@ -100,8 +100,8 @@ def _changed(file: str, old: str, new: str) -> dict[str, str | None]:
     return {file: text.replace(old, new)}
 
 
-def _view(select: str, name: str = "view") -> dict[str, str | None]:
-    header = RIGHT["sql/gold/spend.sql"].partition("*/")[0]
+def _view(select: str, name: str = "view", more: str = "") -> dict[str, str | None]:
+    header = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + more
     return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
 
 
@@ -312,6 +312,11 @@ CASES = (
     ),
     Case("random", "NONDETERMINISTIC", _gold("SUM(o.amount)", "SUM(o.amount) + rand()")),
     Case("limit_without_order", "NONDETERMINISTIC", _gold("GROUP BY ALL", "GROUP BY ALL LIMIT 3")),
+    Case(
+        "strict_whole_result",
+        "STRICT_NOT_INCREMENTAL",
+        _view("SELECT COUNT(*) AS n FROM silver.orders AS o", "counted", "strategy: strict\n"),
+    ),
     Case(
         "cycle",
         "CYCLE",

@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from sqlglot import exp
 
 from spark_jobs.gold.refresh import Outcome, Refresher
 from spark_jobs.gold.verify import Verification, verify
+from spark_jobs.graph.canonical import canonical_query
+from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -39,15 +45,18 @@ class GoldProject:
         suite: dict[str, Any] | None = None,
         reads_clock: bool = False,
         describe: dict[str, str] | None = None,
+        maintained: bool = False,
     ) -> None:
-        """Declare a view, or replace one."""
+        """Declare a view, or replace one; a maintained one follows changes where it can."""
+        canonical = self.canonical(query, inputs) if maintained else query
         entry = GoldEntry(
             name=name,
             description="A view.",
             owner="tests",
             refresh="bulk",
             sql=query,
-            query=query,
+            query=canonical,
+            maintenance=maintenance_of(canonical)[0] if maintained else None,
             inputs=tuple(inputs),
             columns=tuple(
                 Column(name=key, type="", description=text)
@@ -63,6 +72,18 @@ class GoldProject:
         self.manifest = self.manifest.model_copy(
             update={"gold": {**self.manifest.gold, name: entry}}
         )
+
+    def canonical(self, query: str, inputs: Sequence[str]) -> str:
+        """The query as the compiled project would hold it."""
+        tree = parse(query)
+        assert isinstance(tree, exp.Query)
+        schemas = {
+            TableName.parse(one): {c.name: c.type for c in log.schema(self.location(one))}
+            for one in inputs
+        }
+        resolved = resolve(tree, schemas, SqlText("query", query), "query")
+        assert not resolved.problems, resolved.problems
+        return to_sql(canonical_query(tree, resolved.tree))
 
     @property
     def refresher(self) -> Refresher:

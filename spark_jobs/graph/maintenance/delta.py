@@ -44,6 +44,7 @@ class Deltas:
 
     writer: Writer
     steps: list[Step] = field(default_factory=list)
+    prefix: str = "_"
 
     def delta(  # noqa: C901, PLR0911 - one case for each operator
         self, node: Node
@@ -112,7 +113,7 @@ class Deltas:
         for one in self.steps:
             if one.query == query:
                 return one.name
-        full = f"__{name}_{len(self.steps) + 1}"
+        full = f"{self.prefix}_{name}_{len(self.steps) + 1}"
         self.steps.append(Step(full, query))
         return full
 

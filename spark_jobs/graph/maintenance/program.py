@@ -41,7 +41,9 @@ class Program:
     change: exp.Query | None
 
 
-def derive(built: Built, tables: Tables, clocks: Mapping[When, datetime]) -> Program:
+def derive(
+    built: Built, tables: Tables, clocks: Mapping[When, datetime], *, prefix: str = "_"
+) -> Program:
     """Derive the program of a view for the tables that changed.
 
     Args:
@@ -49,13 +51,14 @@ def derive(built: Built, tables: Tables, clocks: Mapping[When, datetime]) -> Pro
         tables: where the SQL finds contents and changes.
         clocks: what the clock showed at the last refresh and shows at this one; empty where the
             view reads no clock.
+        prefix: the names of the steps start with it.
 
     Raises:
         NotIncrementalError: the view reads the clock where no rule follows it.
     """
     root, outputs = built
     check_clock(root)
-    deltas = Deltas(Writer(tables, clocks))
+    deltas = Deltas(Writer(tables, clocks), prefix=prefix)
     change = _of_published(deltas, root, outputs)
     names = tuple(name for name, _ in outputs)
     if change is None:

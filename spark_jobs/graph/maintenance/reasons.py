@@ -16,6 +16,7 @@ class Obstacle(StrEnum):
     UNRESOLVED_COLUMN = "UNRESOLVED_COLUMN"
     CLOCK_OUTSIDE_WHERE = "CLOCK_OUTSIDE_WHERE"
     ORDER_DEPENDENT = "ORDER_DEPENDENT"
+    DEPENDS_ON_EVERY_ROW = "DEPENDS_ON_EVERY_ROW"
 
 
 _SUGGESTIONS = {
@@ -25,6 +26,7 @@ _SUGGESTIONS = {
     Obstacle.UNRESOLVED_COLUMN: "Name the table of the column.",
     Obstacle.CLOCK_OUTSIDE_WHERE: "Compare with the clock in WHERE only.",
     Obstacle.ORDER_DEPENDENT: "Give the aggregate an order: array_sort(collect_list(...)).",
+    Obstacle.DEPENDS_ON_EVERY_ROW: "Keep the groups in a view of their own, and read that one.",
 }
 
 

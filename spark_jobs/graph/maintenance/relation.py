@@ -53,7 +53,9 @@ class When(StrEnum):
 class Tables(Protocol):
     """Where the SQL of a change finds what it reads."""
 
-    changed: frozenset[str]
+    @property
+    def changed(self) -> frozenset[str]:
+        """The tables that changed."""
 
     def content(self, table: str, when: When) -> exp.Table:
         """A table at its version before or after."""

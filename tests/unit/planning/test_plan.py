@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.planning.changes import InputObservation
+from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import (
     Full,
     Incremental,
@@ -21,7 +21,6 @@ from spark_jobs.planning.decision import (
     decision_word,
 )
 from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
-from spark_jobs.planning.rules import Derived, Refused
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
@@ -68,21 +67,33 @@ def seen(table: TableName, number: int, **change: object) -> InputObservation:
         before=version(number),
         pinned=version(number),
         current=version(number),
-        rows_changed=False,
+        movement=Movement(rows_changed=False),
     )
     return replace(same, **change)
 
 
+FED = Movement(fed=True, rows=5, total=100_000)
 STILL = ViewObservation(
     published=PUBLISHED, intruder=None, epoch=2, inputs=(seen(ORDERS, 41), seen(USERS, 3))
 )
 MOVED = replace(
     STILL,
     inputs=(
-        seen(ORDERS, 41, pinned=version(44), current=version(45), rows_changed=True),
+        seen(ORDERS, 41, pinned=version(44), current=version(45), movement=FED),
         seen(USERS, 3),
     ),
 )
+
+
+MAINTAINED = ENTRY.model_copy(
+    update={"maintenance": Maintenance(rule=MaintenanceRule.AFFECTED_GROUPS)}
+)
+
+
+def moved(**movement: object) -> ViewObservation:
+    """silver.orders moved so."""
+    change = replace(FED, **movement)
+    return orders(pinned=version(44), current=version(45), movement=change)
 
 
 def orders(**change: object) -> ViewObservation:
@@ -154,18 +165,70 @@ def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
     assert plan_refresh(entry, STILL, tick="t", clock=NOON).reason.code is ReasonCode.CLOCK_MOVED
 
 
-def test_the_first_rule_that_derives_is_used_unless_the_view_wants_full() -> None:
-    rules = (
-        lambda _, __: Refused("one", "no"),
-        lambda _, changes: Derived("two", f"{len(changes)} inputs"),
-        lambda _, __: Derived("three", "late"),
-    )
-    plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON, rules=rules)
+@pytest.mark.parametrize(
+    ("observed", "strategy", "line"),
+    [
+        (moved(), "auto", "incremental: silver.orders@41→@44; affected groups only"),
+        (moved(rows=None), "auto", "incremental: silver.orders@41→@44; affected groups only"),
+        (
+            moved(rows=60_000),
+            "auto",
+            (
+                "full: silver.orders@41→@44 changed and 60% of an input changed, "
+                "incremental pays up "
+                "to 30%"
+            ),
+        ),
+        (
+            moved(rows=60_000),
+            "incremental",
+            "incremental: silver.orders@41→@44; affected groups only",
+        ),
+        (
+            moved(rows=60, total=100),
+            "auto",
+            "incremental: silver.orders@41→@44; affected groups only",
+        ),
+        (
+            moved(fed=False),
+            "incremental",
+            (
+                "full: silver.orders@41→@44 changed and silver.orders has no change feed "
+                "for all of "
+                "these versions"
+            ),
+        ),
+        (
+            moved(reshaped=True),
+            "strict",
+            "full: silver.orders@41→@44 changed and the columns of silver.orders changed",
+        ),
+        (
+            moved(),
+            "full",
+            "full: silver.orders@41→@44 changed and the view declares strategy full",
+        ),
+    ],
+)
+def test_a_maintained_view_follows_its_inputs_unless_something_forbids_it(
+    observed: ViewObservation, strategy: str, line: str
+) -> None:
+    entry = MAINTAINED.model_copy(update={"strategy": Strategy(strategy)})
+    assert plan_refresh(entry, observed, tick="t", clock=NOON).line == line
+
+
+def test_the_clock_alone_can_be_followed() -> None:
+    entry = MAINTAINED.model_copy(update={"reads_clock": True})
+    plan = plan_refresh(entry, STILL, tick="t", clock=NOON)
     assert isinstance(plan.decision, Incremental)
-    assert plan.decision.rule == "two"
-    assert plan.line == "incremental: silver.orders@41→@44; 2 inputs"
-    full = ENTRY.model_copy(update={"strategy": Strategy.FULL})
-    assert isinstance(plan_refresh(full, MOVED, tick="t", clock=NOON, rules=rules).decision, Full)
+    assert plan.line == "incremental: the clock moved; affected groups only"
+
+
+def test_an_obstacle_is_told() -> None:
+    refused = Maintenance(rule=MaintenanceRule.FULL, obstacle="X", detail="a thing has no rule")
+    entry = ENTRY.model_copy(update={"maintenance": refused})
+    line = plan_refresh(entry, MOVED, tick="t", clock=NOON).line
+    assert line == "full: silver.orders@41→@44 changed and a thing has no rule"
 
 
 def test_what_is_written_is_read_again() -> None:

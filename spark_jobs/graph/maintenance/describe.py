@@ -1,0 +1,217 @@
+"""Whether and how a view can be maintained: decided when the project is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Constant,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    Side,
+    TopK,
+    Union,
+    Window,
+    children,
+    conjuncts,
+    equality,
+)
+from spark_jobs.graph.maintenance.builder import Outputs
+from spark_jobs.graph.maintenance.delta import group_keys
+from spark_jobs.graph.maintenance.program import check_clock
+from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
+
+
+def maintenance_of(
+    query: str, *, keys: Mapping[str, frozenset[str]] | None = None
+) -> tuple[Maintenance, NotIncrementalError | None]:
+    """How a view is maintained, and the error where it cannot be.
+
+    Args:
+        query: qualified Spark SQL, as in ``GoldEntry.query``.
+        keys: for tables whose rows some columns identify, those columns.
+    """
+    try:
+        root, outputs = build(query, keys=keys)
+        check_clock(root)
+        _check_groups(root)
+    except NotIncrementalError as error:
+        refused = Maintenance(
+            rule=MaintenanceRule.FULL,
+            obstacle=error.obstacle.value,
+            detail=error.text,
+            suggestion=error.suggestion,
+        )
+        return refused, error
+    return (
+        Maintenance(
+            rule=_rule(root),
+            key=_key(root, outputs),
+            operators=tuple(_operators(root)),
+        ),
+        None,
+    )
+
+
+def unique_columns(node: Node) -> frozenset[str] | None:
+    """Columns that no two rows of an operator share, where that can be proved."""
+    match node:
+        case Scan():
+            return node.key
+        case Filter() | TopK() | Window():
+            return unique_columns(node.child)
+        case Aggregate():
+            return None if node.sessions else frozenset(name for name, _ in node.keys)
+        case LeftJoin():
+            left = unique_columns(node.left)
+            if node.side is not Side.OUTER or left is None:
+                return left
+            right = unique_columns(node.right)
+            return None if right is None else _tied(left | right, right, _pairs(node), left)
+        case Join():
+            return _unique_of_join(node)
+        case Project():
+            return _unique_of_project(node)
+        case Union() | Generate() | Constant():
+            return None
+
+
+def _unique_of_project(node: Project) -> frozenset[str] | None:
+    below = None if node.multiplies else unique_columns(node.child)
+    if below is None:
+        return None
+    renamed = {value.name: name for name, value in node.outputs if isinstance(value, exp.Column)}
+    return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
+
+
+def _unique_of_join(node: Join) -> frozenset[str] | None:
+    found = [unique_columns(one) for one in node.inputs]
+    if any(one is None for one in found):
+        return None
+    known: frozenset[str] = frozenset().union(*(one for one in found if one is not None))
+    pairs = [pair for one in node.conditions if (pair := equality(one))]
+    for one, key in zip(node.inputs, found, strict=True):
+        rest = known - set(one.columns)
+        if key is not None and rest:
+            known = _tied(known, key, pairs, rest)
+    return known
+
+
+def _tied(
+    known: frozenset[str],
+    key: frozenset[str],
+    pairs: list[tuple[str, str]],
+    others: frozenset[str],
+) -> frozenset[str]:
+    """Without a key that is equal, column by column, to columns that are known anyway."""
+    partners = dict(pairs) | {right: left for left, right in pairs}
+    return known - key if all(partners.get(one) in others for one in key) else known
+
+
+def _pairs(node: LeftJoin) -> list[tuple[str, str]]:
+    return [pair for one in conjuncts(node.condition) if (pair := equality(one))]
+
+
+def _key(root: Node, outputs: Outputs) -> tuple[str, ...]:
+    found = unique_columns(root)
+    names = {at: name for name, at in outputs}
+    if not found or not found <= names.keys():
+        return ()
+    return tuple(name for name, at in outputs if at in found)
+
+
+def _check_groups(node: Node) -> None:
+    """Refuse operators whose every row depends on all others.
+
+    Raises:
+        NotIncrementalError: the operator has no groups that a change could be confined to.
+    """
+    whole = {
+        Aggregate: "an aggregate without GROUP BY",
+        Window: "a window without PARTITION BY",
+        TopK: "ORDER BY with LIMIT over the whole result",
+    }
+    for kind, what in whole.items():
+        if isinstance(node, kind) and not (
+            isinstance(node, Aggregate | Window) and group_keys(node)
+        ):
+            raise NotIncrementalError(
+                Obstacle.DEPENDS_ON_EVERY_ROW, f"{what} reads every row for each change"
+            )
+    for child in children(node):
+        _check_groups(child)
+
+
+def _rule(root: Node) -> MaintenanceRule:
+    found = [root]
+    while found:
+        node = found.pop()
+        if isinstance(node, Aggregate | Window | TopK | LeftJoin):
+            return MaintenanceRule.AFFECTED_GROUPS
+        found += children(node)
+    return MaintenanceRule.CHANGED_ROWS
+
+
+def _operators(node: Node) -> list[OperatorRule]:
+    """The operators from the root down, each with the rule that it follows."""
+    found = _operator(node)
+    return [*([found] if found else []), *(o for one in children(node) for o in _operators(one))]
+
+
+def _operator(  # noqa: PLR0911 - one case for each operator
+    node: Node,
+) -> OperatorRule | None:
+    match node:
+        case Filter():
+            return OperatorRule(operator=f"filter {_text(node.condition)}", rule="changed rows")
+        case Join():
+            return OperatorRule(
+                operator=f"join of {len(node.inputs)}",
+                rule="each input's changed rows with the other inputs",
+            )
+        case LeftJoin():
+            words = {Side.OUTER: "outer join", Side.SEMI: "semi join", Side.ANTI: "anti join"}
+            return OperatorRule(
+                operator=f"{words[node.side]} on {_text(node.condition)}",
+                rule="changed rows of the left, and the rows that changes of the right touch",
+            )
+        case Aggregate():
+            keys = ", ".join(_text(value) for _, value in node.row_keys)
+            calls = ", ".join(_text(value) for _, value in node.aggregates)
+            return OperatorRule(
+                operator=f"aggregate {calls or 'distinct rows'} by {keys}",
+                rule="affected groups again",
+            )
+        case Window():
+            calls = ", ".join(
+                called_name(one.this) if isinstance(one.this, exp.Func) else "window"
+                for _, one in node.functions
+            )
+            keys = ", ".join(map(_text, node.partition))
+            return OperatorRule(
+                operator=f"window {calls} by {keys}", rule="affected partitions again"
+            )
+        case Generate():
+            return OperatorRule(operator="generate", rule="changed rows")
+        case Union():
+            return OperatorRule(operator="union all", rule="changed rows of each input")
+        case Scan():
+            return OperatorRule(operator=f"scan {node.table}", rule="change feed")
+        case _:
+            return None
+
+
+def _text(expression: exp.Expr) -> str:
+    return to_sql(expression)

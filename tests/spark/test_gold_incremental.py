@@ -1,0 +1,117 @@
+"""Gold views that follow the changes of their inputs, against their SQL."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.spark.gold_project import GoldProject
+
+ORDERS = "SELECT * FROM VALUES {} AS v(order_id, user_id, amount, status)"
+USERS = "SELECT * FROM VALUES {} AS v(user_id, segment)"
+FIRST_ORDERS = ORDERS.format(
+    "(1, 1, 10, 'paid'), (2, 1, 20, 'paid'), (3, 2, 5, 'open'), (4, NULL, 7, 'paid'), "
+    "(5, 2, NULL, 'paid'), (5, 2, NULL, 'paid')"
+)
+FIRST_USERS = USERS.format("(1, 'gold'), (2, 'basic'), (3, NULL)")
+
+# So that no test takes minutes on a slow machine.
+PARTS = 4
+VIEWS = {
+    "filtered": "SELECT o.order_id, o.amount FROM silver.sales AS o WHERE o.status = 'paid'",
+    "bag": "SELECT o.status, o.amount FROM silver.sales AS o",
+    "joined": "SELECT o.order_id, u.segment FROM silver.sales AS o "
+    "JOIN silver.people AS u ON u.user_id = o.user_id",
+    "outer_joined": "SELECT u.user_id, u.segment, o.amount FROM silver.people AS u "
+    "LEFT JOIN silver.sales AS o ON u.user_id = o.user_id AND o.status = 'paid'",
+    "full_joined": "SELECT u.segment, o.amount FROM silver.people AS u "
+    "FULL JOIN silver.sales AS o ON u.user_id = o.user_id",
+    "grouped": "SELECT o.user_id, COUNT(*) AS orders, SUM(o.amount) AS total, "
+    "MAX(o.amount) AS most FROM silver.sales AS o GROUP BY o.user_id",
+    "joined_groups": "SELECT u.segment, o.status, COUNT(DISTINCT o.user_id) AS users, "
+    "AVG(o.amount) AS mean FROM silver.sales AS o JOIN silver.people AS u "
+    "ON u.user_id = o.user_id GROUP BY u.segment, o.status HAVING COUNT(*) > 0",
+    "distinct_rows": "SELECT DISTINCT o.status FROM silver.sales AS o",
+    "without": "SELECT u.user_id FROM silver.people AS u WHERE NOT EXISTS "
+    "(SELECT 1 FROM silver.sales AS o WHERE o.user_id = u.user_id)",
+    "not_in": "SELECT u.user_id FROM silver.people AS u WHERE u.user_id NOT IN "
+    "(SELECT o.user_id FROM silver.sales AS o WHERE o.status = 'paid')",
+    "above_mean": "SELECT o.order_id FROM silver.sales AS o WHERE o.amount >= "
+    "(SELECT AVG(p.amount) FROM silver.sales AS p WHERE p.user_id = o.user_id)",
+    "ranked": "SELECT o.order_id, o.user_id, RANK() OVER (PARTITION BY o.user_id "
+    "ORDER BY o.amount) AS place FROM silver.sales AS o",
+    "rolled_up": "SELECT o.user_id, o.status, COUNT(*) AS n FROM silver.sales AS o "
+    "GROUP BY ROLLUP (o.user_id, o.status)",
+    "either": "SELECT o.user_id FROM silver.sales AS o UNION SELECT u.user_id "
+    "FROM silver.people AS u",
+    "only_users": "SELECT u.user_id FROM silver.people AS u EXCEPT ALL SELECT o.user_id "
+    "FROM silver.sales AS o",
+    "both": "SELECT u.user_id FROM silver.people AS u INTERSECT SELECT o.user_id "
+    "FROM silver.sales AS o",
+}
+
+
+@pytest.fixture
+def project(gold: GoldProject) -> GoldProject:
+    gold.append("silver.sales", FIRST_ORDERS)
+    gold.append("silver.people", FIRST_USERS)
+    for name, query in VIEWS.items():
+        gold.view(
+            name, query, inputs=("silver.sales", "silver.people")[: _inputs(query)], maintained=True
+        )
+    return gold
+
+
+def _inputs(query: str) -> int:
+    return 2 if "silver.people" in query else 1
+
+
+def change(project: GoldProject, rng: random.Random, step: int) -> None:
+    """Insert, update and delete at random."""
+    rows = ", ".join(
+        f"({rng.randint(1, 9)}, {rng.choice(['1', '2', '3', 'NULL'])}, "
+        f"{rng.choice(['5', '10', 'NULL'])}, '{rng.choice(['paid', 'open'])}')"
+        for _ in range(3)
+    )
+    project.append("silver.sales", ORDERS.format(rows))
+    project.execute(
+        f"UPDATE {{}} SET amount = {step} WHERE order_id % 3 = {step % 3}", "silver.sales"
+    )
+    project.execute(f"DELETE FROM {{}} WHERE order_id = {rng.randint(1, 9)}", "silver.sales")
+    if step % 2:
+        project.execute(f"DELETE FROM {{}} WHERE user_id = {rng.randint(1, 3)}", "silver.people")
+        project.append("silver.people", USERS.format(f"({rng.randint(1, 4)}, 'new')"))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_shape_of_view_follows_changes_and_equals_its_sql(
+    project: GoldProject, part: int
+) -> None:
+    rng = random.Random(7 + part)
+    names = [name for index, name in enumerate(VIEWS) if index % PARTS == part]
+    for name in names:
+        project.refresh(name, "t0")
+    for step in (1, 2):
+        change(project, rng, step)
+        for name in names:
+            outcome = project.refresh(name, f"t{step}")
+            assert outcome.plan.word in {"incremental", "skip"}, (name, outcome.plan.line)
+            found = project.verify(name)
+            assert found.holds, (name, step, found)
+
+
+def test_rows_that_did_not_change_are_not_in_the_change_feed(project: GoldProject) -> None:
+    project.refresh("grouped", "t0")
+    project.append("silver.sales", ORDERS.format("(9, 1, 1, 'paid')"))
+    project.refresh("grouped", "t1")
+    found = sorted((row["_change_type"], row["user_id"]) for row in project.changes("grouped", 1))
+    assert found == [("delete", 1), ("insert", 1)]
+
+
+def test_insertions_into_a_view_without_groups_are_appended(project: GoldProject) -> None:
+    project.refresh("filtered", "t0")
+    project.append("silver.sales", ORDERS.format("(9, 1, 1, 'paid')"))
+    outcome = project.refresh("filtered", "t1")
+    assert outcome.plan.word == "incremental"
+    assert [row["_change_type"] for row in project.changes("filtered", 1)] == ["insert"]
