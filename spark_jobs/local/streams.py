@@ -32,8 +32,14 @@ def streams_part(settings: Settings) -> Part:
     )
 
 
+_SERVING = frozenset({StreamState.RUNNING, StreamState.REFUSED})
+
+
 def probe_streams(settings: Settings) -> str | None:
-    """What the application still lacks: it serves while every query of this run reports."""
+    """What the application still lacks: it serves while every query of this run reports.
+
+    A query that refuses its source has reported: the others run, and a person must decide.
+    """
     record = settings.state / "run" / f"{NAME}.pid"
     if not record.exists():
         return "has not started"
@@ -47,6 +53,6 @@ def probe_streams(settings: Settings) -> str | None:
         return "has reported no query yet"
     now = datetime.now(UTC)
     for row in rows:
-        if row.state is not StreamState.RUNNING or row.stale(now=now, after=FRESH):
+        if row.state not in _SERVING or row.stale(now=now, after=FRESH):
             return f"query {row.query} is {row.state}"
     return None

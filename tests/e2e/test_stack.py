@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 
-from spark_jobs.local.connect import client
+from spark_jobs.local.connect import client, wait_until_running
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError, PortsTakenError
 from spark_jobs.local.kafka import admin, ensure_topics
@@ -169,6 +169,8 @@ def test_no_password_is_in_a_command_line_or_a_log(stack):
 
 def test_the_connector_is_registered_and_runs(stack):
     with client(stack.settings) as api:
+        # A worker that was killed gives its task out again; that takes a moment.
+        wait_until_running(api)
         status = api.get("/connectors/shop/status").json()
     assert [one["state"] for one in (status["connector"], *status["tasks"])] == ["RUNNING"] * 2
 
