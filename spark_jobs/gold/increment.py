@@ -6,24 +6,26 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError, InputReplacedError
+from spark_jobs.gold.keeping import keep_groups
 from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.gold.relations import Relations, ranges_of
 from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
+from spark_jobs.graph.maintenance.states import Cutter
 from spark_jobs.graph.manifest import GoldEntry
-from spark_jobs.graph.sql import delta_relation
-from spark_jobs.names import TableName, TableVersion
+from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log
 from spark_jobs.storage.tables import quoted
 
 if TYPE_CHECKING:
@@ -32,66 +34,6 @@ if TYPE_CHECKING:
 # The staged column that says what becomes of a row.
 OPERATION = "__operation"
 LEAVES, ENTERS = "leaves", "enters"
-
-
-@dataclass(frozen=True)
-class Range:
-    """The versions of one input before and after."""
-
-    before: TableVersion
-    after: TableVersion
-
-
-@dataclass(frozen=True)
-class Relations:
-    """The relations that a program reads, at their versions; see ``graph.maintenance``."""
-
-    context: GoldContext
-    view: str
-    base: Publication
-    ranges: dict[str, Range]
-    prefix: str
-
-    @property
-    def changed(self) -> frozenset[str]:
-        """The tables with another version than before."""
-        return frozenset(
-            name for name, one in self.ranges.items() if one.before.version != one.after.version
-        )
-
-    def content(self, table: str, when: When) -> exp.Table:
-        """A table at its version before or after."""
-        one = self.ranges[table]
-        version = one.before if when is When.OLD and table in self.changed else one.after
-        return delta_relation(self._at(table), version.version)
-
-    def change(self, table: str) -> exp.Table:
-        """The name under which ``register`` puts a table's change."""
-        return exp.to_table(f"{self.prefix}_{table.replace('.', '_')}")
-
-    def published(self) -> exp.Table:
-        """The view's own table before."""
-        return delta_relation(self.context.published_at(self.view), self.base.version)
-
-    def register(self) -> Iterator[DataFrame]:
-        """Name the change of each table."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        for table in sorted(self.changed):
-            one = self.ranges[table]
-            rows = tables.changes(
-                self.context.spark,
-                self._at(table),
-                after=one.before.version,
-                upto=one.after.version,
-            )
-            came = F.col("_change_type").isin("insert", "update_postimage")
-            frame = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
-            frame.createOrReplaceTempView(self.change(table).name)
-            yield frame
-
-    def _at(self, table: str) -> str:
-        return self.context.locations.of(TableName.parse(table))
 
 
 def base_of(context: GoldContext, attempt: RefreshAttempt) -> Publication:
@@ -123,27 +65,42 @@ def program_of(
     vector: VersionVector,
     clock: datetime,
     base: Publication,
-    prefix: str = "__change_of",
+    prefix: str = "__refresh",
 ) -> tuple[Program, Relations]:
-    """The SQL of the change from a publication to a version vector."""
-    ranges = {}
-    for table, after in vector:
-        before = base.watermark.vector.get(table)
-        if before is None:
-            raise BaseMovedError(entry.name, f"version {base.version} does not come from {table}")
-        ranges[str(table)] = Range(before, after)
+    """The SQL of the change from a publication to a version vector.
+
+    Raises:
+        BaseMovedError: the publication had other inputs.
+    """
+    ranges = ranges_of(base, vector)
+    if ranges is None:
+        raise BaseMovedError(entry.name, f"version {base.version} comes from other inputs")
     relations = Relations(context, entry.name, base, ranges, prefix)
     clocks = {When.OLD: base.watermark.clock, When.NEW: clock} if entry.reads_clock else {}
-    return derive(build(entry.query), relations, clocks, prefix=prefix), relations
+    root, outputs = build(entry.query)
+    cutter = Cutter(relations.types())
+    root = cutter.cut(root)
+    program = derive((root, outputs), relations, clocks, states=cutter.states, prefix=prefix)
+    return program, relations
+
+
+@dataclass
+class StagedChange:
+    """What an incremental refresh computed.
+
+    Attributes:
+        rows: the view's columns and ``__operation``: ``leaves`` (as often as the table has the
+            row) or ``enters``; to be read while the context of ``staged_change`` lasts.
+        states: the versions of the kept groups that belong to it.
+    """
+
+    rows: DataFrame
+    states: dict[str, TableVersion]
 
 
 @contextmanager
-def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[DataFrame]:
-    """The rows that leave and enter, to be written while the context lasts.
-
-    Yields:
-        the view's columns and ``__operation``: ``leaves`` (as often as the table has the row) or
-        ``enters``.
+def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[StagedChange]:
+    """Compute the rows that leave and enter, and bring kept groups up to date.
 
     Raises:
         BaseMovedError: somebody published in between.
@@ -160,50 +117,42 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Dat
     program, relations = program_of(
         context, entry, vector=vector, clock=attempt.started_at, base=base, prefix=prefix
     )
-    spark = context.spark
+    states: dict[str, TableVersion] = {}
     with ExitStack() as kept:
-        for table in sorted(relations.changed):
-            kept.callback(partial(_drop, context, relations.change(table).name))
-        list(relations.register())
+        kept.callback(relations.forget)
+        relations.register_changes()
         for step in program.steps:
-            frame = spark.sql(to_sql(step.query)).persist()
-            frame.createOrReplaceTempView(step.name)
-            kept.callback(partial(_drop, context, step.name))
+            if isinstance(step, StateUpdate):
+                states |= keep_groups(relations, step, attempt)
+                continue
+            frame = context.spark.sql(to_sql(step.query)).persist()
             kept.callback(frame.unpersist)
+            relations.register(frame, step.name)
         if program.change is None:
-            yield _nothing(context, relations)
+            yield StagedChange(_nothing(relations), states)
             return
-        change = _typed(context, relations, program.change)
+        change = _typed(relations, program.change)
         if entry.maintenance is not None and entry.maintenance.key:
-            yield _of_keyed(change, entry.name)
+            yield StagedChange(_of_keyed(change, entry.name), states)
             return
         change = change.persist()
         kept.callback(change.unpersist)
-        yield _of_bag(change, _published(context, relations), entry.name)
+        yield StagedChange(_of_bag(change, relations.published_rows(), entry.name), states)
 
 
-def _drop(context: GoldContext, view: str) -> None:
-    context.spark.catalog.dropTempView(view)
-
-
-def _published(context: GoldContext, relations: Relations) -> DataFrame:
-    location = context.published_at(relations.view)
-    return tables.read(context.spark, location, relations.base.version)
-
-
-def _nothing(context: GoldContext, relations: Relations) -> DataFrame:
+def _nothing(relations: Relations) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    return _published(context, relations).limit(0).withColumn(OPERATION, F.lit(ENTERS))
+    return relations.published_rows().limit(0).withColumn(OPERATION, F.lit(ENTERS))
 
 
-def _typed(context: GoldContext, relations: Relations, change: exp.Query) -> DataFrame:
+def _typed(relations: Relations, change: exp.Query) -> DataFrame:
     """The change with the published table's types: a sum over the same columns may be wider."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    fields = _published(context, relations).schema.fields
+    fields = relations.published_rows().schema.fields
     columns = [F.col(quoted(one.name)).cast(one.dataType).alias(one.name) for one in fields]
-    frame = context.spark.sql(to_sql(change))
+    frame = relations.context.spark.sql(to_sql(change))
     return frame.select(*columns, F.col(WEIGHT).cast("long").alias(WEIGHT))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import count_difference, same_columns
@@ -125,7 +125,10 @@ def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseK
     latest = latest_publication(location)
     if latest is None or latest.version != staged.base:
         raise BaseMovedError(attempt.view, f"it was staged for version {staged.base}")
-    watermark = _watermark(attempt, changed=bool(staged.leaving or staged.entering))
+    watermark = replace(
+        _watermark(attempt, changed=bool(staged.leaving or staged.entering)),
+        states=staged.states,
+    )
     txn = Txn(watermark.app_id, watermark.sequence)
     metadata = watermark.as_metadata()
     leaving, entering = staged_change_rows(context, attempt)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
 from spark_jobs.gold.pinned import first_lines, pinned_result
+from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, tables
@@ -32,6 +35,7 @@ class StagedResult:
         leaving: rows that leave the published table; None where the whole result is staged.
         entering: rows that enter it.
         base: the published table's version that they are to be applied to.
+        states: the kept groups that belong to the change.
     """
 
     view: str
@@ -42,6 +46,7 @@ class StagedResult:
     leaving: int | None = None
     entering: int | None = None
     base: int | None = None
+    states: Mapping[str, TableVersion] = field(default_factory=dict)
 
 
 def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
@@ -81,7 +86,8 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
         return StagedResult(attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes)
     counts = log.rows_by_partition(location, OPERATION)
     leaving, entering = counts.get(LEAVES, 0), counts.get(ENTERS, 0)
-    base = int((log.commits(location, limit=1)[0].metadata or {})["base"])
+    metadata = log.commits(location, limit=1)[0].metadata or {}
+    base = int(metadata["base"])
     before = log.size(context.published_at(attempt.view), base).rows or 0
     return StagedResult(
         attempt.view,
@@ -92,6 +98,7 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
         leaving=leaving,
         entering=entering,
         base=base,
+        states=states_from_dict(metadata.get("states") or {}),
     )
 
 
@@ -149,12 +156,12 @@ def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) 
 
 def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
     base = base_of(context, attempt)
-    with staged_change(context, attempt) as frame:
+    with staged_change(context, attempt) as change:
         failpoint("gold.stage.before_write")
         tables.overwrite(
-            frame,
+            change.rows,
             location,
             txn=_TXN,
-            metadata={"base": base.version},
+            metadata={"base": base.version, "states": states_as_dict(change.states)},
             partition_by=[OPERATION],
         )

@@ -76,7 +76,11 @@ def compile_gold(
             problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
     inputs = inputs_of(tree)
     query = canonical_query(tree, resolved.tree)
-    maintenance, obstacle = maintenance_of(to_sql(query), keys=keys)
+    types = {
+        str(table): {name.lower(): kind for name, kind in schemas.get(table, {}).items()}
+        for table in inputs
+    }
+    maintenance, obstacle = maintenance_of(to_sql(query), keys=keys, types=types)
     if obstacle is not None and header.strategy is Strategy.STRICT:
         problems.append(
             StrictNotIncrementalError(

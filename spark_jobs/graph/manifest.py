@@ -48,6 +48,8 @@ class MaintenanceRule(StrEnum):
     CHANGED_ROWS = "changed_rows"
     # The groups that a change touches are computed again, all others stay.
     AFFECTED_GROUPS = "affected_groups"
+    # Counts and sums of the groups are kept beside the view, and changes are added to them.
+    KEPT_GROUPS = "kept_groups"
     FULL = "full"
 
 

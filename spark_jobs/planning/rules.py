@@ -68,6 +68,7 @@ def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Re
     words = {
         MaintenanceRule.CHANGED_ROWS: "changed rows only",
         MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
+        MaintenanceRule.KEPT_GROUPS: "added to kept groups",
     }
     counts = [change.movement.rows for change in moved]
     rows = sum(one for one in counts if one is not None) if None not in counts else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 
 FORMAT = 1
@@ -23,6 +24,7 @@ class Watermark:
         rule: how the content was computed; ``full``, or the name of a maintenance rule.
         clock: the instant that ``current_timestamp`` stood for.
         changed: whether the publication changed any row.
+        states: the versions of the groups that maintenance keeps beside the view, by their name.
         verdict: the quality gate's, in brief.
     """
 
@@ -37,6 +39,7 @@ class Watermark:
     clock: datetime
     changed: bool = True
     verdict: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[str, TableVersion] = field(default_factory=dict)
 
     @property
     def app_id(self) -> str:
@@ -58,6 +61,7 @@ class Watermark:
             "clock": self.clock.isoformat(),
             "changed": self.changed,
             "verdict": dict(self.verdict),
+            "states": states_as_dict(self.states),
         }
 
     @classmethod
@@ -77,7 +81,18 @@ class Watermark:
             clock=datetime.fromisoformat(metadata["clock"]),
             changed=metadata["changed"],
             verdict=metadata["verdict"],
+            states=states_from_dict(metadata.get("states") or {}),
         )
+
+
+def states_as_dict(states: Mapping[str, TableVersion]) -> dict[str, Any]:
+    """The form that commits carry."""
+    return {name: {"id": one.table_id, "version": one.version} for name, one in states.items()}
+
+
+def states_from_dict(value: Mapping[str, Any]) -> dict[str, TableVersion]:
+    """Read what ``states_as_dict`` wrote."""
+    return {name: TableVersion(str(one["id"]), int(one["version"])) for name, one in value.items()}
 
 
 def transaction_app_id(view: str, epoch: int) -> str:

@@ -77,6 +77,10 @@ class Lake:
         """One attempt's result before it is published."""
         return self._reserved("staging", f"{view}/{attempt}")
 
+    def state(self, view: str, definition: str, number: int) -> str:
+        """The groups that the maintenance of a view keeps; another definition has others."""
+        return self._reserved("state", f"{view}/{definition[:16]}/{number}")
+
     def checkpoint(self, query: str, epoch: int) -> str:
         """A streaming query's checkpoint; a new epoch starts a new one."""
         return self._reserved("checkpoints", f"{query}/{epoch}")

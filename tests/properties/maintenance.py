@@ -11,9 +11,11 @@ from sqlglot import exp
 
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.graph.maintenance.states import Cutter
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
@@ -120,15 +122,25 @@ def load_history(engine: Engine, rng: random.Random, tables: frozenset[str]) -> 
     return frozenset(changed)
 
 
-def difference(engine: Engine, sql: str, rng: random.Random) -> str | None:
-    """Maintain a query through a random change; what is wrong with the result, or None."""
+def difference(engine: Engine, sql: str, rng: random.Random, *, kept: float = 0.5) -> str | None:
+    """Maintain a query through a random change; what is wrong with the result, or None.
+
+    Args:
+        engine: where to run it.
+        sql: the query.
+        rng: makes the tables and the change.
+        kept: how often groups are kept where they can be.
+    """
     query = canonical(sql)
-    built = build(query)
+    root, outputs = build(query)
+    cutter = Cutter({table: dict.fromkeys(columns, "int") for table, columns in TABLES.items()})
+    if rng.random() < kept:
+        root = cutter.cut(root)
     tables = frozenset(f"{one.db}.{one.name}" for one in parse(query).find_all(exp.Table) if one.db)
     changed = load_history(engine, rng, tables)
     old, new = content_of(query, When.OLD), content_of(query, When.NEW)
     engine.create("published", old)
-    program = derive(built, InDuckDb(changed), {})
+    program = derive((root, outputs), InDuckDb(changed), {}, states=cutter.states)
     expected = Counter(engine.rows(new))
     actual = Counter(engine.rows(exp.select("*").from_("published")))
     actual.update(change_of(engine, program))
@@ -141,10 +153,16 @@ def difference(engine: Engine, sql: str, rng: random.Random) -> str | None:
 
 def change_of(engine: Engine, program: Program) -> Bag:
     """What the program says that changes."""
+    for step in program.steps:
+        if isinstance(step, StateUpdate):
+            name = step.state.table.replace(".", "_")
+            engine.create(f"{name}_old", step.content)
+            old = exp.select("*").from_(f"{name}_old")
+            engine.create(f"{name}_new", step.update or old)
+        else:
+            engine.create(step.name, step.query)
     if program.change is None:
         return Counter()
-    for step in program.steps:
-        engine.create(step.name, step.query)
     rows = engine.rows(program.change)
     found = Counter({row[:-1]: int(str(row[-1])) for row in rows})
     assert len(found) == len(rows), "a row comes twice in one change"

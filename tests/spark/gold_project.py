@@ -56,7 +56,9 @@ class GoldProject:
             refresh="bulk",
             sql=query,
             query=canonical,
-            maintenance=maintenance_of(canonical)[0] if maintained else None,
+            maintenance=maintenance_of(canonical, types=self.types(inputs))[0]
+            if maintained
+            else None,
             inputs=tuple(inputs),
             columns=tuple(
                 Column(name=key, type="", description=text)
@@ -72,6 +74,13 @@ class GoldProject:
         self.manifest = self.manifest.model_copy(
             update={"gold": {**self.manifest.gold, name: entry}}
         )
+
+    def types(self, inputs: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The types of the inputs' columns."""
+        return {
+            one: {column.name: column.type for column in log.schema(self.location(one))}
+            for one in inputs
+        }
 
     def canonical(self, query: str, inputs: Sequence[str]) -> str:
         """The query as the compiled project would hold it."""

@@ -25,9 +25,10 @@ from spark_jobs.graph.maintenance.algebra import (
     equality,
 )
 from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
-from spark_jobs.graph.maintenance.keys import Keys, right_keys
+from spark_jobs.graph.maintenance.keys import Keys, restricted, right_keys
 from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
 from spark_jobs.graph.maintenance.scope import named
+from spark_jobs.graph.maintenance.states import State
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,35 @@ class Step:
     query: exp.Query
 
 
+@dataclass(frozen=True)
+class StateUpdate:
+    """Kept groups, to be brought from the old versions of the tables to the new ones.
+
+    Attributes:
+        state: which.
+        content: the groups computed from nothing, at the old versions.
+        update: the groups at the new versions, over the old groups and earlier steps; None where
+            they stay as they are.
+    """
+
+    state: State
+    content: exp.Query
+    update: exp.Query | None
+
+
 @dataclass
 class Deltas:
-    """Derives changes; collects the steps that they read, in order."""
+    """Derives changes; collects the steps that they read, in order.
+
+    Attributes:
+        prefix: the names of the steps start with it.
+        kept: the states that change, by table.
+    """
 
     writer: Writer
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step | StateUpdate] = field(default_factory=list)
     prefix: str = "_"
+    kept: set[str] = field(default_factory=set)
 
     def delta(  # noqa: C901, PLR0911 - one case for each operator
         self, node: Node
@@ -52,7 +75,7 @@ class Deltas:
         """The change of an operator: its columns and ``__w``; None where nothing changes."""
         match node:
             case Scan():
-                if node.table not in self.writer.tables.changed:
+                if node.table not in self.writer.tables.changed | self.kept:
                     return None
                 relation = self.writer.tables.change(node.table)
                 return exp.select(*scanned(node, WEIGHT)).from_(relation)
@@ -77,6 +100,30 @@ class Deltas:
                 return self._recomputed(node)
             case _:
                 assert_never(node)
+
+    def keep(self, state: State) -> None:
+        """Bring kept groups up to date, and make their change known to what reads them."""
+        change = self.delta(state.node.child)
+        tables = self.writer.tables
+        content = state.content(self.writer.relation(state.node.child, When.OLD))
+        if change is None:
+            self.steps.append(StateUpdate(state, content, None))
+            return
+        groups = self.step("groups", state.change(change, WEIGHT))
+        old, new = (tables.content(state.table, when) for when in (When.OLD, When.NEW))
+        self.steps.append(StateUpdate(state, content, state.merged(old, exp.to_table(groups))))
+        pairs = tuple((named(key), key) for key in state.keys)
+        keys = Keys(groups, pairs) if pairs else None
+        parts: list[exp.Query] = []
+        for relation, weight in ((new, 1), (old, -1)):
+            rows = exp.select(*map(named, state.columns)).from_(relation)
+            parts.append(
+                exp.select(*map(named, state.columns), exp.alias_(number(weight), WEIGHT)).from_(
+                    aliased(restricted(rows, state.columns, keys), "t")
+                )
+            )
+        self.steps.append(Step(tables.change(state.table).name, union_all(parts)))
+        self.kept.add(state.table)
 
     def affected(self, node: Aggregate | Window, name: str) -> Keys | None:
         """The groups that a change touches, as a step; None where nothing changes.
@@ -111,7 +158,7 @@ class Deltas:
     def step(self, name: str, query: exp.Query) -> str:
         """Give a relation a name; the same SQL gets the same name."""
         for one in self.steps:
-            if one.query == query:
+            if isinstance(one, Step) and one.query == query:
                 return one.name
         full = f"{self.prefix}_{name}_{len(self.steps) + 1}"
         self.steps.append(Step(full, query))

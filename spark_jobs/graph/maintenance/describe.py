@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -25,27 +25,35 @@ from spark_jobs.graph.maintenance.algebra import (
     children,
     conjuncts,
     equality,
+    scans,
 )
 from spark_jobs.graph.maintenance.builder import Outputs
 from spark_jobs.graph.maintenance.delta import group_keys
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.states import LAYER, Cutter, State
 from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
 
 
 def maintenance_of(
-    query: str, *, keys: Mapping[str, frozenset[str]] | None = None
+    query: str,
+    *,
+    keys: Mapping[str, frozenset[str]] | None = None,
+    types: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Maintenance, NotIncrementalError | None]:
     """How a view is maintained, and the error where it cannot be.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.
         keys: for tables whose rows some columns identify, those columns.
+        types: the types of the tables' columns, by table and by column in lower case.
     """
+    cutter = Cutter(types or {})
     try:
         root, outputs = build(query, keys=keys)
         check_clock(root)
+        root = cutter.cut(root)
         _check_groups(root)
     except NotIncrementalError as error:
         refused = Maintenance(
@@ -57,9 +65,9 @@ def maintenance_of(
         return refused, error
     return (
         Maintenance(
-            rule=_rule(root),
+            rule=MaintenanceRule.KEPT_GROUPS if cutter.states else _rule(root),
             key=_key(root, outputs),
-            operators=tuple(_operators(root)),
+            operators=tuple(_operators(root, cutter.states)),
         ),
         None,
     )
@@ -144,9 +152,9 @@ def _check_groups(node: Node) -> None:
         TopK: "ORDER BY with LIMIT over the whole result",
     }
     for kind, what in whole.items():
-        if isinstance(node, kind) and not (
-            isinstance(node, Aggregate | Window) and group_keys(node)
-        ):
+        grouped = isinstance(node, Aggregate | Window) and group_keys(node)
+        kept = all(table.startswith(f"{LAYER}.") for table in scans(node))
+        if isinstance(node, kind) and not grouped and not kept:
             raise NotIncrementalError(
                 Obstacle.DEPENDS_ON_EVERY_ROW, f"{what} reads every row for each change"
             )
@@ -164,10 +172,23 @@ def _rule(root: Node) -> MaintenanceRule:
     return MaintenanceRule.CHANGED_ROWS
 
 
-def _operators(node: Node) -> list[OperatorRule]:
+def _operators(node: Node, states: Sequence[State]) -> list[OperatorRule]:
     """The operators from the root down, each with the rule that it follows."""
+    kept = {state.table: state for state in states}
+    if isinstance(node, Scan) and node.table in kept:
+        state = kept[node.table]
+        words = _aggregate_words(state.node)
+        own = OperatorRule(operator=words, rule="kept groups, changes are added")
+        return [own, *_operators(state.node.child, states)]
     found = _operator(node)
-    return [*([found] if found else []), *(o for one in children(node) for o in _operators(one))]
+    below = [one for child in children(node) for one in _operators(child, states)]
+    return [*([found] if found else []), *below]
+
+
+def _aggregate_words(node: Aggregate) -> str:
+    keys = ", ".join(_text(value) for _, value in node.row_keys)
+    calls = ", ".join(_text(value) for _, value in node.aggregates)
+    return f"aggregate {calls or 'distinct rows'} by {keys or 'nothing'}"
 
 
 def _operator(  # noqa: PLR0911 - one case for each operator
@@ -188,12 +209,7 @@ def _operator(  # noqa: PLR0911 - one case for each operator
                 rule="changed rows of the left, and the rows that changes of the right touch",
             )
         case Aggregate():
-            keys = ", ".join(_text(value) for _, value in node.row_keys)
-            calls = ", ".join(_text(value) for _, value in node.aggregates)
-            return OperatorRule(
-                operator=f"aggregate {calls or 'distinct rows'} by {keys}",
-                rule="affected groups again",
-            )
+            return OperatorRule(operator=_aggregate_words(node), rule="affected groups again")
         case Window():
             calls = ", ".join(
                 called_name(one.this) if isinstance(one.this, exp.Func) else "window"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,11 +20,19 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Built, Outputs
 from spark_jobs.graph.maintenance.clauses import aliased, union_all
-from spark_jobs.graph.maintenance.delta import Deltas, Step, group_keys, netted, number
+from spark_jobs.graph.maintenance.delta import (
+    Deltas,
+    StateUpdate,
+    Step,
+    group_keys,
+    netted,
+    number,
+)
 from spark_jobs.graph.maintenance.keys import Keys, restricted
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.relation import WEIGHT, Tables, When, Writer
 from spark_jobs.graph.maintenance.scope import named
+from spark_jobs.graph.maintenance.states import State
 
 
 @dataclass(frozen=True)
@@ -32,17 +40,22 @@ class Program:
     """The SQL of a view's change.
 
     Attributes:
-        steps: relations to be named and computed in this order.
+        steps: relations to be named and computed, and kept groups to be updated, in this order.
         change: the view's columns, and ``__w``: how many more of a row there are, never 0. None
             where the changes of the inputs cannot change the view.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Step | StateUpdate, ...]
     change: exp.Query | None
 
 
 def derive(
-    built: Built, tables: Tables, clocks: Mapping[When, datetime], *, prefix: str = "_"
+    built: Built,
+    tables: Tables,
+    clocks: Mapping[When, datetime],
+    *,
+    states: Sequence[State] = (),
+    prefix: str = "_",
 ) -> Program:
     """Derive the program of a view for the tables that changed.
 
@@ -51,6 +64,7 @@ def derive(
         tables: where the SQL finds contents and changes.
         clocks: what the clock showed at the last refresh and shows at this one; empty where the
             view reads no clock.
+        states: the kept groups that the operators read, each after those that it reads.
         prefix: the names of the steps start with it.
 
     Raises:
@@ -59,11 +73,12 @@ def derive(
     root, outputs = built
     check_clock(root)
     deltas = Deltas(Writer(tables, clocks), prefix=prefix)
+    for state in states:
+        deltas.keep(state)
     change = _of_published(deltas, root, outputs)
     names = tuple(name for name, _ in outputs)
-    if change is None:
-        return Program((), None)
-    return Program(tuple(deltas.steps), netted(change, names))
+    result = None if change is None else netted(change, names)
+    return Program(tuple(deltas.steps), result)
 
 
 def check_clock(node: Node) -> None:

@@ -1,0 +1,78 @@
+"""Kept groups: counts and sums beside a view, which an incremental refresh adds changes to.
+
+A publication names the versions that belong to it. The groups of an attempt that was never
+published are other versions of the same table, and nobody reads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.relations import Relations
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.maintenance.delta import StateUpdate
+from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.names import TableVersion
+from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.tables import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def keep_groups(
+    relations: Relations, step: StateUpdate, attempt: RefreshAttempt
+) -> dict[str, TableVersion]:
+    """Name the groups before and after, and write those after.
+
+    Returns:
+        the version of the groups after, by their name; nothing where they were not written.
+    """
+    name = step.state.table
+    spark = relations.context.spark
+    location = _location(relations, step)
+    known = _known(relations, name, location)
+    before = (
+        spark.sql(to_sql(step.content)).persist()
+        if known is None
+        else tables.read(spark, location, known.version)
+    )
+    relations.register(before, relations.content(name, When.OLD).name)
+    if step.update is None:
+        relations.register(before, relations.content(name, When.NEW).name)
+        return {} if known is None else {name: known}
+    after = _like(before, spark.sql(to_sql(step.update)))
+    tables.overwrite(after, location, metadata={"attempt": attempt.attempt_id})
+    written = log.table_version(location)
+    if written is None:
+        raise AssertionError(f"{location} was just written")
+    frame = tables.read(spark, location, written.version)
+    relations.register(frame, relations.content(name, When.NEW).name)
+    return {name: written}
+
+
+def _known(relations: Relations, name: str, location: str) -> TableVersion | None:
+    """The groups that belong to the publication, unless they are gone."""
+    known = relations.base.watermark.states.get(name)
+    current = log.table_version(location)
+    same = known is not None and current is not None and current.table_id == known.table_id
+    return known if same else None
+
+
+def _location(relations: Relations, step: StateUpdate) -> str:
+    number = int(step.state.table.rpartition(".")[2])
+    fingerprint = relations.base.watermark.fingerprint
+    return relations.context.lake.state(relations.view, fingerprint, number)
+
+
+def _like(before: DataFrame, after: DataFrame) -> DataFrame:
+    """With the types of the groups before: adding two decimals makes a wider one."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return after.select(
+        *(
+            F.col(quoted(one.name)).cast(one.dataType).alias(one.name)
+            for one in before.schema.fields
+        )
+    )

@@ -1,0 +1,130 @@
+"""The relations that a maintenance program reads, at the versions of one refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import Publication
+from spark_jobs.graph.maintenance.relation import WEIGHT, When
+from spark_jobs.graph.maintenance.states import LAYER
+from spark_jobs.graph.sql import delta_relation
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.storage import log, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Range:
+    """The versions of one input before and after."""
+
+    before: TableVersion
+    after: TableVersion
+
+
+@dataclass
+class Relations:
+    """The relations that a program reads; see ``graph.maintenance``.
+
+    Attributes:
+        base: the publication that the change is applied to.
+        ranges: of the inputs, by ``layer.name``.
+        prefix: the names of all views that are registered start with it.
+        views: the names that were registered.
+    """
+
+    context: GoldContext
+    view: str
+    base: Publication
+    ranges: dict[str, Range]
+    prefix: str
+    views: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The tables with another version than before."""
+        return frozenset(
+            name for name, one in self.ranges.items() if one.before.version != one.after.version
+        )
+
+    def content(self, table: str, when: When) -> exp.Table:
+        """A table at its version before or after; kept groups by the name that they get."""
+        if table.startswith(f"{LAYER}."):
+            return exp.to_table(f"{self._name(table)}_{when}")
+        one = self.ranges[table]
+        version = one.before if when is When.OLD and table in self.changed else one.after
+        return delta_relation(self._at(table), version.version)
+
+    def change(self, table: str) -> exp.Table:
+        """The name of a table's change."""
+        return exp.to_table(self._name(table))
+
+    def published(self) -> exp.Table:
+        """The view's own table before."""
+        return delta_relation(self.context.published_at(self.view), self.base.version)
+
+    def published_rows(self) -> DataFrame:
+        """The same as a DataFrame."""
+        location = self.context.published_at(self.view)
+        return tables.read(self.context.spark, location, self.base.version)
+
+    def types(self) -> dict[str, dict[str, str]]:
+        """The types of the inputs' columns after the change, by table and lower-case name."""
+        return {
+            table: {
+                one.name.lower(): one.type
+                for one in log.schema(self._at(table), range_.after.version)
+            }
+            for table, range_ in self.ranges.items()
+        }
+
+    def register_changes(self) -> None:
+        """Name the change of each table, for the SQL of the program."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        came = F.col("_change_type").isin("insert", "update_postimage")
+        for table in sorted(self.changed):
+            one = self.ranges[table]
+            rows = tables.changes(
+                self.context.spark,
+                self._at(table),
+                after=one.before.version,
+                upto=one.after.version,
+            )
+            frame = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+            self.register(frame, self.change(table).name)
+
+    def register(self, frame: DataFrame, name: str) -> None:
+        """Name a DataFrame until ``forget``."""
+        frame.createOrReplaceTempView(name)
+        self.views.append(name)
+
+    def forget(self) -> None:
+        """Remove the names again."""
+        for name in dict.fromkeys(self.views):
+            self.context.spark.catalog.dropTempView(name)
+
+    def _name(self, table: str) -> str:
+        return f"{self.prefix}_{table.replace('.', '_')}"
+
+    def _at(self, table: str) -> str:
+        return self.context.locations.of(TableName.parse(table))
+
+
+def ranges_of(
+    base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
+) -> dict[str, Range] | None:
+    """The range of each input since a publication; None where it had another input."""
+    found = {}
+    for table, after in vector:
+        before = base.watermark.vector.get(table)
+        if before is None:
+            return None
+        found[str(table)] = Range(before, after)
+    return found

@@ -1,0 +1,271 @@
+"""Hidden state: sums and counts of groups, kept beside the view, that changes are added to.
+
+COUNT, SUM and AVG of exact types need no group to be read again: Mumick, Quass and Mumick,
+"Maintenance of Data Cubes and Summary Tables in a Warehouse", 1997. A count of the values that
+are not NULL goes with each sum, because the sum of no value is NULL and not 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Constant,
+    Join,
+    LeftJoin,
+    Named,
+    Node,
+    Project,
+    Scan,
+    Union,
+    scans,
+)
+from spark_jobs.graph.maintenance.clauses import aliased, union_all
+from spark_jobs.graph.maintenance.column_types import column_types, expression_types
+from spark_jobs.graph.maintenance.scope import named
+
+LAYER = "state"
+COUNT = "n"
+_WHOLE = re.compile(r"(tinyint|smallint|int|bigint)")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Term:
+    """What is kept of one argument: how many values are not NULL, and their sum."""
+
+    argument: exp.Expr
+    index: int
+    summed: bool
+
+    @property
+    def present(self) -> str:
+        return f"nn{self.index}"
+
+    @property
+    def total(self) -> str:
+        return f"sum{self.index}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.present, self.total) if self.summed else (self.present,)
+
+
+@dataclass(frozen=True)
+class State:
+    """The kept groups of one aggregate.
+
+    Attributes:
+        table: its name among the tables that a program reads.
+        node: the aggregate, over what is below it.
+        terms: what is kept of its arguments.
+    """
+
+    table: str
+    node: Aggregate
+    terms: tuple[Term, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(f"k{index}" for index, _ in enumerate(self.node.keys))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        return (*self.keys, COUNT, *(name for term in self.terms for name in term.columns))
+
+    def content(self, child: exp.Query) -> exp.Select:
+        """The groups of all rows of the child."""
+        columns: list[exp.Expr] = [exp.alias_(exp.Count(this=exp.Star(), big_int=True), COUNT)]
+        for term in self.terms:
+            present = exp.Count(this=term.argument.copy(), big_int=True)
+            columns.append(exp.alias_(present, term.present))
+            if term.summed:
+                columns.append(exp.alias_(exp.Sum(this=term.argument.copy()), term.total))
+        return self._grouped(child, columns)
+
+    def change(self, child: exp.Query, weight: str) -> exp.Select:
+        """The groups of a change: counts and sums may be negative."""
+        one, sign = exp.Literal.number(1), named("__sign")
+        copies = exp.func(
+            "EXPLODE", exp.func("SEQUENCE", one, exp.cast(exp.func("ABS", named(weight)), "int"))
+        )
+        signed = exp.select(
+            "*",
+            exp.alias_(
+                exp.func("IF", named(weight) > 0, one.copy(), exp.Neg(this=one.copy())), "__sign"
+            ),
+            exp.alias_(copies, "__copy"),
+        ).from_(aliased(child, "t"))
+        columns: list[exp.Expr] = [exp.alias_(_long(exp.Sum(this=sign.copy())), COUNT)]
+        for term in self.terms:
+            value = exp.paren(term.argument.copy())
+            missing = exp.Is(this=value.copy(), expression=exp.null())
+            present = exp.Sum(this=exp.func("IF", missing, exp.Literal.number(0), sign.copy()))
+            columns.append(exp.alias_(_long(present), term.present))
+            if term.summed:
+                total = exp.Sum(
+                    # Less than 0: the negative of a type's least value may not fit the type.
+                    this=exp.func(
+                        "IF",
+                        sign > 0,
+                        value.copy(),
+                        exp.Sub(this=exp.Literal.number(0), expression=value.copy()),
+                    )
+                )
+                columns.append(exp.alias_(total, term.total))
+        return self._grouped(signed, columns)
+
+    def merged(self, old: exp.Table, change: exp.Table) -> exp.Select:
+        """The groups after a change: those without rows are gone."""
+        keys = [*map(named, self.keys)]
+        rest = [name for name in self.columns if name not in self.keys]
+        both = union_all(
+            [exp.select(*map(named, self.columns)).from_(one) for one in (old, change)]
+        )
+        sums = [exp.alias_(exp.Sum(this=named(name)), f"{name}_new") for name in rest]
+        query = exp.select(*keys, *sums).from_(aliased(both, "t"), copy=False)
+        if keys:
+            query = query.group_by(*map(named, self.keys), copy=False)
+        outer = exp.select(
+            *map(named, self.keys), *(exp.alias_(named(f"{name}_new"), name) for name in rest)
+        ).from_(aliased(query, "t"), copy=False)
+        if keys:
+            outer = outer.where(
+                exp.NEQ(this=named(f"{COUNT}_new"), expression=exp.Literal.number(0)), copy=False
+            )
+        return outer
+
+    def _grouped(self, child: exp.Query, columns: list[exp.Expr]) -> exp.Select:
+        keys = [value for _, value in self.node.keys]
+        outputs = [
+            exp.alias_(value.copy(), name) for name, value in zip(self.keys, keys, strict=True)
+        ]
+        query = exp.select(*outputs, *columns).from_(aliased(child, "t"), copy=False)
+        return query.group_by(*(value.copy() for value in keys), copy=False)
+
+
+@dataclass
+class Cutter:
+    """Puts kept groups in the place of aggregates, from the tables up.
+
+    Attributes:
+        tables: types of the columns of the tables, for the exactness of sums.
+        states: those that were cut, each after those that it reads.
+    """
+
+    tables: Mapping[str, Mapping[str, str]]
+    states: list[State] = field(default_factory=list)
+    _done: dict[int, Node] = field(default_factory=dict)
+
+    def cut(self, node: Node) -> Node:
+        """The operator over kept groups instead of aggregates that can be kept."""
+        found = self._done.get(id(node))
+        if found is None:
+            found = self._done[id(node)] = self._cut(node)
+        return found
+
+    def _cut(self, node: Node) -> Node:
+        match node:
+            case Scan() | Constant():
+                return node
+            case Join() | Union():
+                return replace(node, inputs=tuple(self.cut(one) for one in node.inputs))
+            case LeftJoin():
+                return replace(node, left=self.cut(node.left), right=self.cut(node.right))
+            case Aggregate():
+                below = replace(node, child=self.cut(node.child))
+                return self._kept(below) or below
+            case _:
+                return replace(node, child=self.cut(node.child))
+
+    def _kept(self, node: Aggregate) -> Node | None:
+        if node.sessions or not scans(node):
+            return None
+        kinds = column_types(node.child, self.tables)
+        terms: dict[str, Term] = {}
+        outputs: list[Named] = []
+        index = len(self.states)
+        for name, call in node.aggregates:
+            value = _value(call, terms, kinds, f"s{index}_")
+            if value is None:
+                return None
+            outputs.append((name, value))
+        state = State(f"{LAYER}.{index}", node, tuple(terms.values()))
+        names = tuple((f"s{index}_{column}", column) for column in state.columns)
+        keys = [
+            (name, named(f"s{index}_{column}"))
+            for (name, _), column in zip(node.keys, state.keys, strict=True)
+        ]
+        self.states.append(state)
+        scan = Scan(state.table, names, frozenset(f"s{index}_{key}" for key in state.keys))
+        return Project(scan, (*keys, *outputs))
+
+
+def _value(
+    call: exp.Expr, terms: dict[str, Term], kinds: Mapping[str, str], prefix: str
+) -> exp.Expr | None:
+    """An aggregate read from kept counts and sums; None where they do not tell it."""
+    plain = _plain(call)
+    if plain is None:
+        return None
+    call, argument = plain
+    if argument is None:
+        return named(prefix + COUNT)
+    summed = not isinstance(call, exp.Count)
+    kind = expression_types([argument], dict(kinds))[0] if summed else ""
+    if summed and not (_WHOLE.fullmatch(kind) or _DECIMAL.fullmatch(kind)):
+        return None
+    text = argument.sql()
+    known = terms.get(text)
+    if known is None or (summed and not known.summed):
+        at = len(terms) if known is None else known.index
+        known = terms[text] = Term(argument.copy(), at, summed)
+    present = named(prefix + known.present)
+    if not summed:
+        return present
+    total = named(prefix + known.total)
+    none = exp.EQ(this=present, expression=exp.Literal.number(0))
+    if isinstance(call, exp.Sum):
+        return exp.func("IF", none, exp.null(), total)
+    return exp.func("IF", none, exp.null(), _mean(total, present.copy(), kind))
+
+
+def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
+    """COUNT, SUM or AVG with its argument, FILTER worked into it; no argument counts rows."""
+    condition = None
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    if isinstance(call, exp.CountIf):
+        condition = call.this if condition is None else exp.and_(condition, call.this)
+        call = exp.Count(this=exp.Star())
+    if type(call) not in {exp.Count, exp.Sum, exp.Avg} or call.expressions:
+        return None
+    argument = call.this
+    if isinstance(argument, exp.Distinct):
+        return None
+    if isinstance(argument, exp.Star):
+        if condition is None:
+            return call, None
+        argument = exp.Literal.number(1)
+    if condition is not None:
+        argument = exp.func("IF", condition.copy(), argument.copy(), exp.null())
+    return call, argument
+
+
+def _mean(total: exp.Expr, present: exp.Expr, kind: str) -> exp.Expr:
+    """As Spark computes AVG: exact decimals get four more digits, whole numbers a double."""
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        return exp.Div(this=exp.cast(total, "double"), expression=present)
+    precision, scale = (min(int(digits) + 4, 38) for digits in decimal.groups())
+    return exp.cast(exp.Div(this=total, expression=present), f"decimal({precision},{scale})")
+
+
+def _long(value: exp.Expr) -> exp.Expr:
+    return exp.cast(value, "bigint")
