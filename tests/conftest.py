@@ -13,6 +13,7 @@ MARKS = {
     "unit": "unit",
     "golden": "unit",
     "spark": "spark",
+    "tpch": "spark",
     "properties": "spark",
     "dags": "airflow",
     "e2e": "services",

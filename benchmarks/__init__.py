@@ -1,0 +1,1 @@
+"""Measurements of Tidemark, and the data and queries that they run on."""
