@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from spark_jobs.cli.explanations import explanation, plans_table
 from spark_jobs.cli.project import chosen_views, open_project
 
 if TYPE_CHECKING:
@@ -19,61 +19,53 @@ if TYPE_CHECKING:
 def explain(
     context: typer.Context,
     views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
-    all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
+    all_views: Annotated[bool, typer.Option("--all", help="One row for every gold view.")] = False,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL with every table at its version.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plans as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show the plan of each gold view: the decision, its reason, and what moved upstream."""
+    """Show what a refresh would do: the decision and why, the rule of each operator, the cost."""
+    from spark_jobs.gold.explaining import explained
     from spark_jobs.gold.refresh import Refresher
 
+    console = Console(highlight=False)
     with open_project(context) as project:
         chosen = chosen_views(project.manifest, views, everything=all_views)
         refresher = Refresher(project.settings, project.manifest, project.store)
+        gold = refresher.context
         plans = [refresher.explain(view) for view in chosen]
-        queries = {plan.view: _sql(refresher.context, plan) for plan in plans} if sql else {}
-    if as_json:
-        typer.echo(json.dumps([_as_dict(plan, queries) for plan in plans], indent=2))
-        return
+        if as_json:
+            found = [_as_dict(gold, plan, sql=sql) for plan in plans]
+            typer.echo(json.dumps(found, indent=2))
+        elif sql:
+            for plan in plans:
+                typer.echo(script(gold, plan))
+        elif all_views:
+            console.print(plans_table(plans))
+        else:
+            for plan in plans:
+                console.print(explanation(explained(gold, plan)))
+
+
+def script(context: GoldContext, plan: RefreshPlan) -> str:
+    """The SQL of a plan, to be read or run; it writes no table."""
+    from spark_jobs.gold.refresh_sql import refresh_sql
+
+    statements = refresh_sql(context, plan)
+    head = f"-- gold.{plan.view}: {plan.line}"
+    return "\n\n".join([head, *(one.text for one in statements)]) + "\n"
+
+
+def _as_dict(context: GoldContext, plan: RefreshPlan, *, sql: bool) -> dict[str, Any]:
+    from spark_jobs.gold.explaining import explained
+    from spark_jobs.gold.refresh_sql import refresh_sql
+
+    found = explained(context, plan).as_dict()
     if sql:
-        for plan in plans:
-            typer.echo(f"-- gold.{plan.view}: {plan.line}\n{queries[plan.view]};\n")
-        return
-    Console().print(plans_table(plans))
-
-
-def plans_table(plans: list[RefreshPlan]) -> Table:
-    """One row per view, for people."""
-    table = Table()
-    for name in ("view", "decision", "reason", "inputs", "reads"):
-        table.add_column(name, overflow="fold")
-    for plan in plans:
-        table.add_row(
-            plan.view,
-            plan.word,
-            plan.reason.text,
-            "\n".join(f"{change} {change.kind.value}" for change in plan.changes),
-            _estimate(plan),
-            style="dim" if plan.skips else "",
-        )
-    return table
-
-
-def _estimate(plan: RefreshPlan) -> str:
-    if plan.estimate is None:
-        return ""
-    rows = "? rows" if plan.estimate.rows is None else f"{plan.estimate.rows:,} rows"
-    return f"{rows}\n{plan.estimate.bytes:,} bytes"
-
-
-def _sql(context: GoldContext, plan: RefreshPlan) -> str:
-    from spark_jobs.gold.pinned import pinned_sql
-
-    entry = context.entry(plan.view)
-    return pinned_sql(context, entry, vector=plan.vector, clock=plan.clock)
-
-
-def _as_dict(plan: RefreshPlan, queries: dict[str, str]) -> dict[str, Any]:
-    query = {"sql": queries[plan.view]} if plan.view in queries else {}
-    return {**plan.as_dict(), **query}
+        statements = refresh_sql(context, plan)
+        found["sql"] = statements[-1].query
+        found["statements"] = [
+            {"name": one.name, "comment": one.comment, "sql": one.query} for one in statements
+        ]
+    return found

@@ -1,0 +1,132 @@
+"""An explained plan as the terminal shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.explaining import Explanation
+    from spark_jobs.planning.changes import InputChange
+    from spark_jobs.planning.plan import Estimate, RefreshPlan
+
+_STYLES = {"skip": "dim", "full": "yellow", "incremental": "green"}
+# For people; programs read the rule's own name.
+_RULES = {
+    "changed_rows": "changed rows only",
+    "affected_groups": "affected groups only",
+    "kept_groups": "changes are added to kept groups",
+    "full": "full",
+}
+
+
+def explanation(found: Explanation) -> RenderableType:
+    """Everything about one view: decision, rule, what is read, kept and written, operators."""
+    plan = found.plan
+    title = Text.assemble((f"gold.{plan.view}", "bold"), ": ", (plan.word, _STYLES[plan.word]))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(found):
+        facts.add_row(f"  {name}", Text(value))
+    parts: list[RenderableType] = [title, facts]
+    if found.maintenance.operators:
+        operators = Table(box=None, padding=(0, 2), pad_edge=False, header_style="dim")
+        operators.add_column("  operator", overflow="fold", ratio=3)
+        operators.add_column("rule", overflow="fold", ratio=2)
+        for one in found.maintenance.operators:
+            operators.add_row(Text(f"  {one.operator}"), Text(one.rule))
+        parts += [Text(""), operators]
+    return Group(*parts, Text(""))
+
+
+def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
+    plan, maintenance = found.plan, found.maintenance
+    yield "reason", f"{plan.reason.text} ({plan.reason.code})"
+    yield "strategy", found.entry.strategy.value
+    declared = found.entry.strategy.value == "full"
+    yield "rule", f"full, as declared{_allowed(found)}" if declared else _RULES[maintenance.rule]
+    if maintenance.obstacle is not None:
+        yield "obstacle", f"{maintenance.detail} ({maintenance.obstacle})"
+        yield "where", found.place or found.entry.file
+        yield "what helps", maintenance.suggestion or ""
+    elif maintenance.rule.value != "full":
+        yield "unique key", ", ".join(maintenance.key) or "none known: rows are matched as a bag"
+    yield "reads", "\n".join(map(_read, plan.changes)) or "no table"
+    for groups in found.kept:
+        version = "not written yet" if groups.version is None else f"@{groups.version.version}"
+        columns = ", ".join(f"{name} = {value}" for name, value in groups.columns)
+        yield "keeps", f"{groups.name} {version}: {columns}"
+    yield "writes", _written(found)
+    if maintenance.rule.value != "full":
+        yield "incremental", _amount(found.incremental, "changed row")
+    yield "full", _amount(found.full, "row")
+
+
+def _allowed(found: Explanation) -> str:
+    """What a view that declares strategy full could have."""
+    rule = found.maintenance.rule.value
+    return "" if rule == "full" else f"; its SQL allows: {_RULES[rule]}"
+
+
+def _read(change: InputChange) -> str:
+    rows, total = change.movement.rows, change.movement.total
+    words = [str(change), change.kind.value]
+    if change.kind.value == "changed":
+        words.append(_rows(rows))
+        words += [f"of {total:,}"] if total is not None else []
+        words += [] if change.movement.fed else ["without a change feed"]
+    return " ".join(words)
+
+
+def _written(found: Explanation) -> str:
+    view = f"gold.{found.plan.view}"
+    if found.published is None:
+        return f"nothing: there is no {view}" if found.plan.skips else f"{view} for the first time"
+    version, size = found.published
+    before = f"{view}@{version}, {_rows(size.rows)}, {size.bytes:,} bytes"
+    words = {
+        "skip": "stays",
+        "full": "is overwritten",
+        "incremental": "takes the rows that leave and enter",
+    }
+    return f"{before}; {words[found.plan.word]}"
+
+
+def _amount(estimate: Estimate | None, what: str) -> str:
+    if estimate is None:
+        return "not known"
+    return f"{_rows(estimate.rows, what)} of the inputs, about {estimate.bytes:,} bytes"
+
+
+def _rows(count: int | None, what: str = "row") -> str:
+    if count is None:
+        return f"? {what}s"
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def plans_table(plans: list[RefreshPlan]) -> Table:
+    """One row per view, for people."""
+    table = Table()
+    for name in ("view", "decision", "reason", "inputs", "reads"):
+        table.add_column(name, overflow="fold")
+    for plan in plans:
+        table.add_row(
+            plan.view,
+            plan.word,
+            plan.reason.text,
+            "\n".join(f"{change} {change.kind.value}" for change in plan.changes),
+            _estimate(plan),
+            style="dim" if plan.skips else "",
+        )
+    return table
+
+
+def _estimate(plan: RefreshPlan) -> str:
+    if plan.estimate is None:
+        return ""
+    return f"{_rows(plan.estimate.rows)}\n{plan.estimate.bytes:,} bytes"

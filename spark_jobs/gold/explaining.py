@@ -1,0 +1,175 @@
+"""What a refresh would do about a view, in full: how, why, what it reads, keeps and writes.
+
+Reads logs only; nothing is written and no Spark is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.observe import estimate
+from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.states import Cutter
+from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule
+from spark_jobs.graph.obstacle_place import obstacle_place
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.changes import ChangeKind, InputChange
+from spark_jobs.planning.plan import Estimate, RefreshPlan
+from spark_jobs.storage import log
+from spark_jobs.storage.log import TableSize
+
+_NOBODY = Maintenance(rule=MaintenanceRule.FULL, detail="no rule was derived for the view")
+
+
+@dataclass(frozen=True)
+class KeptGroups:
+    """Counts and sums beside a view.
+
+    Attributes:
+        name: the name that the SQL of a refresh has for them.
+        columns: pairs of a column and the expression whose counts or sums it holds.
+        version: the version that belongs to the publication; None where there is none yet.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    version: TableVersion | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        version = None if self.version is None else self.version.version
+        return {"name": self.name, "columns": dict(self.columns), "version": version}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A plan with everything that bears on it.
+
+    Attributes:
+        published: the version and the size of the published table; None before the first.
+        kept: the groups that are kept beside the view, those first that others read.
+        incremental: the changed rows and about their bytes; None where logs do not tell, or where
+            no rule maintains the view.
+        full: all rows of all inputs; None where an input is missing.
+        place: where the obstacle stands, as ``file:line:column``; None where there is none.
+    """
+
+    plan: RefreshPlan
+    entry: GoldEntry
+    published: tuple[int, TableSize] | None
+    kept: tuple[KeptGroups, ...]
+    incremental: Estimate | None
+    full: Estimate | None
+    place: str | None
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return self.entry.maintenance or _NOBODY
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs: the plan, and what is added here."""
+        published = None
+        if self.published is not None:
+            version, size = self.published
+            published = {"version": version, "rows": size.rows, "bytes": size.bytes}
+        return {
+            **self.plan.as_dict(),
+            "strategy": self.entry.strategy.value,
+            "maintenance": {**self.maintenance.model_dump(mode="json"), "place": self.place},
+            "kept_groups": [one.as_dict() for one in self.kept],
+            "published": published,
+            "estimates": {
+                "incremental": None if self.incremental is None else self.incremental.as_dict(),
+                "full": None if self.full is None else self.full.as_dict(),
+            },
+        }
+
+
+def explained(context: GoldContext, plan: RefreshPlan) -> Explanation:
+    """Explain a plan.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+        TableMissingError: an input was removed after the plan.
+    """
+    entry = context.entry(plan.view)
+    maintenance = entry.maintenance or _NOBODY
+    publication = latest_publication(context.published_at(plan.view))
+    maintained = maintenance.rule is not MaintenanceRule.FULL
+    return Explanation(
+        plan=plan,
+        entry=entry,
+        published=_published(context, plan.view, publication),
+        kept=_kept(context, entry, plan, publication) if maintained else (),
+        incremental=_of_changes(context, plan.changes) if maintained else None,
+        full=_of_everything(context, plan),
+        place=None if maintenance.obstacle is None else _place(context, entry),
+    )
+
+
+def _published(
+    context: GoldContext, view: str, publication: Publication | None
+) -> tuple[int, TableSize] | None:
+    if publication is None:
+        return None
+    return publication.version, log.size(context.published_at(view), publication.version)
+
+
+def _of_everything(context: GoldContext, plan: RefreshPlan) -> Estimate | None:
+    whole = all(plan.vector.get(change.table) is not None for change in plan.changes)
+    return estimate(context, plan.vector) if whole else None
+
+
+def _of_changes(context: GoldContext, changes: tuple[InputChange, ...]) -> Estimate | None:
+    """The changed rows, and their part of the bytes of their tables."""
+    rows, size = 0, 0.0
+    for change in changes:
+        moved = change.movement
+        if change.kind is ChangeKind.UNCHANGED:
+            continue
+        if change.kind is not ChangeKind.CHANGED or change.after is None or moved.rows is None:
+            return None
+        rows += moved.rows
+        if moved.total:
+            at = context.locations.of(change.table)
+            size += log.size(at, change.after.version).bytes * moved.rows / moved.total
+    return Estimate(rows=rows, bytes=round(size))
+
+
+def _kept(
+    context: GoldContext, entry: GoldEntry, plan: RefreshPlan, publication: Publication | None
+) -> tuple[KeptGroups, ...]:
+    rule = None if entry.maintenance is None else entry.maintenance.rule
+    if rule is not MaintenanceRule.KEPT_GROUPS:
+        return ()
+    cutter = Cutter({str(table): _types(context, table, at) for table, at in plan.vector})
+    root, _ = build(entry.query)
+    cutter.cut(root)
+    mark = None if publication is None else publication.watermark
+    current = mark is not None and mark.fingerprint == entry.fingerprint
+    versions = mark.states if mark is not None and current else {}
+    found = []
+    for state in cutter.states:
+        keys = zip(state.keys, (to_sql(value) for _, value in state.node.keys), strict=True)
+        columns = [*keys, ("n", "COUNT(*)")]
+        for term in state.terms:
+            argument = to_sql(term.argument)
+            columns.append((term.present, f"COUNT({argument})"))
+            columns += [(term.total, f"SUM({argument})")] if term.summed else []
+        found.append(KeptGroups(state.table, tuple(columns), versions.get(state.table)))
+    return tuple(found)
+
+
+def _types(context: GoldContext, table: TableName, at: TableVersion) -> dict[str, str]:
+    columns = log.schema(context.locations.of(table), at.version)
+    return {one.name.lower(): one.type for one in columns}
+
+
+def _place(context: GoldContext, entry: GoldEntry) -> str:
+    file = context.settings.project_dir / entry.file
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return str(obstacle_place(entry, text))

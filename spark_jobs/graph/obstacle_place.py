@@ -1,0 +1,80 @@
+"""Where in a view's file its obstacle stands, as near as the parser kept it."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from spark_jobs.errors import Location
+from spark_jobs.graph.dialect import dialect, to_sql
+from spark_jobs.graph.functions import is_aggregate
+from spark_jobs.graph.maintenance.program import check_clock
+from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError
+from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.parsing import SqlText
+
+
+def obstacle_place(entry: GoldEntry, text: str) -> Location:
+    """The place of what keeps a view from being maintained.
+
+    Args:
+        entry: a view whose maintenance is full because of an obstacle.
+        text: its file's text.
+
+    Returns:
+        the place of the operator; that of the first word where no operator can be told, and the
+        file alone where the text is of another definition.
+    """
+    start = text.find(entry.sql)
+    if start < 0:
+        return Location(entry.file)
+    # Blanked, so that places of the statement are those of the file.
+    source = SqlText(entry.file, re.sub(r"[^\n]", " ", text[:start]) + entry.sql)
+    tree = dialect().parse(source.text)[0]
+    found = None if tree is None else _found(entry, tree)
+    return source.first() if found is None else source.of(found)
+
+
+def _found(entry: GoldEntry, tree: exp.Expr) -> exp.Expr | None:
+    try:
+        root, _ = build(entry.query)
+        check_clock(root)
+    except NotIncrementalError as error:
+        return None if error.node is None else _alike(error.node, tree)
+    return _over_everything(entry, tree)
+
+
+def _alike(node: exp.Expr, tree: exp.Expr) -> exp.Expr | None:
+    """The node of the author's own text for one of the canonical query."""
+    same = list(tree.find_all(type(node)))
+    wanted = _plain(node)
+    return next((one for one in same if _plain(one) == wanted), same[0] if same else None)
+
+
+def _plain(node: exp.Expr) -> str:
+    copy = node.copy()
+    for column in copy.find_all(exp.Column):
+        column.set("table", None)
+        column.set("db", None)
+    for name in copy.find_all(exp.Identifier):
+        name.set("quoted", None)
+    return to_sql(copy).lower()
+
+
+def _over_everything(entry: GoldEntry, tree: exp.Expr) -> exp.Expr | None:
+    """The operator whose every row depends on all others: which one, the detail says."""
+    detail = entry.maintenance.detail if entry.maintenance is not None else None
+    words = (detail or "").lower()
+    if "window" in words:
+        windows = tree.find_all(exp.Window)
+        return next((one for one in windows if not one.args.get("partition_by")), None)
+    if "limit" in words:
+        return tree.find(exp.Limit, exp.Offset)
+    for select in tree.find_all(exp.Select):
+        calls = (one for each in select.selects for one in each.find_all(exp.Func))
+        found = next((one for one in calls if is_aggregate(one)), None)
+        if found is not None and not select.args.get("group"):
+            return found
+    return None

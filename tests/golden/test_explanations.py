@@ -1,0 +1,95 @@
+"""What ``tidemark explain`` says about views of every kind, word by word."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from spark_jobs.cli.explain import script
+from spark_jobs.cli.explanations import explanation
+from spark_jobs.cli.main import app
+from spark_jobs.gold.explaining import explained
+from spark_jobs.gold.refresh import Refresher
+from spark_jobs.state.store import ControlStore
+from tests.golden.maintained_shop import VIEWS, move_on, opened, publish_all, write_shop
+
+TEXTS = Path(__file__).with_name("explanations.txt")
+SCRIPTS = Path(__file__).with_name("refresh_sql.txt")
+SCRIPTED = ("joined", "outer_joined", "not_in", "sums", "ranked", "united", "best", "numbered")
+WIDTH = 110
+
+
+@pytest.fixture
+def refresher(tmp_path: Path) -> Iterator[Refresher]:
+    settings = write_shop(tmp_path)
+    with ControlStore.open(settings.control_url) as store:
+        found = opened(settings, store)
+        publish_all(found)
+        move_on(tmp_path)
+        yield found
+
+
+def compare(text: str, golden: Path, project: Path) -> None:
+    text = text.replace(str(project), "PROJECT")
+    text = re.sub(r"_state/(\w+)/[0-9a-f]{16}/", r"_state/\1/DEFINITION/", text)
+    # How many bytes a file has is the writer's choice.
+    text = re.sub(r"[\d,]+ bytes", "N bytes", text)
+    if os.environ.get("REWRITE"):
+        golden.write_text(text, encoding="utf-8")
+
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_every_explanation_is_as_reviewed(tmp_path: Path, refresher: Refresher) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=WIDTH, highlight=False)
+    for view in VIEWS:
+        console.print(explanation(explained(refresher.context, refresher.explain(view))))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    compare("\n".join(lines).rstrip() + "\n", TEXTS, tmp_path)
+
+
+def test_every_refresh_is_compiled_as_reviewed(tmp_path: Path, refresher: Refresher) -> None:
+    scripts = [script(refresher.context, refresher.explain(view)) for view in SCRIPTED]
+    compare("\n\n".join(scripts), SCRIPTS, tmp_path)
+
+
+def test_programs_are_told_everything(
+    tmp_path: Path, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    words = ["--project", str(tmp_path), "explain", "best", "everything", "--json", "--sql"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    kept, full = json.loads(result.stdout)
+
+    assert kept["decision"] == "incremental"
+    assert kept["maintenance"]["rule"] == "kept_groups"
+    assert kept["maintenance"]["key"] == ["user_id"]
+    assert kept["kept_groups"][0]["version"] == 0
+    assert kept["estimates"]["incremental"]["rows"] == 1
+    assert kept["estimates"]["full"]["rows"] == 4
+    assert kept["statements"][-1]["sql"] == kept["sql"]
+    assert full["decision"] == "full"
+    assert full["maintenance"]["obstacle"] == "DEPENDS_ON_EVERY_ROW"
+    assert full["maintenance"]["place"] == "sql/gold/everything.sql:8:3"
+    assert full["estimates"]["incremental"] is None
+    assert "VERSION AS OF 1" in full["sql"]
+
+
+def test_all_views_have_a_row_each(
+    tmp_path: Path, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    result = CliRunner().invoke(app, ["--project", str(tmp_path), "explain", "--all"])
+
+    assert result.exit_code == 0
+    for view in VIEWS:
+        assert f"│ {view} " in result.stdout
