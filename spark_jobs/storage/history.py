@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
-from collections.abc import Mapping
+import string
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
+from pyarrow.fs import FileType, PyFileSystem
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.storage import log
@@ -45,7 +50,7 @@ class Changes:
 
     Attributes:
         rows_changed: whether any commit touched rows or columns.
-        fed: whether the change feed has every commit of the range.
+        fed: whether the change feed has every commit of the range, and its files are there.
         reshaped: whether the columns changed.
         rows: about how many rows were written, changed or removed; None where a commit does not
             say.
@@ -64,6 +69,7 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
         return unknown
     touched, described, rows = False, False, 0
     counted = fed = True
+    needed: set[str | None] = set()
     for version in range(after + 1, upto + 1):
         actions = _actions(location, version)
         if actions is None:
@@ -72,6 +78,7 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
             if "metaData" in action:
                 described = True
                 fed = fed and log.feeds_changes(action["metaData"].get("configuration"))
+            needed |= set(_files_before(action))
         if any(_touches_rows(action) for action in actions):
             touched = True
             count = _rows_of(actions)
@@ -80,7 +87,7 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
     reshaped = described and _columns_changed(location, after, upto)
     return Changes(
         rows_changed=touched or reshaped,
-        fed=not touched or (fed and _fed_from(location, after)),
+        fed=not touched or (fed and _fed_from(location, after) and _have(location, needed)),
         reshaped=reshaped,
         rows=rows if counted else None,
     )
@@ -101,6 +108,58 @@ def _fed_from(location: str, version: int) -> bool:
         return log.has_change_feed(location, version)
     except LakehouseError:
         return False
+
+
+def _files_before(action: Mapping[str, Any]) -> Iterator[str | None]:
+    """The files that only the past needs, and that cleaning up may have taken: by their paths.
+
+    They are those of the change feed, and those that a commit removed: with them the older
+    version goes. None stands for a path that is not below the table.
+    """
+    file = action.get("cdc") or action.get("remove")
+    if file is None:
+        return
+    yield _relative(unquote(str(file["path"])))
+    vector = file.get("deletionVector")
+    if vector is not None and vector["storageType"] != "i":
+        yield _vector_path(str(vector["pathOrInlineDv"])) if vector["storageType"] == "u" else None
+
+
+def _relative(path: str) -> str | None:
+    return None if path.startswith("/") or ":/" in path else path
+
+
+# ZeroMQ's digits to base 85, in which the log writes the names of deletion vectors, in the order
+# of the digits that Python knows.
+_DIGITS = (
+    string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+)
+_PYTHON_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_PYTHON_DIGITS += "!#$%&()*+-;<=>?@^_`{|}~"
+
+
+def _vector_path(name: str) -> str:
+    """The file of a deletion vector: a folder, which may be empty, and 20 digits.
+
+    >>> _vector_path("ab^-aqEH.-t@S}K{vb[*k^")
+    'ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
+    """
+    folder, digits = name[:-20], name[-20:]
+    number = base64.b85decode(digits.translate(str.maketrans(_DIGITS, _PYTHON_DIGITS)))
+    file = f"deletion_vector_{uuid.UUID(bytes=number)}.bin"
+    return f"{folder}/{file}" if folder else file
+
+
+def _have(location: str, paths: Iterable[str | None]) -> bool:
+    """Whether all of the files are there."""
+    known = [path for path in paths if path is not None]
+    if len(known) < len(set(paths)):
+        return False
+    if not remote_location(location):
+        root = Path(plain_location(location))
+        return all((root / path).is_file() for path in known)
+    files = PyFileSystem(DeltaStorageHandler(location))
+    return all(one.type is FileType.File for one in files.get_file_info(known))
 
 
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -142,9 +201,11 @@ def _touches_rows(action: Mapping[str, Any]) -> bool:
 
 
 def _columns_changed(location: str, after: int, upto: int) -> bool:
-    """Whether names or types changed: a query may trip over that without any row changing."""
+    """Whether names or types changed: a query may trip over that without any row changing.
+
+    So may a column be another one under the same name, where the log maps names to columns.
+    """
     try:
-        before, now = log.schema(location, after), log.schema(location, upto)
+        return log.shape(location, after) != log.shape(location, upto)
     except LakehouseError:
         return True
-    return [(one.name, one.type) for one in before] != [(one.name, one.type) for one in now]

@@ -22,6 +22,7 @@ from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import plain_location
 
 _FEED = "delta.enableChangeDataFeed"
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 # Where Delta's names of types differ from Spark SQL's.
 _SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -110,6 +111,18 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
     )
 
 
+def shape(location: str, version: int) -> object:
+    """The columns at a version, to be compared: names, types and where the files keep them.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    table = _open(location, version=version)
+    if table is None:
+        raise TableMissingError(location)
+    return _shape(json.loads(table.schema().to_json()))
+
+
 def has_change_feed(location: str, version: int) -> bool:
     """Whether commits from a version on record their changed rows.
 
@@ -194,6 +207,23 @@ def _json_object(text: object) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _shape(kind: Any) -> object:
+    if not isinstance(kind, Mapping):
+        return kind
+    if "fields" not in kind:
+        return tuple(
+            _shape(kind.get(part)) for part in ("type", "elementType", "keyType", "valueType")
+        )
+    return tuple(
+        (
+            field["name"],
+            _shape(field["type"]),
+            field.get("metadata", {}).get(_PHYSICAL_NAME, field["name"]),
+        )
+        for field in kind["fields"]
+    )
 
 
 def _spark_type(kind: str | Mapping[str, Any]) -> str:
