@@ -14,11 +14,16 @@ from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.tables import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+# What an attempt has just written is among so many commits, however many rivals it has.
+_NEWEST = 20
 
 
 def keep_groups(
@@ -44,12 +49,20 @@ def keep_groups(
         return {} if known is None else {name: known}
     after = _like(before, spark.sql(to_sql(step.update)))
     tables.overwrite(after, location, metadata={"attempt": attempt.attempt_id})
-    written = log.table_version(location)
-    if written is None:
-        raise AssertionError(f"{location} was just written")
+    failpoint("gold.stage.groups_written")
+    written = _written(location, attempt)
     frame = tables.read(spark, location, written.version)
     relations.register(frame, relations.content(name, When.NEW).name)
     return {name: written}
+
+
+def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
+    """The groups that an attempt wrote; a rival's may be newer."""
+    current = log.table_version(location)
+    for commit in log.commits(location, limit=_NEWEST):
+        if current is not None and (commit.metadata or {}).get("attempt") == attempt.attempt_id:
+            return TableVersion(current.table_id, commit.version)
+    raise AssertionError(f"{location} was just written")
 
 
 def _known(relations: Relations, name: str, location: str) -> TableVersion | None:

@@ -8,7 +8,7 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import count_difference, same_columns
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.guard import sole_writer
-from spark_jobs.gold.publications import latest_publication, publication_of
+from spark_jobs.gold.publications import intruder, latest_publication, publication_of
 from spark_jobs.gold.staging import (
     is_change,
     staged_at,
@@ -125,6 +125,8 @@ def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseK
     latest = latest_publication(location)
     if latest is None or latest.version != staged.base:
         raise BaseMovedError(attempt.view, f"it was staged for version {staged.base}")
+    if (stranger := intruder(location, latest)) is not None:
+        raise BaseMovedError(attempt.view, f"somebody else wrote version {stranger.version}")
     watermark = replace(
         _watermark(attempt, changed=bool(staged.leaving or staged.entering)),
         states=staged.states,

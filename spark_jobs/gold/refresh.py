@@ -48,6 +48,8 @@ FAILPOINTS = (
     "gold.publish.cleaned",
     "gold.publish.recorded",
 )
+# The same, passed only where a refresh keeps groups.
+KEPT_FAILPOINTS = ("gold.stage.groups_written",)
 
 
 @dataclass(frozen=True)

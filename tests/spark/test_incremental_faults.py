@@ -1,0 +1,198 @@
+"""Kills and rivals of incremental refreshes: equal to the SQL, and committed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.gold import keeping, publishing, refresh, staging
+from spark_jobs.gold.difference import bag_difference
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.refresh import FAILPOINTS, KEPT_FAILPOINTS
+from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.history import remove_table
+from tests.spark.gold_project import GoldProject
+
+SALES = "SELECT * FROM VALUES {} AS v(user_id, amount)"
+FIRST = SALES.format("(1, 10), (1, 20), (2, NULL), (NULL, 7), (NULL, 7)")
+SUMS = """SELECT s.user_id, COUNT(*) AS sales, SUM(s.amount) AS total
+FROM silver.sales AS s GROUP BY s.user_id"""
+BAG = "SELECT s.amount FROM silver.sales AS s"
+
+Arm = Callable[[str | None], None]
+
+
+class Killed(BaseException):
+    """Ends a run as a signal would: nothing that handles errors sees it."""
+
+
+@pytest.fixture(scope="module")
+def project(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoldProject]:
+    """One project for all tests: each refresh goes on where the one before it was killed."""
+    folder = tmp_path_factory.mktemp("faults")
+    settings = load_settings(
+        folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
+    )
+    with ControlStore.open(settings.control_url) as store:
+        project = GoldProject(spark, settings, store)
+        project.append("silver.sales", FIRST)
+        for name, query in {"sums": SUMS, "bag": BAG}.items():
+            project.view(name, query, inputs=("silver.sales",), maintained=True)
+            project.refresh(name, "first")
+        yield project
+
+
+@pytest.fixture
+def kill_at(monkeypatch: pytest.MonkeyPatch) -> Arm:
+    """Arm a failpoint of the gold steps."""
+
+    def arm(name: str | None) -> None:
+        def failpoint(passed: str) -> None:
+            if passed == name:
+                raise Killed(name)
+
+        for module in (refresh, staging, keeping, publishing):
+            monkeypatch.setattr(module, "failpoint", failpoint)
+
+    return arm
+
+
+def change(project: GoldProject, user_id: int) -> None:
+    """Two rows come: one makes a group of its own, the other changes one."""
+    project.append("silver.sales", SALES.format(f"({user_id}, 5), (1, 3)"))
+
+
+def kept_groups(project: GoldProject) -> DataFrame:
+    """The groups that the newest publication of ``sums`` names; without any value no sum counts."""
+    (state,) = project.publications("sums")[-1]["states"].values()
+    context = project.refresher.context
+    location = context.lake.state("sums", context.entry("sums").fingerprint, 0)
+    current = log.table_version(location)
+    assert current is not None
+    assert current.table_id == state["id"]
+    kept = tables.read(project.spark, location, state["version"])
+    return kept.selectExpr("k0", "n", "nn0", "IF(nn0 = 0, NULL, sum0) AS sum0")
+
+
+def groups(project: GoldProject) -> DataFrame:
+    """The same from the rows."""
+    sales = project.location("silver.sales")
+    return project.spark.sql(
+        "SELECT user_id, COUNT(*), COUNT(amount), SUM(amount) "
+        f"FROM delta.`{sales}` GROUP BY user_id"
+    )
+
+
+@pytest.mark.parametrize("name", [*FAILPOINTS, *KEPT_FAILPOINTS])
+def test_a_killed_refresh_that_runs_again_publishes_once(
+    project: GoldProject, kill_at: Arm, name: str
+) -> None:
+    published = len(project.publications("sums"))
+    change(project, published)
+    kill_at(name)
+    with pytest.raises(Killed):
+        project.refresh("sums", name)
+    kill_at(None)
+    again = project.refresh("sums", name)
+    assert len(project.publications("sums")) == published + 1
+    assert project.publications("sums")[-1]["rule"] == "incremental"
+    assert again.plan.word in {"incremental", "skip"}
+    assert project.attempts("sums", *refresh.ledger.OPEN) == []
+    assert project.verify("sums").holds
+    assert not bag_difference(groups(project), kept_groups(project)).take(1)
+
+
+def ready(project: GoldProject, view: str, tick: str) -> str:
+    """An attempt that lacks nothing but its publication."""
+    plan = project.refresher.plan(view, tick=tick)
+    assert plan.word == "incremental", plan.line
+    project.refresher.stage(plan.attempt_id)
+    project.refresher.audit(plan.attempt_id)
+    return plan.attempt_id
+
+
+def test_a_change_that_was_staged_for_older_content_is_refused(project: GoldProject) -> None:
+    change(project, 101)
+    first = ready(project, "sums", "rival 1")
+    change(project, 102)
+    second = ready(project, "sums", "rival 2")
+    assert project.refresher.publish(first).version is not None
+    with pytest.raises(BaseMovedError):
+        project.refresher.publish(second)
+    assert project.store.attempt(second).status is AttemptStatus.FAILED
+    assert project.verify("sums").holds
+    assert project.refresh("sums", "rival 2").plan.word == "incremental"
+    assert project.verify("sums").holds
+
+
+def test_attempts_that_a_newer_one_overtook_change_nothing(project: GoldProject) -> None:
+    change(project, 111)
+    older = ready(project, "sums", "older")
+    slow = project.refresher.plan("sums", tick="slow")
+    change(project, 112)
+    assert project.refresh("sums", "newer").plan.word == "incremental"
+    assert project.refresher.publish(older).superseded
+    with pytest.raises(BaseMovedError):
+        project.refresher.stage(slow.attempt_id)
+    change(project, 113)
+    assert project.refresh("sums", "after all").plan.word == "incremental"
+    assert project.verify("sums").holds
+
+
+def test_rows_that_a_stranger_wrote_after_the_stage_are_not_built_upon(
+    project: GoldProject,
+) -> None:
+    change(project, 131)
+    attempt_id = ready(project, "bag", "before the stranger")
+    project.execute("INSERT INTO {} VALUES (77)", "gold.bag")
+    with pytest.raises(BaseMovedError):
+        project.refresher.publish(attempt_id)
+    assert project.refresh("bag", "after the stranger").plan.reason.code == "FOREIGN_COMMIT"
+    assert project.verify("bag").holds
+
+
+def test_a_compaction_of_the_published_table_hinders_nobody(project: GoldProject) -> None:
+    project.refresh("bag", "before compaction")
+    change(project, 141)
+    attempt_id = ready(project, "bag", "compaction")
+    project.execute("OPTIMIZE {}", "gold.bag")
+    assert project.refresher.publish(attempt_id).version is not None
+    assert project.verify("bag").holds
+
+
+def test_groups_that_a_rival_kept_at_the_same_time_are_not_taken_for_ours(
+    project: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(project, 151)
+    overwrite = tables.overwrite
+
+    def raced(frame: DataFrame, location: str, **options: Any) -> None:
+        overwrite(frame, location, **options)
+        if "_staging" not in location:
+            overwrite(frame.limit(0), location, metadata={"attempt": "a rival's"})
+
+    monkeypatch.setattr(tables, "overwrite", raced)
+    attempt_id = ready(project, "sums", "raced")
+    monkeypatch.undo()
+    project.refresher.publish(attempt_id)
+    change(project, 152)
+    assert project.refresh("sums", "after the race").plan.word == "incremental"
+    assert project.verify("sums").holds
+
+
+def test_kept_groups_that_are_gone_are_counted_again(project: GoldProject) -> None:
+    change(project, 161)
+    project.refresh("sums", "kept")
+    context = project.refresher.context
+    remove_table(context.lake.state("sums", context.entry("sums").fingerprint, 0))
+    change(project, 162)
+    assert project.refresh("sums", "lost").plan.word == "incremental"
+    change(project, 163)
+    assert project.refresh("sums", "found").plan.word == "incremental"
+    assert project.verify("sums").holds
