@@ -91,6 +91,10 @@ class GoldSettings(BaseModel):
     # How long the input versions of a tick are kept: a run that is tried again later than this
     # reads the newest versions.
     tick_days: float = Field(default=7, gt=0)
+    # Two FLOAT or DOUBLE values of a table and of its SQL count as equal up to this relative
+    # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
+    # where they are the same.
+    float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
 
 
 class ExecutorMode(StrEnum):

@@ -11,7 +11,16 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DatabaseError
 
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.state import attempts, batches, epochs, leases, migrate, progress, ticks
+from spark_jobs.state import (
+    attempts,
+    batches,
+    epochs,
+    leases,
+    migrate,
+    progress,
+    ticks,
+    verifications,
+)
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.engine import WRITES, make_engine
@@ -20,6 +29,7 @@ from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.leases import Lease
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.tables import SCHEMA_VERSION
+from spark_jobs.state.verifications import VerificationRecord
 
 
 class ControlStore(AbstractContextManager["ControlStore"]):
@@ -102,6 +112,20 @@ class ControlStore(AbstractContextManager["ControlStore"]):
             return attempts.attempts(
                 connection, view=view, tick=tick, statuses=statuses, limit=limit
             )
+
+    # Verifications.
+
+    def record_verification(self, record: VerificationRecord) -> None:
+        """Keep the evidence of one verification."""
+        with self._write() as connection:
+            verifications.record_verification(connection, record)
+
+    def verifications(
+        self, view: str | None = None, *, limit: int = 20
+    ) -> list[VerificationRecord]:
+        """The evidence, the newest first."""
+        with self._read() as connection:
+            return verifications.verifications(connection, view, limit=limit)
 
     # Ticks.
 

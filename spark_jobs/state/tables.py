@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import (
     BigInteger,
     Column,
+    Double,
     Index,
     Integer,
     MetaData,
@@ -19,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 METADATA: Final = MetaData()
 
@@ -58,6 +59,26 @@ ATTEMPTS = Table(
     UniqueConstraint("view", "epoch", "sequence", name="attempts_sequence"),
     Index("attempts_by_view", "view", "started_at"),
     Index("attempts_by_tick", "tick"),
+)
+
+# What was compared with its SQL, when, and what was found.
+VERIFICATIONS = Table(
+    "verifications",
+    METADATA,
+    Column("verification_id", String(40), primary_key=True),
+    Column("view", String(80), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("finding", String(40), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("vector", json_column_type(), nullable=False),
+    Column("rows", BigInteger),
+    Column("missing", BigInteger, nullable=False),
+    Column("unexpected", BigInteger, nullable=False),
+    Column("largest_difference", Double),
+    Column("sample", json_column_type()),
+    Column("seconds", Double, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Index("verifications_by_view", "view", "at"),
 )
 
 # Input versions that every view of a tick shares.
