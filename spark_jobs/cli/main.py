@@ -13,6 +13,7 @@ from spark_jobs.cli import (
     demo,
     explain,
     graph,
+    lint,
     load,
     manifest,
     new,
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.command()(validate.validate)
 app.command()(graph.graph)
+app.command()(lint.lint)
 app.command("compile")(manifest.compile_manifest)
 app.add_typer(new.app, name="new")
 app.add_typer(stack.app, name="stack")

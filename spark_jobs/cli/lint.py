@@ -1,0 +1,58 @@
+"""``tidemark lint``: which views a change of the project makes dearer to refresh."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.cli.lint_changes import ViewChange
+
+
+def lint(
+    context: typer.Context,
+    against: Annotated[
+        str, typer.Option(metavar="REF", help="A commit, branch or tag to compare with.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Compare how views are maintained with another commit; ends with 1 where one becomes full."""
+    from spark_jobs.cli.lint_changes import ChangeOfRule, changes_between
+    from spark_jobs.cli.lint_reference import manifest_at
+    from spark_jobs.storage.compiled import inspect_settings
+
+    settings = load_settings(context.obj)
+    now, problems = inspect_settings(settings)
+    if problems:
+        raise ProblemsError(problems)
+    before, unread = manifest_at(settings, against)
+    found = changes_between(before, now, project=settings.project_dir)
+    failed = any(one.change is ChangeOfRule.BECAME_FULL for one in found)
+    if as_json:
+        answer = {
+            "against": against,
+            "holds": not failed,
+            "changes": [one.as_dict() for one in found],
+            "not_compared": [one.as_dict() for one in unread],
+        }
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _show(found, unread, against)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _show(found: list[ViewChange], unread: list[LakehouseError], against: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for one in found:
+        console.print(one.text, markup=False)
+    if unread:
+        console.print(f"{len(unread)} problems at {against}; their views are not compared.")
+    if not found:
+        console.print(f"Every view is maintained as it is at {against}.")

@@ -1,0 +1,147 @@
+"""``tidemark lint`` over a repository of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.lint_changes import BecameFullError
+from spark_jobs.cli.main import app
+from spark_jobs.errors import LakehouseError
+
+HEADER = "/* gold\ndescription: A view.\nowner: tests\nrefresh: bulk\n{}*/\n"
+SUMS = "SELECT o.user_id, SUM(o.amount) AS spend\nFROM bronze.orders AS o\nGROUP BY o.user_id\n"
+LARGEST = "SELECT\n  MAX(o.amount) AS most\nFROM bronze.orders AS o\n"
+PLAIN = "SELECT o.user_id FROM bronze.orders AS o\n"
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+
+def write(project: Path, view: str, sql: str, header: str = "") -> None:
+    file = project / "sql" / "gold" / f"{view}.sql"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(HEADER.format(header) + sql, encoding="utf-8")
+
+
+def lint(project: Path, *words: str, against: str = "main") -> Result:
+    line = ["--project", str(project), "lint", "--against", against, *words]
+    return CliRunner().invoke(app, line)
+
+
+def changes(project: Path) -> list[tuple[str, str]]:
+    found = json.loads(lint(project, "--json").stdout)
+    return [(one["view"], one["change"]) for one in found["changes"]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project in a folder of a repository, with a relative Delta table that nobody commits."""
+    folder = tmp_path / "house" / "shop"
+    rows = {"user_id": pa.array([1], pa.int64()), "amount": pa.array([1], pa.int64())}
+    write_deltalake(folder / "data" / "orders", pa.table(rows))
+    source = folder / "sources" / "orders.yml"
+    source.parent.mkdir()
+    source.write_text("format: delta\nlocation: data/orders\n", encoding="utf-8")
+    write(folder, "spend", SUMS)
+    write(folder, "most", LARGEST)
+    write(folder, "plain", PLAIN)
+    house = folder.parent
+    git(house, "init", "--initial-branch", "main")
+    git(house, "add", "shop/sources", "shop/sql")
+    git(house, "commit", "--message", "first")
+    return folder
+
+
+def test_nothing_changed(project: Path) -> None:
+    result = lint(project)
+
+    assert result.exit_code == 0
+    assert "as it is at main" in result.stdout
+
+
+def test_a_view_that_becomes_full_fails_with_its_place(project: Path) -> None:
+    write(project, "spend", LARGEST)
+    write(project, "plain", SUMS)
+    result = lint(project, "--json")
+    found = json.loads(result.stdout)
+
+    assert result.exit_code == 1
+    assert not found["holds"]
+    first, second = found["changes"]
+    assert first["view"] == "spend"
+    assert first["before"] == "kept_groups"
+    assert first["obstacle"] == "DEPENDS_ON_EVERY_ROW"
+    place = [first["error"][part] for part in ("file", "line", "column")]
+    assert place == ["sql/gold/spend.sql", 7, 3]
+    assert second["change"] == "other_rule"
+    shown = lint(project)
+    assert shown.exit_code == 1
+    assert "sql/gold/spend.sql:7:3: gold view 'spend' was" in shown.stdout
+    assert "Hint: " in shown.stdout
+    assert f"[{BecameFullError.condition}]" in shown.stdout
+
+
+def test_a_view_that_becomes_incremental_is_told(project: Path) -> None:
+    write(project, "most", SUMS)
+
+    assert changes(project) == [("most", "became_incremental")]
+    assert "'most' became incremental: full before, kept groups now" in lint(project).stdout
+
+
+def test_a_declared_full_view_is_accepted(project: Path) -> None:
+    write(project, "spend", LARGEST, "strategy: full\n")
+
+    assert lint(project).exit_code == 0
+    assert changes(project) == [("spend", "declared_full")]
+
+
+def test_new_and_removed_views_are_not_compared(project: Path) -> None:
+    write(project, "fresh", LARGEST)
+    (project / "sql" / "gold" / "plain.sql").unlink()
+
+    assert changes(project) == []
+
+
+def test_a_commit_with_problems_is_compared_as_far_as_it_goes(project: Path) -> None:
+    write(project, "plain", "SELECT o.nothing FROM bronze.orders AS o\n")
+    git(project, "commit", "--all", "--message", "broken")
+    write(project, "plain", PLAIN)
+    write(project, "spend", LARGEST)
+    found = json.loads(lint(project, "--json").stdout)
+
+    assert [one["view"] for one in found["changes"]] == ["spend"]
+    assert len(found["not_compared"]) == 1
+
+
+def test_the_tree_of_the_user_stays_as_it_is(project: Path) -> None:
+    write(project, "spend", LARGEST)
+    before = sorted(project.rglob("*"))
+    lint(project)
+
+    assert sorted(project.rglob("*")) == before
+    assert (project / "sql" / "gold" / "spend.sql").read_text(encoding="utf-8").endswith(LARGEST)
+
+
+@pytest.mark.parametrize("ref", ["nowhere", "--help", "main:shop"])
+def test_a_commit_that_is_not_there(project: Path, ref: str) -> None:
+    refused = lint(project, against=ref).exception
+
+    assert isinstance(refused, LakehouseError)
+    assert refused.condition == "GIT_REF"
+
+
+def test_a_project_outside_of_any_repository(project: Path) -> None:
+    (project.parent / ".git").rename(project.parent / "elsewhere")
+    refused = lint(project).exception
+
+    assert isinstance(refused, LakehouseError)
+    assert refused.condition == "GIT_REF"
