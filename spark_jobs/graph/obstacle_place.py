@@ -11,7 +11,7 @@ from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.functions import is_aggregate
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
-from spark_jobs.graph.maintenance.reasons import NotIncrementalError
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.parsing import SqlText
 
@@ -43,7 +43,10 @@ def _found(entry: GoldEntry, tree: exp.Expr) -> exp.Expr | None:
         check_clock(root)
     except NotIncrementalError as error:
         return None if error.node is None else _alike(error.node, tree)
-    return _over_everything(entry, tree)
+    found = entry.maintenance
+    if found is not None and found.obstacle == Obstacle.DEPENDS_ON_EVERY_ROW:
+        return _over_everything(found.detail or "", tree)
+    return None
 
 
 def _alike(node: exp.Expr, tree: exp.Expr) -> exp.Expr | None:
@@ -63,10 +66,9 @@ def _plain(node: exp.Expr) -> str:
     return to_sql(copy).lower()
 
 
-def _over_everything(entry: GoldEntry, tree: exp.Expr) -> exp.Expr | None:
+def _over_everything(detail: str, tree: exp.Expr) -> exp.Expr | None:
     """The operator whose every row depends on all others: which one, the detail says."""
-    detail = entry.maintenance.detail if entry.maintenance is not None else None
-    words = (detail or "").lower()
+    words = detail.lower()
     if "window" in words:
         windows = tree.find_all(exp.Window)
         return next((one for one in windows if not one.args.get("partition_by")), None)
