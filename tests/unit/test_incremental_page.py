@@ -1,0 +1,92 @@
+"""What docs/incremental.md says about rules, codes and numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.gold.sampling import BUCKETS, COMPARED
+from spark_jobs.gold.verify import Finding
+from spark_jobs.graph.canonical import canonical_query
+from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.reasons import Obstacle
+from spark_jobs.graph.manifest import Maintenance, MaintenanceRule
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.resolve import resolve
+from spark_jobs.names import TableName
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.settings import REPOSITORY, GoldSettings
+
+PAGE = Path(REPOSITORY, "docs", "incremental.md").read_text(encoding="utf-8")
+TABLES = {
+    "silver.orders": {
+        "order_id": "bigint",
+        "user_id": "bigint",
+        "amount": "decimal(12,2)",
+        "weight": "double",
+        "at": "timestamp",
+        "tags": "array<string>",
+    },
+    "silver.users": {"user_id": "bigint", "segment": "string"},
+}
+KEYS = {"silver.orders": frozenset(["order_id"]), "silver.users": frozenset(["user_id"])}
+RULES = {rule.value.replace("_", " "): rule for rule in MaintenanceRule}
+# Words of the page for a view whose rule is that of a part.
+PARTS = {
+    "as their aggregate": MaintenanceRule.AFFECTED_GROUPS,
+    "as their aggregates": MaintenanceRule.KEPT_GROUPS,
+    "as other group keys": MaintenanceRule.KEPT_GROUPS,
+    "as what is in them": MaintenanceRule.KEPT_GROUPS,
+}
+
+
+def section(title: str) -> list[list[str]]:
+    """The rows of the last table of a section, without its heading."""
+    [text] = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    table = text.rpartition("|---|")[2]
+    lines = [line for line in table.splitlines()[1:] if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def maintained(example: str) -> Maintenance:
+    tree = parse(example)
+    assert isinstance(tree, exp.Query)
+    schemas = {TableName.parse(name): columns for name, columns in TABLES.items()}
+    resolved = resolve(tree, schemas, SqlText("page", example), "page")
+    assert not resolved.problems
+    query = to_sql(canonical_query(tree, resolved.tree))
+    return maintenance_of(query, types=TABLES, keys=KEYS)[0]
+
+
+@pytest.mark.parametrize("row", section("Which SQL is maintained, and how"), ids=lambda row: row[0])
+def test_an_example_has_its_rule(row: list[str]) -> None:
+    _, rule, example = row
+    assert maintained(example.strip("`")).rule is (RULES.get(rule) or PARTS[rule])
+
+
+@pytest.mark.parametrize("row", section("What stands in the way"), ids=lambda row: row[0])
+def test_an_example_has_its_obstacle(row: list[str]) -> None:
+    obstacle, _, example = row
+    if example:
+        assert maintained(example.strip("`")).obstacle == obstacle.strip("`")
+
+
+def test_every_code_is_explained() -> None:
+    reasons = [row[0].strip("`") for row in section("Why a refresh is as it is")]
+    obstacles = [row[0].strip("`") for row in section("What stands in the way")]
+    strategies = [row[0].strip("`") for row in section("What a view may ask for")]
+    assert set(ReasonCode) <= set(reasons)
+    assert set(Obstacle) <= set(obstacles)
+    assert strategies == list(Strategy)
+
+
+def test_numbers_are_those_of_the_code() -> None:
+    assert f"{GoldSettings().float_tolerance:g}" in PAGE
+    assert f"into {BUCKETS} buckets" in PAGE
+    assert f"compares {COMPARED} of them" in PAGE
+    assert Finding.EQUAL_WITHIN_TOLERANCE in PAGE
