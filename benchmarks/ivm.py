@@ -1,0 +1,191 @@
+"""``make bench-ivm``: what it costs to bring the views of TPC-H up to date after a change.
+
+In one run and interleaved, for each query and changed share: Tidemark, Spark's and DuckDB's full
+recomputation, and a hand-written MERGE where there is one. A result that differs from DuckDB's
+voids the run.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.contenders import Contender, DuckFull, Lake, Versions, contenders
+from benchmarks.measure import Cost, measured
+from benchmarks.records import Record, Run, run_facts
+from benchmarks.report import write_report
+from benchmarks.tpch.compare import difference
+from benchmarks.tpch.project import DATA, NAMES, write_project
+from benchmarks.tpch.refresh_sets import SHARES, apply
+from benchmarks.tpch.tables import versions
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.gold.refresh import Refresher
+from spark_jobs.settings import REPOSITORY, SparkSettings, load_settings
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.compiled import compile_settings
+from spark_jobs.storage.session import driver_session
+
+RESULTS = REPOSITORY / "benchmarks/results"
+PAPERS = REPOSITORY / "docs/benchmarks"
+
+
+class WrongResultError(Exception):
+    """A contender holds something else than DuckDB computes; the run is void."""
+
+
+@dataclass
+class Bench:
+    """A run over a project that ``opened`` has prepared.
+
+    Attributes:
+        lake: the tables; ``seed`` decides their changes and the order of the contenders.
+        tell: hears what happens next, once for each refresh of a query by all contenders.
+    """
+
+    lake: Lake
+    contenders: Sequence[Contender]
+    seed: int
+    tell: Callable[[str], None]
+    records: list[Record] = field(default_factory=list)
+    step: int = 0
+
+    def build(self, names: Sequence[str]) -> None:
+        """The first result of each query by each contender."""
+        now = versions(self.lake.data)
+        for name in names:
+            self.tell(f"{name}: build")
+            self._refresh(name, now)
+
+    def round(self, names: Sequence[str], shares: Sequence[float], *, keep: bool) -> None:
+        """One refresh of each query at each share; a round that warms up is not kept."""
+        for share in shares:
+            self.step += 1
+            change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
+            for name in names:
+                self.tell(f"{name}: {share:.1%} changed" + ("" if keep else ", to warm up"))
+                done = self._refresh(name, change.versions)
+                idle = self._idle(name, change.versions)
+                if keep:
+                    self.records += [
+                        Record(name, share, contender, chosen, cost)
+                        for contender, (chosen, cost) in {**done, **idle}.items()
+                    ]
+
+    def _refresh(self, name: str, now: Versions) -> dict[str, tuple[str, Cost]]:
+        """All contenders in an order that changes with each step, then the comparison."""
+        serving = [one for one in self.contenders if one.serves(name)]
+        random.Random(f"{self.seed} {self.step} {name}").shuffle(serving)  # noqa: S311
+        done = {one.name: measured(partial(one.run, name, now)) for one in serving}
+        truth = next(one for one in serving if isinstance(one, DuckFull)).result(name)
+        for one in serving:
+            wrong = difference(truth, one.result(name))
+            if wrong is not None:
+                raise WrongResultError(f"{name} by {one.name}, change {self.step}: {wrong}")
+        return done
+
+    def _idle(self, name: str, now: Versions) -> dict[str, tuple[str, Cost]]:
+        """What it costs to find that nothing is to be done."""
+        ours = next(one for one in self.contenders if one.name == "ours")
+        return {"ours, idle": measured(partial(ours.run, name, now))}
+
+
+@contextmanager
+def opened(
+    folder: Path, *, scale: float, names: Sequence[str], spark: SparkSettings, hindsight: bool
+) -> Iterator[tuple[Lake, tuple[Contender, ...]]]:
+    """A generated project with a Spark session, and who takes part."""
+    strategies = [Strategy.AUTO]
+    if hindsight:
+        strategies += [Strategy.INCREMENTAL, Strategy.FULL]
+    write_project(folder, scale=scale, names=names, strategies=strategies)
+    settings = load_settings(folder, spark=spark)
+    manifest = compile_settings(settings)
+    session = driver_session(
+        settings, "bench", conf={"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
+    )
+    try:
+        with ControlStore.open(settings.control_url) as store:
+            refresher = Refresher(settings, manifest, store, session_factory=lambda _: session)
+            lake = Lake(folder / DATA, scale, folder / "output")
+            yield lake, contenders(refresher, lake, strategies)
+    finally:
+        session.stop()
+
+
+def main(
+    *,
+    scale: Annotated[float, typer.Option(help="TPC-H's scale factor.")] = 0.1,
+    queries: Annotated[list[str] | None, typer.Option("--query", help="Such as q01.")] = None,
+    shares: Annotated[list[float] | None, typer.Option("--share", help="Changed orders.")] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds.")] = 3,
+    warm_up: Annotated[int, typer.Option(min=0, help="Rounds before, not measured.")] = 1,
+    seed: Annotated[int, typer.Option(help="Decides data changes and order.")] = 1,
+    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "4g",
+    java_options: Annotated[str, typer.Option(help="Of the JVM.")] = "-XX:+UseSerialGC",
+    hindsight: Annotated[
+        bool, typer.Option(help="Measure each strategy, to tell which was the best.")
+    ] = True,
+    folder: Annotated[Path | None, typer.Option(help="Where to work; kept.")] = None,
+    results: Annotated[Path, typer.Option(help="Where the JSON goes.")] = RESULTS,
+    papers: Annotated[Path, typer.Option(help="Where table and plot go.")] = PAPERS,
+) -> None:
+    """Measure, check every result, and write a table and a plot."""
+    names = sorted(queries or NAMES)
+    if unknown := set(names) - set(NAMES):
+        raise typer.BadParameter(f"no such query: {', '.join(sorted(unknown))}")
+    chosen = sorted(shares or SHARES)
+    spark = SparkSettings(master="local[2]", driver_memory=memory, java_options=java_options)
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise typer.BadParameter(f"{folder} is not empty")
+    work = folder or Path(tempfile.mkdtemp(prefix="bench-ivm-"))
+    facts = run_facts(scale=scale, repetitions=repetitions, seed=seed, spark=spark)
+    console = Console(stderr=True)
+    try:
+        with (
+            opened(work, scale=scale, names=names, spark=spark, hindsight=hindsight) as opening,
+            _progress(console, len(names) * (1 + len(chosen) * (warm_up + repetitions))) as tell,
+        ):
+            bench = Bench(*opening, seed, tell)
+            bench.build(names)
+            for at in range(warm_up + repetitions):
+                bench.round(names, chosen, keep=at >= warm_up)
+    except WrongResultError as error:
+        console.print(f"[red]void:[/] {error}")
+        raise typer.Exit(1) from error
+    finally:
+        if folder is None:
+            shutil.rmtree(work, ignore_errors=True)
+    run = Run(facts.finished(), bench.records)
+    for file in write_report(run, results=results, papers=papers):
+        console.print(f"wrote {file}")
+
+
+@contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar of so many refreshes, that is told each before it begins."""
+    bar = Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("", total=total, completed=-1)
+        yield lambda text: bar.update(task, description=text, advance=1)
+        bar.update(task, description="done", advance=1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

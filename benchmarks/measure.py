@@ -1,0 +1,95 @@
+"""What an action costs: CPU, time, bytes and memory of this process and all below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TypeVar
+
+import psutil
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one action cost.
+
+    Attributes:
+        cpu: seconds of all threads, user and system, of this process and its children.
+        wall: seconds.
+        read: bytes through read calls, from the page cache too; memory maps do not count.
+        written: bytes through write calls, shuffle files and sockets included.
+        peak: the sum of each process's largest resident memory meanwhile, in bytes. A JVM keeps
+            what it once took.
+        others: cores that the rest of the machine used meanwhile, on average.
+    """
+
+    cpu: float
+    wall: float
+    read: int
+    written: int
+    peak: int
+    others: float
+
+
+def measured(action: Callable[[], T]) -> tuple[T, Cost]:
+    """The value of an action, and its cost."""
+    for process in _tree():
+        # Begins the count of the largest resident memory anew.
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
+    busy, before, started = _busy(), _counted(), perf_counter()
+    value = action()
+    wall = perf_counter() - started
+    after, all_busy = _counted(), _busy() - busy
+    cpu = after.cpu - before.cpu
+    return value, Cost(
+        cpu=cpu,
+        wall=wall,
+        read=after.read - before.read,
+        written=after.written - before.written,
+        peak=sum(_peak(process.pid) for process in _tree()),
+        others=max(0.0, all_busy - cpu) / wall,
+    )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    cpu: float
+    read: int
+    written: int
+
+
+def _tree() -> Iterator[psutil.Process]:
+    this = psutil.Process()
+    yield this
+    yield from this.children(recursive=True)
+
+
+def _counted() -> _Counted:
+    cpu, read, written = 0.0, 0, 0
+    for process in _tree():
+        with suppress(psutil.Error):
+            times, chars = process.cpu_times(), process.io_counters()
+            cpu += times.user + times.system
+            read += chars.read_chars
+            written += chars.write_chars
+    return _Counted(cpu, read, written)
+
+
+def _busy() -> float:
+    """Seconds that all cores of the machine were at work since it started."""
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)
+
+
+def _peak(pid: int) -> int:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,179 @@
+"""What a run has measured, and where it ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+import psutil
+
+from benchmarks.measure import Cost
+from spark_jobs.settings import REPOSITORY, SparkSettings
+
+FULL, OURS, IDLE = "spark-full", "ours", "ours, idle"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measured refresh: ``chosen`` says how, where the contender had a choice."""
+
+    query: str
+    share: float
+    contender: str
+    chosen: str
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The refreshes of a query at one share by one contender: medians, and each CPU time."""
+
+    query: str
+    share: float
+    contender: str
+    chosen: tuple[str, ...]
+    cpu: float
+    wall: float
+    read: int
+    written: int
+    peak: int
+    others: float
+    cpu_each: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where and how a run was made; times are in UTC, memory in bytes."""
+
+    started_at: str
+    finished_at: str
+    commit: str
+    scale: float
+    repetitions: int
+    seed: int
+    java_options: str
+    heap: str
+    processor: str
+    cores: int
+    memory: int
+    load: tuple[tuple[float, ...], ...]
+    versions: dict[str, str]
+
+    def finished(self) -> Facts:
+        """With the time and the machine's load at the end."""
+        return replace(self, finished_at=_now(), load=(*self.load, os.getloadavg()))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run, every result checked."""
+
+    facts: Facts
+    records: list[Record]
+
+    def cells(self) -> dict[tuple[str, float, str], Cell]:
+        """By query, share and contender."""
+        found: dict[tuple[str, float, str], list[Record]] = defaultdict(list)
+        for one in self.records:
+            found[one.query, one.share, one.contender].append(one)
+        return {key: _cell(key, some) for key, some in found.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "facts": asdict(self.facts),
+            "cells": [asdict(one) for one in self.cells().values()],
+        }
+
+
+def speedup(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> float:
+    """Spark's CPU for a full recomputation over ours."""
+    return cells[query, share, FULL].cpu / cells[query, share, OURS].cpu
+
+
+def mean(values: Iterable[float]) -> float:
+    """The geometric mean."""
+    return geometric_mean(list(values))
+
+
+def best(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Cell:
+    """The cheapest of our strategies; where only one was measured, that one."""
+    return min(_ours(cells, query, share), key=lambda one: one.cpu)
+
+
+def _ours(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Iterator[Cell]:
+    for (of, at, contender), cell in cells.items():
+        if (of, at) == (query, share) and contender.startswith(OURS) and contender != IDLE:
+            yield cell
+
+
+def run_facts(*, scale: float, repetitions: int, seed: int, spark: SparkSettings) -> Facts:
+    """The facts of a run that begins now."""
+    return Facts(
+        started_at=_now(),
+        finished_at="",
+        commit=_commit(),
+        scale=scale,
+        repetitions=repetitions,
+        seed=seed,
+        java_options=spark.java_options,
+        heap=spark.driver_memory,
+        processor=_processor(),
+        cores=os.cpu_count() or 0,
+        memory=psutil.virtual_memory().total,
+        load=(os.getloadavg(),),
+        versions={
+            name: version(name) for name in ("pyspark", "delta-spark", "deltalake", "duckdb")
+        },
+    )
+
+
+def _cell(key: tuple[str, float, str], records: list[Record]) -> Cell:
+    costs = [one.cost for one in records]
+    query, share, contender = key
+    return Cell(
+        query=query,
+        share=share,
+        contender=contender,
+        chosen=tuple(dict.fromkeys(one.chosen for one in records)),
+        cpu=round(median(one.cpu for one in costs), 3),
+        wall=round(median(one.wall for one in costs), 3),
+        read=round(median(one.read for one in costs)),
+        written=round(median(one.written for one in costs)),
+        peak=max(one.peak for one in costs),
+        others=round(median(one.others for one in costs), 2),
+        cpu_each=tuple(round(one.cpu, 3) for one in costs),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
