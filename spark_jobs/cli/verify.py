@@ -27,7 +27,7 @@ def verify(
     sample: Annotated[
         bool,
         typer.Option(
-            "--sample", help="Compare some hash buckets of the rows only, others each time."
+            "--sample", help="Of large tables, compare some of the rows, others each time."
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -67,7 +67,7 @@ def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list
         for view in views:
             progress.update(task, description=f"verify {view}")
             try:
-                buckets = any_buckets() if sample else None
+                buckets = any_buckets if sample else None
                 results.append((view, verify_view(context, view, buckets=buckets)))
             except LakehouseError as error:
                 results.append((view, error))

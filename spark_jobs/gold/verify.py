@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import perf_counter
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _EXAMPLES = 5
+# Given the rows of a published table, the hash buckets to compare.
+Buckets = Callable[[int | None], Sequence[int]]
 
 
 class Finding(StrEnum):
@@ -91,15 +93,13 @@ class Verification:
         }
 
 
-def verify(
-    context: GoldContext, view: str, *, buckets: Sequence[int] | None = None
-) -> Verification:
+def verify(context: GoldContext, view: str, *, buckets: Buckets | None = None) -> Verification:
     """Compare a view's published table with its SQL, as bags, and keep the evidence.
 
     Args:
         context: the project.
         view: the view's name.
-        buckets: the hash buckets to compare, see ``sampling``; None compares all rows.
+        buckets: chooses the hash buckets to compare, see ``sampling``; None: all rows.
 
     Raises:
         ViewUnknownError: the project has no such view.
@@ -127,7 +127,7 @@ def _verification(
     context: GoldContext,
     entry: GoldEntry,
     publication: Publication,
-    buckets: Sequence[int] | None,
+    buckets: Buckets | None,
 ) -> Verification:
     location = context.published_at(entry.name)
     mark = publication.watermark
@@ -154,7 +154,7 @@ def _verification(
         return replace(found, finding=Finding.COLUMNS_DIFFER, detail=detail)
     if buckets is not None:
         key = entry.maintenance.key if entry.maintenance is not None else ()
-        sample = sample_of(expected, actual, key=key, numbers=buckets)
+        sample = sample_of(expected, actual, key=key, numbers=buckets(found.rows))
         found = replace(found, sample=sample, detail=_sampled(sample))
         if not sample.differing:
             return found

@@ -7,7 +7,7 @@ import json
 import pytest
 from pyspark.sql import DataFrame
 
-from spark_jobs.gold.sampling import BUCKETS, bucket_columns, sample_of
+from spark_jobs.gold.sampling import BUCKETS, COMPARED, any_buckets, bucket_columns, sample_of
 from spark_jobs.gold.tolerance import Closeness, close_rows
 from spark_jobs.gold.verify import Finding, verify
 from spark_jobs.storage.tables import session_values
@@ -81,7 +81,7 @@ def test_a_verification_says_what_it_found_and_keeps_it(gold: GoldProject) -> No
     assert close.largest_difference == pytest.approx(1e-12, rel=1e-3)
     assert "1e-09 is tolerated" in close.detail
 
-    sampled = verify(gold.refresher.context, "weights", buckets=EVERY)
+    sampled = verify(gold.refresher.context, "weights", buckets=lambda _: EVERY)
     assert sampled.finding is Finding.EQUAL_WITHIN_TOLERANCE
     assert sampled.sample is not None
     assert sampled.sample.by == ("customer",)
@@ -89,7 +89,7 @@ def test_a_verification_says_what_it_found_and_keeps_it(gold: GoldProject) -> No
 
     forge(gold, "1e-6D")
     assert gold.verify("weights").finding is Finding.ROWS_DIFFER
-    wrong = verify(gold.refresher.context, "weights", buckets=EVERY)
+    wrong = verify(gold.refresher.context, "weights", buckets=lambda _: EVERY)
     assert not wrong.holds
     assert wrong.missing == wrong.unexpected
     assert wrong.examples
@@ -112,6 +112,14 @@ def test_a_sample_compares_only_its_buckets(gold: GoldProject) -> None:
     others = [one for one in EVERY if one != number]
     assert sample_of(left, right, key=(), numbers=others).differing == ()
     assert sample_of(left, right, key=(), numbers=[number]).differing == (number,)
+
+
+def test_small_tables_are_compared_in_all_buckets() -> None:
+    assert any_buckets(9_999) == EVERY
+    for rows in (10_000, None):
+        chosen = any_buckets(rows)
+        assert len(set(chosen)) == COMPARED
+        assert set(chosen) < set(EVERY)
 
 
 def test_what_a_bucket_is_told_by(gold: GoldProject) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.sampling import BUCKETS, COMPARED
+from spark_jobs.gold.sampling import BUCKETS, COMPARED, SMALL
 from spark_jobs.gold.verify import Finding
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.dialect import parse, to_sql
@@ -89,4 +89,5 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"{GoldSettings().float_tolerance:g}" in PAGE
     assert f"into {BUCKETS} buckets" in PAGE
     assert f"compares {COMPARED} of them" in PAGE
+    assert f"below {SMALL:,} rows" in PAGE
     assert Finding.EQUAL_WITHIN_TOLERANCE in PAGE
