@@ -22,6 +22,15 @@ from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.session import driver_session
 from tests.tpch.tpch_project import SCALE, SEED, SHARES, Tpch
 
+# The plans are large and the tables small: planning anew between stages costs more than it gains,
+# and a plan's text that is kept for a web page takes megabytes.
+QUICK = {
+    "spark.ui.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.maxPlanStringLength": "1000",
+}
+
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
@@ -30,7 +39,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     write_project(folder, scale=SCALE, strategies=[Strategy.INCREMENTAL])
     # 22 views three times over compile more code than the 48 MB that the first tier alone gets.
     options = f"{SparkSettings().java_options} -XX:ReservedCodeCacheSize=256m"
-    spark = SparkSettings(master="local[2]", driver_memory="1g", java_options=options)
+    spark = SparkSettings(master="local[2]", driver_memory="2g", java_options=options)
     return load_settings(folder, spark=spark)
 
 
@@ -43,7 +52,7 @@ def manifest(settings: Settings) -> Manifest:
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
     """The session; one JVM serves every test."""
-    session = driver_session(settings, "tests", conf={"spark.ui.enabled": "false"})
+    session = driver_session(settings, "tests", conf=QUICK)
     yield session
     session.stop()
 
