@@ -16,7 +16,7 @@ from tests.tpch.tpch_project import Tpch
 GOLDEN = Path(__file__).with_name("maintenance.txt")
 
 
-def test_there_are_22_queries():
+def test_there_are_22_queries() -> None:
     assert [f"q{number:02}" for number in range(1, 23)] == list(NAMES)
 
 
