@@ -29,6 +29,12 @@ def same_columns(left: DataFrame, right: DataFrame) -> bool:
     ]
 
 
+def has_incomparable(frame: DataFrame) -> bool:
+    """Whether a column is of a type whose values Spark cannot group or compare."""
+    kinds = [field.dataType.simpleString() for field in frame.schema.fields]
+    return any("map<" in kind or "variant" in kind for kind in kinds)
+
+
 def bag_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
     """The rows in which two bags differ, and a last column that says by how many.
 

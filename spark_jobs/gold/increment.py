@@ -25,7 +25,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log
+from spark_jobs.storage import log, tables
 from spark_jobs.storage.tables import quoted
 
 if TYPE_CHECKING:
@@ -150,10 +150,9 @@ def _typed(relations: Relations, change: exp.Query) -> DataFrame:
     """The change with the published table's types: a sum over the same columns may be wider."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    fields = relations.published_rows().schema.fields
-    columns = [F.col(quoted(one.name)).cast(one.dataType).alias(one.name) for one in fields]
     frame = relations.context.spark.sql(to_sql(change))
-    return frame.select(*columns, F.col(WEIGHT).cast("long").alias(WEIGHT))
+    like = relations.published_rows().withColumn(WEIGHT, F.lit(1).cast("long"))
+    return tables.with_types_of(frame, like)
 
 
 def _of_keyed(change: DataFrame, view: str) -> DataFrame:

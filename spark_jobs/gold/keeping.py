@@ -6,8 +6,6 @@ published are other versions of the same table, and nobody reads them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
@@ -16,11 +14,6 @@ from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, tables
-from spark_jobs.storage.tables import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 # What an attempt has just written is among so many commits, however many rivals it has.
 _NEWEST = 20
@@ -47,7 +40,8 @@ def keep_groups(
     if step.update is None:
         relations.register(before, relations.content(name, When.NEW).name)
         return {} if known is None else {name: known}
-    after = _like(before, spark.sql(to_sql(step.update)))
+    # Adding two decimals makes a wider one.
+    after = tables.with_types_of(spark.sql(to_sql(step.update)), before)
     tables.overwrite(after, location, metadata={"attempt": attempt.attempt_id})
     failpoint("gold.stage.groups_written")
     written = _written(location, attempt)
@@ -77,15 +71,3 @@ def _location(relations: Relations, step: StateUpdate) -> str:
     number = int(step.state.table.rpartition(".")[2])
     fingerprint = relations.base.watermark.fingerprint
     return relations.context.lake.state(relations.view, fingerprint, number)
-
-
-def _like(before: DataFrame, after: DataFrame) -> DataFrame:
-    """With the types of the groups before: adding two decimals makes a wider one."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    return after.select(
-        *(
-            F.col(quoted(one.name)).cast(one.dataType).alias(one.name)
-            for one in before.schema.fields
-        )
-    )

@@ -101,13 +101,14 @@ def _movement(location: str, before: TableVersion | None, after: TableVersion | 
     """What lies between two versions; anything may where they are not of one table."""
     if before is None or after is None or before.table_id != after.table_id:
         return Movement()
+    total = log.size(location, after.version).rows
     if after.version <= before.version:
-        return Movement(rows_changed=False)
+        return Movement(rows_changed=False, total=total)
     found = changes_between(location, after=before.version, upto=after.version)
     return Movement(
         rows_changed=found.rows_changed,
         fed=found.fed,
         reshaped=found.reshaped,
         rows=found.rows,
-        total=log.size(location, after.version).rows if found.rows_changed else None,
+        total=total,
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.difference import count_difference, same_columns
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.guard import sole_writer
+from spark_jobs.gold.net import net_change
 from spark_jobs.gold.publications import intruder, latest_publication, publication_of
 from spark_jobs.gold.staging import (
     is_change,
-    staged_at,
     staged_change_rows,
     staged_result,
     staged_rows,
@@ -22,11 +21,8 @@ from spark_jobs.planning.watermark import Watermark
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.keeper import LeaseKeeper
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import tables
 from spark_jobs.storage.tables import CHANGE_FEED, Txn
-
-# Above this, telling that a result is the same as before costs more than writing it again.
-_MOST_BYTES_COMPARED = 2**30
 
 
 @dataclass(frozen=True)
@@ -98,20 +94,28 @@ def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) 
         return
     location = context.published_at(attempt.view)
     staged = staged_rows(context, attempt)
-    exists = log.table_version(location) is not None
-    changed = not exists or _changes_rows(context, attempt)
-    watermark = _watermark(attempt, changed=changed)
-    txn = Txn(watermark.app_id, watermark.sequence)
-    metadata = watermark.as_metadata()
-    keeper.check()
-    failpoint("gold.publish.before_commit")
-    if not changed:
-        # A commit without files: the watermark moves, and readers of the change feed see nothing.
-        tables.append(staged.limit(0), location, txn=txn, metadata=metadata)
-    elif exists:
-        tables.overwrite(staged, location, txn=txn, metadata=metadata)
-    else:
-        tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
+    with net_change(context, attempt) as net:
+        watermark = _watermark(attempt, changed=net is None or bool(net.rows))
+        txn = Txn(watermark.app_id, watermark.sequence)
+        metadata = watermark.as_metadata()
+        keeper.check()
+        failpoint("gold.publish.before_commit")
+        if net is None:
+            # The same properties again where the table exists: an overwrite keeps them.
+            tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
+        elif not net.rows:
+            # A commit without files: the watermark moves, readers of the change feed see nothing.
+            tables.append(staged.limit(0), location, txn=txn, metadata=metadata)
+        else:
+            tables.merge_rows(
+                context.spark,
+                location,
+                leaving=net.leaving,
+                entering=net.entering,
+                key=(),
+                txn=txn,
+                metadata=metadata,
+            )
 
 
 def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
@@ -150,22 +154,6 @@ def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseK
         )
     else:
         tables.append(entering, location, txn=txn, metadata=metadata)
-
-
-def _changes_rows(context: GoldContext, attempt: RefreshAttempt) -> bool:
-    """Whether the published rows or columns differ from the staged ones.
-
-    Counts are compared first: they are in the logs, and settle most cases without a job.
-    """
-    location = context.published_at(attempt.view)
-    staged = staged_rows(context, attempt)
-    published = tables.read(context.spark, location)
-    if not same_columns(staged, published):
-        return True
-    before, after = log.size(location), log.size(staged_at(context, attempt))
-    if after.rows is None or after.rows != before.rows or after.bytes > _MOST_BYTES_COMPARED:
-        return True
-    return bool(count_difference(published, staged))
 
 
 def _watermark(attempt: RefreshAttempt, *, changed: bool) -> Watermark:

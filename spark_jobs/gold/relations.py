@@ -88,11 +88,13 @@ class Relations:
         """Name the change of each table, for the SQL of the program."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+        # Functions ask which kind of session there is, so it must be there first.
+        spark = self.context.spark
         came = F.col("_change_type").isin("insert", "update_postimage")
         for table in sorted(self.changed):
             one = self.ranges[table]
             rows = tables.changes(
-                self.context.spark,
+                spark,
                 self._at(table),
                 after=one.before.version,
                 upto=one.after.version,

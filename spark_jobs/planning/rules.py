@@ -16,6 +16,8 @@ from spark_jobs.planning.decision import Reason, ReasonCode
 
 # Above this share of the rows, what a change touches costs more to find than to compute again.
 LARGEST_SHARE = 0.3
+# Below this many rows, following changes costs more Spark jobs than computing all of it again.
+SMALL = 200_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Re
         if not change.movement.fed:
             text = f"{change.table} has no change feed for all of these versions"
             return _refused(ReasonCode.CHANGE_FEED_MISSING, text)
+    total = total_rows(changes)
+    if view.strategy is Strategy.AUTO and total is not None and total < SMALL:
+        text = f"{total:,} rows are computed again sooner than their changes are followed"
+        return _refused(ReasonCode.INPUTS_SMALL, text)
     share = largest_share(moved)
     if view.strategy is Strategy.AUTO and share is not None and share > LARGEST_SHARE:
         text = f"{share:.0%} of an input changed, incremental pays up to {LARGEST_SHARE:.0%}"
@@ -76,19 +82,20 @@ def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Re
 
 
 def largest_share(changes: Sequence[InputChange]) -> float | None:
-    """Of the inputs whose logs count rows, the largest share of rows that changed.
-
-    Tables below a few thousand rows do not count: there the fixed costs decide.
-    """
+    """Of the inputs whose logs count rows, the largest share of rows that changed."""
     shares = [
         one.movement.rows / one.movement.total
         for one in changes
-        if one.movement.rows is not None and one.movement.total and one.movement.total > _SMALL
+        if one.movement.rows is not None and one.movement.total
     ]
     return max(shares, default=None)
 
 
-_SMALL = 10_000
+def total_rows(changes: Sequence[InputChange]) -> int | None:
+    """Rows of all inputs; None where a log does not count them."""
+    totals = [one.movement.total for one in changes]
+    known = [one for one in totals if one is not None]
+    return sum(known) if len(known) == len(totals) else None
 
 
 def _refused(code: ReasonCode, text: str) -> Refused:

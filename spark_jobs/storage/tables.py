@@ -166,6 +166,25 @@ def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Non
             spark.conf.unset(key)
 
 
+def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
+    """The columns of another DataFrame, in its order and with its types; all others are dropped.
+
+    A type is given as text: over Spark Connect, a string type that was read from a schema
+    carries its collation, and readers other than Spark refuse a table that says so.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    have = {one.name: one.dataType for one in frame.schema.fields}
+    return frame.select(
+        *(
+            F.col(quoted(one.name))
+            if have.get(one.name) == one.dataType
+            else F.col(quoted(one.name)).cast(one.dataType.simpleString()).alias(one.name)
+            for one in like.schema.fields
+        )
+    )
+
+
 def quoted(name: str) -> str:
     """A name or a location as an identifier in SQL.
 

@@ -54,6 +54,8 @@ class GoldProject:
             description="A view.",
             owner="tests",
             refresh="bulk",
+            # However little there is: the tests are about following changes.
+            strategy="incremental" if maintained else "auto",
             sql=query,
             query=canonical,
             maintenance=maintenance_of(canonical, types=self.types(inputs))[0]

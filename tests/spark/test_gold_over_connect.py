@@ -32,7 +32,7 @@ format: delta
 location: data/parcels
 columns: {city: STRING, weight: "DECIMAL(9,2)"}
 """
-HEADER = "/* gold\ndescription: {}\nowner: tests\nrefresh: bulk\n*/\n"
+HEADER = "/* gold\ndescription: {}\nowner: tests\nrefresh: bulk\nstrategy: incremental\n*/\n"
 BY_CITY = "SELECT p.city AS city, COUNT(*) AS parcels FROM bronze.parcels AS p GROUP BY ALL\n"
 CITIES = "SELECT COUNT(*) AS cities FROM gold.by_city AS c\n"
 AT_MOST_TWO = {
@@ -126,7 +126,8 @@ class Project:
     def add(self, *cities: str | None) -> None:
         weights = pa.array([None] * len(cities), pa.decimal128(9, 2))
         rows = pa.table({"city": pa.array(cities, pa.string()), "weight": weights})
-        write_deltalake(self.folder / "data/parcels", rows, mode="append")
+        feed = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(self.folder / "data/parcels", rows, mode="append", configuration=feed)
 
     @property
     def published(self) -> str:

@@ -53,6 +53,7 @@ def maintenance_of(
     try:
         root, outputs = build(query, keys=keys)
         check_clock(root)
+        _check_types(root, types or {})
         root = cutter.cut(root)
         _check_groups(root)
     except NotIncrementalError as error:
@@ -71,6 +72,22 @@ def maintenance_of(
         ),
         None,
     )
+
+
+def _check_types(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse columns whose values cannot be told apart.
+
+    Raises:
+        NotIncrementalError: a column that is read is a map or a variant.
+    """
+    if isinstance(node, Scan):
+        for _, name in node.names:
+            kind = types.get(node.table, {}).get(name, "")
+            if "map<" in kind or "variant" in kind:
+                text = f"{node.table}.{name} is of type {kind}, whose values have no equality"
+                raise NotIncrementalError(Obstacle.INCOMPARABLE_TYPE, text)
+    for child in children(node):
+        _check_types(child, types)
 
 
 def unique_columns(node: Node) -> frozenset[str] | None:

@@ -17,6 +17,7 @@ class Obstacle(StrEnum):
     CLOCK_OUTSIDE_WHERE = "CLOCK_OUTSIDE_WHERE"
     ORDER_DEPENDENT = "ORDER_DEPENDENT"
     DEPENDS_ON_EVERY_ROW = "DEPENDS_ON_EVERY_ROW"
+    INCOMPARABLE_TYPE = "INCOMPARABLE_TYPE"
 
 
 _SUGGESTIONS = {
@@ -26,6 +27,7 @@ _SUGGESTIONS = {
     Obstacle.UNRESOLVED_COLUMN: "Name the table of the column.",
     Obstacle.CLOCK_OUTSIDE_WHERE: "Compare with the clock in WHERE only.",
     Obstacle.ORDER_DEPENDENT: "Give the aggregate an order: array_sort(collect_list(...)).",
+    Obstacle.INCOMPARABLE_TYPE: "Take the parts that the view needs out of it in silver.",
     Obstacle.DEPENDS_ON_EVERY_ROW: "Keep the groups in a view of their own, and read that one.",
 }
 

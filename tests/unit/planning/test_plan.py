@@ -185,11 +185,6 @@ def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
             "incremental: silver.orders@41→@44; affected groups only",
         ),
         (
-            moved(rows=60, total=100),
-            "auto",
-            "incremental: silver.orders@41→@44; affected groups only",
-        ),
-        (
             moved(fed=False),
             "incremental",
             (
@@ -215,6 +210,14 @@ def test_a_maintained_view_follows_its_inputs_unless_something_forbids_it(
 ) -> None:
     entry = MAINTAINED.model_copy(update={"strategy": Strategy(strategy)})
     assert plan_refresh(entry, observed, tick="t", clock=NOON).line == line
+
+
+def test_small_inputs_are_computed_again() -> None:
+    users = seen(USERS, 3, movement=Movement(rows_changed=False, total=100))
+    small = replace(moved(), inputs=(*moved(total=900).inputs[:1], users))
+    plan = plan_refresh(MAINTAINED, small, tick="t", clock=NOON)
+    assert plan.reason.code is ReasonCode.INPUTS_SMALL
+    assert "1,000 rows are computed again sooner" in plan.line
 
 
 def test_the_clock_alone_can_be_followed() -> None:
