@@ -22,7 +22,7 @@ class LakehouseSpark(Spark):
     """
 
     # Functions are written back under the name by which they were called.
-    PRESERVE_ORIGINAL_NAMES = True
+    ORIGINAL_NAME_META_KEY = "name"
     EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:

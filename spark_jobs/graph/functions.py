@@ -49,6 +49,17 @@ CLOCK = frozenset(
         "current_time",
     ]
 )
+# Spark's catalogue lists these elsewhere, and yet they stand for a group's rows.
+_AGGREGATES_TOO = frozenset(
+    [
+        "grouping",
+        "grouping_id",
+        "bitmap_and_agg",
+        "bitmap_construct_agg",
+        "bitmap_or_agg",
+        "schema_of_variant_agg",
+    ]
+)
 # Words that are parsed as calls and are no functions of Spark's catalogue.
 _SYNTAX = frozenset(
     [
@@ -79,7 +90,12 @@ def spark_functions() -> dict[str, str]:
 
 
 def called_name(node: exp.Func) -> str:
-    """The function's name as Spark knows it, in lower case; "" for syntax that is no call."""
+    """The function's name as Spark knows it, in lower case; "" for syntax that is no call.
+
+    >>> from spark_jobs.graph.dialect import parse
+    >>> called_name(parse("COLLECT_LIST(x)"))
+    'collect_list'
+    """
     written = node.meta.get("name")
     if written:
         return str(written).lower()
@@ -107,7 +123,8 @@ def aggregates(node: exp.Expr) -> bool:
 
 def is_aggregate(node: exp.Func) -> bool:
     """Whether a function is an aggregate where it stands without OVER."""
-    kind = spark_functions().get(called_name(node))
+    name = called_name(node)
+    kind = "aggregate" if name in _AGGREGATES_TOO else spark_functions().get(name)
     return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
 
 
