@@ -35,11 +35,11 @@ def explanation(found: Explanation) -> RenderableType:
         facts.add_row(f"  {name}", Text(value))
     parts: list[RenderableType] = [title, facts]
     if found.maintenance.operators:
-        operators = Table(box=None, padding=(0, 2), pad_edge=False, header_style="dim")
-        operators.add_column("  operator", overflow="fold", ratio=3)
+        operators = Table(box=None, padding=(0, 2), header_style="dim")
+        operators.add_column("operator", overflow="fold", ratio=3)
         operators.add_column("rule", overflow="fold", ratio=2)
         for one in found.maintenance.operators:
-            operators.add_row(Text(f"  {one.operator}"), Text(one.rule))
+            operators.add_row(Text(one.operator), Text(one.rule))
         parts += [Text(""), operators]
     return Group(*parts, Text(""))
 

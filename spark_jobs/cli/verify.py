@@ -17,6 +17,9 @@ from spark_jobs.errors import LakehouseError
 if TYPE_CHECKING:
     from spark_jobs.gold.verify import Verification
 
+# Of findings that hold; all others are red.
+_STYLES = {"EQUAL": "", "EQUAL_WITHIN_TOLERANCE": "yellow"}
+
 Result = tuple[str, "Verification | LakehouseError"]
 
 
@@ -92,7 +95,7 @@ def findings_table(results: list[Result]) -> Table:
             f"gold.{view}@{found.version} = {found.vector}",
             "" if found.rows is None else f"{found.rows:,}",
             f"{found.seconds:.2f}",
-            style="" if found.holds else "red",
+            style=_STYLES.get(found.finding.value, "red"),
         )
     return table
 
