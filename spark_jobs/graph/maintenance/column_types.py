@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -25,6 +26,10 @@ from spark_jobs.graph.maintenance.algebra import (
     Union,
     Window,
 )
+
+# A whole number or a decimal of which only Spark can tell the digits.
+EXACT = "exact"
+_EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\s*\d+\)")
 
 # Spark SQL types in lower case, by the tree's names; a column that nobody knows is absent.
 Types = dict[str, str]
@@ -68,7 +73,7 @@ def expression_types(expressions: list[exp.Expr], columns: Types) -> list[str]:
     """The types of expressions over columns; "" where they cannot be told."""
     reader = dialect()
     schema = MappingSchema(dialect=reader)
-    schema.add_table("t", dict(columns))
+    schema.add_table("t", {name: kind for name, kind in columns.items() if kind != EXACT})
     query = exp.select(
         *(exp.alias_(one.copy(), f"e{index}") for index, one in enumerate(expressions))
     ).from_("t")
@@ -82,9 +87,14 @@ def expression_types(expressions: list[exp.Expr], columns: Types) -> list[str]:
 
 
 def _of(outputs: tuple[Named, ...], columns: Types) -> Types:
-    names = [name for name, _ in outputs]
     found = expression_types([value for _, value in outputs], columns)
-    return {name: kind for name, kind in zip(names, found, strict=True) if kind}
+    types: Types = {}
+    for (name, value), kind in zip(outputs, found, strict=True):
+        if kind:
+            types[name] = kind
+        elif is_exact(value, columns):
+            types[name] = EXACT
+    return types
 
 
 def _of_union(node: Union, tables: Mapping[str, Mapping[str, str]]) -> Types:
@@ -98,3 +108,48 @@ def _of_union(node: Union, tables: Mapping[str, Mapping[str, str]]) -> Types:
         if len(kinds) == 1 and (kind := kinds.pop()):
             result[name] = kind
     return result
+
+
+def is_exact(  # noqa: PLR0911 - one case for each kind of expression
+    value: exp.Expr, kinds: Mapping[str, str]
+) -> bool:
+    """Whether a sum of the values is the same in any order: whole numbers and decimals.
+
+    Args:
+        value: an expression over columns.
+        kinds: the types of the columns.
+    """
+    match value:
+        case exp.Column():
+            return is_exact_type(kinds.get(value.name, ""))
+        case exp.Literal():
+            # A number with an exponent is a DOUBLE.
+            return not value.is_string and "e" not in value.name.lower()
+        case exp.Null():
+            return True
+        case exp.Paren() | exp.Neg():
+            return is_exact(value.this, kinds)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return is_exact(value.this, kinds) and is_exact(value.expression, kinds)
+        case exp.Cast():
+            return value.to.is_type(*exp.DataType.INTEGER_TYPES, exp.DType.DECIMAL)
+        case exp.If():
+            return all(is_exact(one, kinds) for one in _branches(value))
+        case exp.Case():
+            branches = [one.args["true"] for one in value.args["ifs"]]
+            branches += [value.args["default"]] if value.args.get("default") else []
+            return all(is_exact(one, kinds) for one in branches)
+        case exp.Coalesce():
+            return all(is_exact(one, kinds) for one in (value.this, *value.expressions))
+        case _:
+            return is_exact_type(expression_types([value], dict(kinds))[0])
+
+
+def _branches(value: exp.If) -> list[exp.Expr]:
+    other = value.args.get("false")
+    return [value.args["true"], *([other] if other else [])]
+
+
+def is_exact_type(kind: str) -> bool:
+    """Whether values of a type add up to the same in any order."""
+    return kind == EXACT or _EXACT.fullmatch(kind) is not None

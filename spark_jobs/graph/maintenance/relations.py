@@ -36,14 +36,19 @@ def from_clause(builder: Builder, select: exp.Select, scope: Scope) -> Node:
     """
     source = select.args.get("from_")
     if source is None:
-        one = builder.names.fresh("one")
-        return Constant(exp.select(exp.alias_(exp.Literal.number(1), one)), (one,))
+        return nothing(builder)
     node = _relation(builder, source.this, select, scope)
     for join in select.args.get("joins") or ():
         node = _join(builder, node, join, select, scope)
     for lateral in select.args.get("laterals") or ():
         node = _generate(builder, node, lateral, scope)
     return node
+
+
+def nothing(builder: Builder) -> Constant:
+    """One row that says nothing."""
+    one = builder.names.fresh("one")
+    return Constant(exp.select(exp.alias_(exp.Literal.number(1), one)), (one,))
 
 
 def push(node: Node, condition: exp.Expr) -> Node:

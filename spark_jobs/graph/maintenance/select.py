@@ -16,7 +16,9 @@ from spark_jobs.graph.maintenance.aggregation import (
 )
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
+    Constant,
     Filter,
+    Join,
     Named,
     Node,
     Project,
@@ -26,7 +28,7 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Builder, Outputs
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.relations import from_clause
+from spark_jobs.graph.maintenance.relations import from_clause, inner, nothing
 from spark_jobs.graph.maintenance.scope import Scope, named
 from spark_jobs.graph.maintenance.subqueries import scalars, where
 
@@ -71,11 +73,15 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
     node = where(builder, node, clause.this if clause else None, scope)
     names = [one.alias_or_name for one in select.selects]
     clauses = _clauses(select, names)
-    node, clauses = _subqueries(builder, node, clauses, scope)
-    clauses = _rewritten(clauses, scope, node)
     group = select.args.get("group")
     if group is not None or any(aggregates(one) for one in clauses.all()):
-        node, clauses = _grouped(builder, node, clauses, group, scope)
+        # A scalar subquery beside aggregates is joined to the groups, not to their rows.
+        beside, clauses = _subqueries(builder, nothing(builder), clauses, scope)
+        clauses = _rewritten(clauses, scope, set(beside.columns))
+        node, clauses = _grouped(builder, node, clauses, group, scope, beside=beside)
+    else:
+        node, clauses = _subqueries(builder, node, clauses, scope)
+        clauses = _rewritten(clauses, scope, set(node.columns))
     for one in conjuncts(clauses.having):
         node = Filter(node, one)
     node, clauses = _windows(builder, node, clauses)
@@ -151,9 +157,7 @@ def _subqueries(
     return node, _Clauses(outputs, having, clauses.qualify, clauses.order)
 
 
-def _rewritten(clauses: _Clauses, scope: Scope, node: Node) -> _Clauses:
-    known = set(node.columns)
-
+def _rewritten(clauses: _Clauses, scope: Scope, known: set[str]) -> _Clauses:
     def rewrite(expression: exp.Expr) -> exp.Expr:
         holder = exp.Paren(this=expression)
         for column in list(holder.find_all(exp.Column)):
@@ -178,7 +182,13 @@ def _of_window(column: exp.Column, scope: Scope) -> bool:
 
 
 def _grouped(
-    builder: Builder, node: Node, clauses: _Clauses, group: exp.Group | None, scope: Scope
+    builder: Builder,
+    node: Node,
+    clauses: _Clauses,
+    group: exp.Group | None,
+    scope: Scope,
+    *,
+    beside: Node,
 ) -> tuple[Node, _Clauses]:
     sets = grouping_sets(group)
     written = [one for part in sets for one in part] if sets else group.expressions if group else []
@@ -206,6 +216,10 @@ def _grouped(
     else:
         members = [[keys.named[scope.rewrite(one).sql()][0] for one in part] for part in sets]
         node = grouped_by_sets(node, by, members, aggregates_of, builder.names)
+    if not isinstance(beside, Constant):
+        if not isinstance(beside, Join):
+            raise _unsupported(None, "a subquery beside aggregates that reads their rows")
+        node = inner(node, beside, [])
     known = set(node.columns)
     for one in clauses.all():
         if missing := sorted(used(one) - known):

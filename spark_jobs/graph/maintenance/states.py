@@ -22,16 +22,21 @@ from spark_jobs.graph.maintenance.algebra import (
     Node,
     Project,
     Scan,
+    TopK,
     Union,
     scans,
 )
 from spark_jobs.graph.maintenance.clauses import aliased, union_all
-from spark_jobs.graph.maintenance.column_types import column_types, expression_types
+from spark_jobs.graph.maintenance.column_types import (
+    column_types,
+    expression_types,
+    is_exact,
+    is_exact_type,
+)
 from spark_jobs.graph.maintenance.scope import named
 
 LAYER = "state"
 COUNT = "n"
-_WHOLE = re.compile(r"(tinyint|smallint|int|bigint)")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -181,8 +186,28 @@ class Cutter:
             case Aggregate():
                 below = replace(node, child=self.cut(node.child))
                 return self._kept(below) or below
+            case TopK():
+                child = self.cut(node.child)
+                kept = all(table.startswith(f"{LAYER}.") for table in scans(child))
+                return replace(node, child=child if kept else self._kept_rows(child))
             case _:
                 return replace(node, child=self.cut(node.child))
+
+    def _kept_rows(self, child: Node) -> Node:
+        """The rows themselves, kept with their number, where any of them may come to the top."""
+        prefix = f"r{len(self.states)}_"
+        keys = tuple((prefix + name, named(name)) for name in child.columns)
+        count: Named = (f"{prefix}copies", exp.Count(this=exp.Star(), big_int=True))
+        kept = self._kept(Aggregate(child, keys, (count,)))
+        if kept is None:
+            return child
+        copies = exp.func(
+            "EXPLODE",
+            exp.func("SEQUENCE", exp.Literal.number(1), exp.cast(named(count[0]), "int")),
+        )
+        each = tuple((name, named(key)) for name, (key, _) in zip(child.columns, keys, strict=True))
+        repeated = Project(kept, (*each, (f"{prefix}copy", copies)), multiplies=True)
+        return Project(repeated, tuple((name, named(name)) for name in child.columns))
 
     def _kept(self, node: Aggregate) -> Node | None:
         if node.sessions or not scans(node):
@@ -218,8 +243,10 @@ def _value(
     if argument is None:
         return named(prefix + COUNT)
     summed = not isinstance(call, exp.Count)
-    kind = expression_types([argument], dict(kinds))[0] if summed else ""
-    if summed and not (_WHOLE.fullmatch(kind) or _DECIMAL.fullmatch(kind)):
+    if summed and not is_exact(argument, kinds):
+        return None
+    kind = expression_types([argument], dict(kinds))[0] if isinstance(call, exp.Avg) else ""
+    if isinstance(call, exp.Avg) and not is_exact_type(kind):
         return None
     text = argument.sql()
     known = terms.get(text)
