@@ -9,9 +9,27 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect, DialectType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.graph.inference import overrides
+
+
+class _Writer(SparkGenerator):
+    """Writes every function under the name by which it was called, but one."""
+
+    # With the arguments that Spark takes as well.
+    TRANSFORMS = {  # noqa: RUF012
+        **SparkGenerator.TRANSFORMS,
+        exp.ArgMax: lambda self, one: self.func("MAX_BY", *one.iter_expressions()),
+        exp.ArgMin: lambda self, one: self.func("MIN_BY", *one.iter_expressions()),
+        exp.Levenshtein: lambda self, one: self.func("LEVENSHTEIN", *one.iter_expressions()),
+        exp.ToChar: lambda self, one: self.func(self.function_name(one), *one.iter_expressions()),
+    }
+
+    def function_name(self, expression: exp.Func) -> str:
+        # named_struct('a', x) was read as struct(x AS a), and is no other call of its own.
+        return "STRUCT" if isinstance(expression, exp.Struct) else super().function_name(expression)
 
 
 class LakehouseSpark(Spark):
@@ -21,8 +39,9 @@ class LakehouseSpark(Spark):
     right behind the word, so the token alone decides.
     """
 
-    # Functions are written back under the name by which they were called.
+    # Where a call keeps the name that was written.
     ORIGINAL_NAME_META_KEY = "name"
+    Generator = _Writer
     EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
@@ -43,6 +62,10 @@ def parse(sql: str) -> exp.Expr:
 
     >>> to_sql(parse("select window(t, '1 hour') from x group by window(t, '1 hour')"))
     "SELECT WINDOW(t, '1 hour') FROM x GROUP BY WINDOW(t, '1 hour')"
+    >>> to_sql(parse("select nvl(a, b), named_struct('c', a) from x"))
+    'SELECT NVL(a, b), STRUCT(a AS c) FROM x'
+    >>> to_sql(parse("select max_by(a, b, 2), to_char(a, '99') from x"))
+    "SELECT MAX_BY(a, b, 2), TO_CHAR(a, '99') FROM x"
     """
     return sqlglot.parse_one(sql, dialect=dialect())
 
