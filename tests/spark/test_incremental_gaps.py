@@ -1,0 +1,239 @@
+"""Gaps in what an input says about its changes: found, named, and made good."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from spark_jobs.gold.errors import QueryFailedError
+from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import log
+from tests.spark.gold_project import GoldProject
+
+SALES = "SELECT * FROM VALUES {} AS v(user_id, amount, note)"
+FIRST = SALES.format("(1, 10, 'a'), (1, 20, 'b'), (2, NULL, NULL), (2, NULL, NULL)")
+ROWS = "SELECT s.user_id, s.amount FROM silver.{} AS s"
+SUMS = "SELECT s.user_id, SUM(s.amount) AS total FROM silver.{} AS s GROUP BY s.user_id"
+FEED = "delta.enableChangeDataFeed"
+TICKS = itertools.count()
+INCREMENTAL = "INPUT_CHANGED_RULE"
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoldProject]:
+    """One project for all tests."""
+    folder = tmp_path_factory.mktemp("gaps")
+    settings = load_settings(
+        folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
+    )
+    with ControlStore.open(settings.control_url) as store:
+        yield GoldProject(spark, settings, store)
+
+
+@pytest.fixture(scope="module")
+def project(lake: GoldProject) -> GoldProject:
+    """Over silver.sales a view that is up to date, whatever an earlier test did to the table."""
+    published(lake, "sales")
+    return lake
+
+
+def published(project: GoldProject, table: str, query: str = ROWS) -> None:
+    """A table with a view of the same name over it."""
+    project.append(f"silver.{table}", FIRST)
+    project.view(table, query.format(table), inputs=(f"silver.{table}",), maintained=True)
+    assert followed(project, table) == "FIRST_BUILD"
+
+
+def followed(project: GoldProject, view: str = "sales") -> str:
+    """Refresh, compare with the SQL, and say by which reason it was done."""
+    outcome = project.refresh(view, f"t{next(TICKS)}")
+    found = project.verify(view)
+    assert found.holds, found
+    return outcome.plan.reason.code
+
+
+def add(
+    project: GoldProject, rows: str = "(1, 1, NULL), (3, 4, 'c')", table: str = "sales"
+) -> None:
+    project.append(f"silver.{table}", SALES.format(rows))
+
+
+def feed(project: GoldProject, *, on: bool) -> None:
+    value = str(on).lower()
+    project.execute(f"ALTER TABLE {{}} SET TBLPROPERTIES ('{FEED}' = '{value}')", "silver.sales")
+
+
+REWRITES = {
+    "restored": "RESTORE TABLE {} TO VERSION AS OF 0",
+    "overwritten": "INSERT OVERWRITE {} VALUES (1, 10, 'a'), (2, 5, 'n')",
+    "replaced in part": "INSERT INTO {} REPLACE WHERE user_id = 1 VALUES (1, 10, 'a'), (1, 2, 'b')",
+    "truncated": "DELETE FROM {}",
+    "with deletion vectors": "DELETE FROM {} WHERE amount = 1",
+    "merged": "MERGE INTO {} AS t USING (SELECT 1 AS user_id) AS s ON t.user_id = s.user_id "
+    "WHEN MATCHED AND t.amount > 5 THEN UPDATE SET note = 'm' WHEN MATCHED THEN DELETE",
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewritten_input_is_followed(project: GoldProject, name: str) -> None:
+    vectors = str(name == "with deletion vectors").lower()
+    add(project)
+    project.execute(
+        f"ALTER TABLE {{}} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')",
+        "silver.sales",
+    )
+    project.execute(REWRITES[name], "silver.sales")
+    assert followed(project) == INCREMENTAL
+
+
+def test_compaction_is_no_change(project: GoldProject) -> None:
+    add(project)
+    add(project)
+    followed(project)
+    project.execute("OPTIMIZE {}", "silver.sales")
+    assert project.reason("sales") == "NO_UPSTREAM_CHANGE"
+    add(project)
+    assert followed(project) == INCREMENTAL
+
+
+def test_a_feed_that_was_off_for_a_while_is_missed(project: GoldProject) -> None:
+    feed(project, on=False)
+    add(project)
+    feed(project, on=True)
+    add(project)
+    assert followed(project) == "CHANGE_FEED_MISSING"
+    add(project)
+    assert followed(project) == INCREMENTAL
+
+
+def test_commits_that_were_cleaned_up_are_missed(project: GoldProject) -> None:
+    add(project)
+    location = project.location("silver.sales")
+    gone = DeltaTable(location).version()
+    add(project)
+    DeltaTable(location).create_checkpoint()
+    for name in (f"{gone:020}.json", f".{gone:020}.json.crc", f"{gone:020}.crc"):
+        (Path(location) / "_delta_log" / name).unlink(missing_ok=True)
+    assert followed(project) == "CHANGE_FEED_MISSING"
+
+
+def test_changes_that_were_vacuumed_are_missed(project: GoldProject) -> None:
+    add(project)
+    followed(project)
+    project.execute("DELETE FROM {} WHERE user_id = 3", "silver.sales")
+    vacuum(Path(project.location("silver.sales")))
+    assert followed(project) == "CHANGE_FEED_MISSING"
+    add(project)
+    assert followed(project) == INCREMENTAL
+
+
+def vacuum(location: Path) -> None:
+    """Take away what the newest version does not need, as VACUUM with no retention does."""
+    needed = {Path(uri).name for uri in DeltaTable(str(location)).file_uris()}
+    for file in location.rglob("*.parquet"):
+        if "_delta_log" not in file.parts and file.name not in needed:
+            file.unlink()
+
+
+def test_a_table_made_anew_is_read_in_full(project: GoldProject) -> None:
+    shutil.rmtree(project.location("silver.sales"))
+    add(project)
+    assert followed(project) == "INPUT_RECREATED"
+    add(project)
+    assert followed(project) == INCREMENTAL
+
+
+@pytest.mark.parametrize("fed", ["true", "false"])
+def test_a_table_replaced_in_place_is_read_in_full(project: GoldProject, fed: str) -> None:
+    project.execute(
+        f"CREATE OR REPLACE TABLE {{}} USING delta TBLPROPERTIES ('{FEED}' = '{fed}') AS "
+        + SALES.format("(1, 10, 'a'), (7, 7, 'r')"),
+        "silver.sales",
+    )
+    expected = {"INPUT_RECREATED", "CHANGE_FEED_MISSING"}
+    assert followed(project) in expected
+    feed(project, on=True)
+
+
+def test_an_input_that_vanished_keeps_the_content(project: GoldProject) -> None:
+    add(project)
+    followed(project)
+    before = project.rows("sales")
+    location = Path(project.location("silver.sales"))
+    location.rename(location.with_name("elsewhere"))
+    outcome = project.refresh("sales", f"t{next(TICKS)}")
+    assert (outcome.plan.word, outcome.plan.reason.code) == ("skip", "INPUT_MISSING")
+    assert "silver.sales" in outcome.plan.reason.text
+    assert project.rows("sales") == before
+    location.with_name("elsewhere").rename(location)
+    add(project)
+    assert followed(project) == INCREMENTAL
+
+
+def test_a_table_that_never_had_a_feed_is_read_in_full(lake: GoldProject) -> None:
+    frame = lake.spark.sql(FIRST)
+    frame.write.format("delta").save(lake.location("silver.unfed"))
+    assert not log.has_change_feed(lake.location("silver.unfed"), 0)
+    published(lake, "unfed")
+    add(lake, table="unfed")
+    assert followed(lake, "unfed") == "CHANGE_FEED_MISSING"
+
+
+def test_a_table_with_other_columns_is_read_in_full(lake: GoldProject) -> None:
+    published(lake, "shaped")
+    for properties in (
+        "'delta.enableTypeWidening' = 'true'",
+        "'delta.columnMapping.mode' = 'name'",
+    ):
+        lake.execute(f"ALTER TABLE {{}} SET TBLPROPERTIES ({properties})", "silver.shaped")
+        assert lake.reason("shaped") == "NO_UPSTREAM_CHANGE"
+    for statements in (
+        ("ADD COLUMN more STRING", "ALTER COLUMN amount TYPE BIGINT"),
+        ("RENAME COLUMN note TO remark", "DROP COLUMN remark"),
+    ):
+        for statement in statements:
+            lake.execute(f"ALTER TABLE {{}} {statement}", "silver.shaped")
+            assert lake.reason("shaped") == "INPUT_RESHAPED"
+        assert followed(lake, "shaped") == "INPUT_RESHAPED"
+        lake.execute("INSERT INTO {} (user_id, amount) VALUES (1, 5000000000)", "silver.shaped")
+        assert followed(lake, "shaped") == INCREMENTAL
+
+
+def test_a_column_that_is_gone_keeps_the_content_and_is_named(lake: GoldProject) -> None:
+    published(lake, "mapped")
+    lake.execute(
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "silver.mapped"
+    )
+    before = lake.rows("mapped")
+    lake.execute("ALTER TABLE {} RENAME COLUMN amount TO value", "silver.mapped")
+    with pytest.raises(QueryFailedError, match="amount"):
+        followed(lake, "mapped")
+    assert lake.rows("mapped") == before
+    lake.execute("ALTER TABLE {} DROP COLUMN note", "silver.mapped")
+    lake.execute("ALTER TABLE {} RENAME COLUMN value TO amount", "silver.mapped")
+    followed(lake, "mapped")
+    # The last column under its old name and type, but without its values.
+    lake.execute("ALTER TABLE {} DROP COLUMN amount", "silver.mapped")
+    lake.execute("ALTER TABLE {} ADD COLUMN amount INT", "silver.mapped")
+    assert followed(lake, "mapped") == "INPUT_RESHAPED"
+    assert {row[1] for row in lake.rows("mapped")} == {None}
+    lake.execute("INSERT INTO {} VALUES (9, 9)", "silver.mapped")
+    assert followed(lake, "mapped") == INCREMENTAL
+
+
+def test_a_published_table_that_was_restored_is_built_again(lake: GoldProject) -> None:
+    published(lake, "sums", SUMS)
+    add(lake, table="sums")
+    assert followed(lake, "sums") == INCREMENTAL
+    lake.execute("RESTORE TABLE {} TO VERSION AS OF 0", "gold.sums")
+    assert followed(lake, "sums") == "RESTORED"
+    # The groups that were kept before belong to no publication any more.
+    add(lake, table="sums")
+    assert followed(lake, "sums") == INCREMENTAL
