@@ -400,6 +400,17 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
             "ORDER BY a.y DESC) AS place FROM silver.a AS a) AS r WHERE r.place <= 1"
         ),
     ),
+    "top of all rows": (
+        KEPT,
+        "SELECT a.k, a.y FROM silver.a AS a ORDER BY a.y DESC NULLS LAST, a.k NULLS LAST LIMIT 2",
+    ),
+    "rows behind the top": (
+        KEPT,
+        (
+            "SELECT a.k, a.y FROM silver.a AS a "
+            "ORDER BY a.y NULLS FIRST, a.k NULLS FIRST LIMIT 2 OFFSET 1"
+        ),
+    ),
     "top of all groups": (
         KEPT,
         "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k ORDER BY n DESC, a.k LIMIT 2",
@@ -465,10 +476,6 @@ REFUSED = {
     "global aggregate that is not kept": (
         "DEPENDS_ON_EVERY_ROW",
         "SELECT MAX(a.y) AS most FROM silver.a AS a",
-    ),
-    "top of rows": (
-        "DEPENDS_ON_EVERY_ROW",
-        "SELECT a.k, a.y FROM silver.a AS a ORDER BY a.y, a.k LIMIT 2",
     ),
     "list in the order of arrival": (
         "ORDER_DEPENDENT",
@@ -546,6 +553,15 @@ def test_a_left_join_s_match_comes_and_goes(engine: Engine) -> None:
     assert values(view, {A: a, B: [(1, 0, 4)]}) == [(1, 4), (1, 4)]
     assert values(view, {A: a, B: [(1, 0, 4), (1, 0, 5)]}) == [(1, 4), (1, 4), (1, 5), (1, 5)]
     assert values(view, {A: a, B: [(None, 0, 4)]}) == [(1, None), (1, None)]
+
+
+def test_the_top_is_filled_from_below(engine: Engine) -> None:
+    rows = [(1, 0, 9), (2, 0, 8), (3, 0, 7), (3, 0, 7), (4, 0, 1)]
+    view = started(engine, RULES["top of all rows"][1], {A: rows})
+    assert values(view, {A: rows[1:]}) == [(2, 8), (3, 7)]
+    assert values(view, {A: rows[2:]}) == [(3, 7), (3, 7)]
+    assert values(view, {A: rows[3:]}) == [(3, 7), (4, 1)]
+    assert values(view, {A: [(5, 0, None)]}) == [(5, None)]
 
 
 def test_a_copy_of_a_row_goes_alone(engine: Engine) -> None:
