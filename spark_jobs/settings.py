@@ -56,8 +56,9 @@ class SparkSettings(BaseModel):
     connect_memory: str = "3g"
     # For drivers. On two cores the optimizing compiler first costs more than it gives back: without
     # it the batches after a start take 40 % less CPU. That says nothing about a driver that has run
-    # for hours. Set it to "" where Spark has cores to spare.
-    java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # for hours. Without it the JVM also reserves a code cache that the plans of two dozen views
+    # fill. Set it to "" where Spark has cores to spare.
+    java_options: str = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
     shuffle_partitions: int = Field(default=2, ge=1)
     # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
     snapshot_partitions: int = Field(default=1, ge=1)

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 # The staged column that says what becomes of a row.
 OPERATION = "__operation"
 LEAVES, ENTERS = "leaves", "enters"
+# A step over a change of so few rows is fetched and given back to Spark, which then knows its
+# size when it plans what reads it, and plans nothing of it again.
+FEW_ROWS = 20_000
+MOST_LOCAL = 50_000
 
 
 def base_of(context: GoldContext, attempt: RefreshAttempt) -> Publication:
@@ -66,6 +70,7 @@ def program_of(
     clock: datetime,
     base: Publication,
     prefix: str = "__refresh",
+    by_name: bool = False,
 ) -> tuple[Program, Relations]:
     """The SQL of the change from a publication to a version vector.
 
@@ -75,7 +80,7 @@ def program_of(
     ranges = ranges_of(base, vector)
     if ranges is None:
         raise BaseMovedError(entry.name, f"version {base.version} comes from other inputs")
-    relations = Relations(context, entry.name, base, ranges, prefix)
+    relations = Relations(context, entry.name, base, ranges, prefix, by_name)
     clocks = {When.OLD: base.watermark.clock, When.NEW: clock} if entry.reads_clock else {}
     root, outputs = build(entry.query)
     cutter = Cutter(relations.types())
@@ -115,19 +120,31 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
             raise InputReplacedError(entry.name, str(name))
     prefix = "__" + "".join(one if one.isalnum() else "_" for one in attempt.attempt_id)
     program, relations = program_of(
-        context, entry, vector=vector, clock=attempt.started_at, base=base, prefix=prefix
+        context,
+        entry,
+        vector=vector,
+        clock=attempt.started_at,
+        base=base,
+        prefix=prefix,
+        by_name=True,
     )
     states: dict[str, TableVersion] = {}
     with ExitStack() as kept:
         kept.callback(relations.forget)
         relations.register_changes()
+        relations.register_contents()
+        rows = relations.changed_rows()
+        small = rows is not None and rows <= FEW_ROWS
         for step in program.steps:
             if isinstance(step, StateUpdate):
                 states |= keep_groups(relations, step, attempt)
                 continue
-            frame = context.spark.sql(to_sql(step.query)).persist()
-            kept.callback(frame.unpersist)
-            relations.register(frame, step.name)
+            frame = context.spark.sql(to_sql(step.query))
+            found = tables.local_copy(frame, most=MOST_LOCAL) if small else None
+            if found is None:
+                found = frame.persist()
+                kept.callback(found.unpersist)
+            relations.register(found, step.name)
         if program.change is None:
             yield StagedChange(_nothing(relations), states)
             return

@@ -15,6 +15,7 @@ from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import delta_relation
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.storage import log, tables
+from spark_jobs.storage.history import changes_between
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,6 +37,8 @@ class Relations:
         base: the publication that the change is applied to.
         ranges: of the inputs, by ``layer.name``.
         prefix: the names of all views that are registered start with it.
+        by_name: whether contents are read through names that ``register_contents`` gives them.
+            Spark then looks a version of a table up once, and not in every statement.
         views: the names that were registered.
     """
 
@@ -44,7 +47,9 @@ class Relations:
     base: Publication
     ranges: dict[str, Range]
     prefix: str
+    by_name: bool = False
     views: list[str] = field(default_factory=list)
+    _contents: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def changed(self) -> frozenset[str]:
@@ -59,7 +64,7 @@ class Relations:
             return exp.to_table(f"{self._name(table)}_{when}")
         one = self.ranges[table]
         version = one.before if when is When.OLD and table in self.changed else one.after
-        return delta_relation(self._at(table), version.version)
+        return self._content(f"{self._name(table)}_{when}", self._at(table), version.version)
 
     def change(self, table: str) -> exp.Table:
         """The name of a table's change."""
@@ -67,7 +72,8 @@ class Relations:
 
     def published(self) -> exp.Table:
         """The view's own table before."""
-        return delta_relation(self.context.published_at(self.view), self.base.version)
+        location = self.context.published_at(self.view)
+        return self._content(f"{self.prefix}_published", location, self.base.version)
 
     def published_rows(self) -> DataFrame:
         """The same as a DataFrame."""
@@ -102,6 +108,24 @@ class Relations:
             frame = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
             self.register(frame, self.change(table).name)
 
+    def register_contents(self) -> None:
+        """Name the contents that the program reads."""
+        for name, (location, version) in self._contents.items():
+            self.register(tables.read(self.context.spark, location, version), name)
+
+    def changed_rows(self) -> int | None:
+        """About how many rows of the inputs changed; None where a log does not say."""
+        found = [
+            changes_between(
+                self._at(table),
+                after=self.ranges[table].before.version,
+                upto=self.ranges[table].after.version,
+            ).rows
+            for table in self.changed
+        ]
+        known = [one for one in found if one is not None]
+        return sum(known) if len(known) == len(found) else None
+
     def register(self, frame: DataFrame, name: str) -> None:
         """Name a DataFrame until ``forget``."""
         frame.createOrReplaceTempView(name)
@@ -111,6 +135,12 @@ class Relations:
         """Remove the names again."""
         for name in dict.fromkeys(self.views):
             self.context.spark.catalog.dropTempView(name)
+
+    def _content(self, name: str, location: str, version: int) -> exp.Table:
+        if not self.by_name:
+            return delta_relation(location, version)
+        self._contents[name] = (location, version)
+        return exp.to_table(name)
 
     def _name(self, table: str) -> str:
         return f"{self.prefix}_{table.replace('.', '_')}"

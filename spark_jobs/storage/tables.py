@@ -166,6 +166,14 @@ def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Non
             spark.conf.unset(key)
 
 
+def local_copy(frame: DataFrame, *, most: int) -> DataFrame | None:
+    """The rows as a relation of values; None where there are more, or types that do not travel."""
+    if "interval" in frame.schema.simpleString():
+        return None
+    rows = frame.limit(most + 1).toArrow()
+    return None if rows.num_rows > most else frame.sparkSession.createDataFrame(rows)
+
+
 def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
     """The columns of another DataFrame, in its order and with its types; all others are dropped.
 
