@@ -324,6 +324,20 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
         "SELECT a.x, PERCENTILE(a.y, 0.5) AS middle FROM silver.a AS a GROUP BY a.x",
     ),
     "MEDIAN": (GROUPS, "SELECT a.x, MEDIAN(a.y) AS middle FROM silver.a AS a GROUP BY a.x"),
+    "list in an order of its own": (
+        GROUPS,
+        (
+            "SELECT a.x, ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(CAST(a.y AS STRING))), ',') AS ys "
+            "FROM silver.a AS a GROUP BY a.x"
+        ),
+    ),
+    "text in an order of its own": (
+        GROUPS,
+        (
+            "SELECT a.x, LISTAGG(CAST(a.y AS STRING), ',') WITHIN GROUP (ORDER BY a.y) AS ys "
+            "FROM silver.a AS a GROUP BY a.x"
+        ),
+    ),
     "approx_count_distinct": (
         GROUPS,
         "SELECT a.x, APPROX_COUNT_DISTINCT(a.y) AS n FROM silver.a AS a GROUP BY a.x",
@@ -480,6 +494,10 @@ REFUSED = {
     "list in the order of arrival": (
         "ORDER_DEPENDENT",
         "SELECT a.k, COLLECT_LIST(a.y) AS ys FROM silver.a AS a GROUP BY a.k",
+    ),
+    "text in the order of arrival": (
+        "ORDER_DEPENDENT",
+        "SELECT a.k, LISTAGG(CAST(a.y AS STRING), ',') AS ys FROM silver.a AS a GROUP BY a.k",
     ),
     "clock in the result": (
         "CLOCK_OUTSIDE_WHERE",
