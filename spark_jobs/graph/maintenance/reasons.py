@@ -28,7 +28,7 @@ _SUGGESTIONS = {
     Obstacle.CLOCK_OUTSIDE_WHERE: "Compare with the clock in WHERE only.",
     Obstacle.ORDER_DEPENDENT: "Give the aggregate an order: array_sort(collect_list(...)).",
     Obstacle.INCOMPARABLE_TYPE: "Take the parts that the view needs out of it in silver.",
-    Obstacle.DEPENDS_ON_EVERY_ROW: "Keep the groups in a view of their own, and read that one.",
+    Obstacle.DEPENDS_ON_EVERY_ROW: "Give it groups: GROUP BY, or PARTITION BY in the window.",
 }
 
 

@@ -21,8 +21,10 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
         # In another order of adding a DOUBLE may come out otherwise.
         ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_groups"),
         (
-            "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x * a.x AS v FROM silver.a AS a) AS s "
-            "GROUP BY s.k HAVING SUM(s.v) > (SELECT SUM(b.x) FROM silver.a AS b)",
+            (
+                "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x * a.x AS v FROM silver.a AS a) AS s "
+                "GROUP BY s.k HAVING SUM(s.v) > (SELECT SUM(b.x) FROM silver.a AS b)"
+            ),
             "kept_groups",
         ),
     ],
@@ -44,8 +46,10 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
         ),
         ("SELECT a.k, CURRENT_DATE AS d FROM silver.a AS a", "CLOCK_OUTSIDE_WHERE"),
         (
-            "SELECT a.k FROM silver.a AS a WHERE a.x > (SELECT MAX(b.x) FROM silver.a AS b "
-            "WHERE b.k < a.k)",
+            (
+                "SELECT a.k FROM silver.a AS a WHERE a.x > (SELECT MAX(b.x) FROM silver.a AS b "
+                "WHERE b.k < a.k)"
+            ),
             "UNSUPPORTED_SUBQUERY",
         ),
     ],
