@@ -22,7 +22,7 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
         ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_groups"),
         (
             (
-                "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x * a.x AS v FROM silver.a AS a) AS s "
+                "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x * a.x AS v FROM silver.a AS a) s "
                 "GROUP BY s.k HAVING SUM(s.v) > (SELECT SUM(b.x) FROM silver.a AS b)"
             ),
             "kept_groups",
