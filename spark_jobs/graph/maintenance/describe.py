@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
@@ -34,6 +35,8 @@ from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.states import LAYER, Cutter, State
 from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
+
+_NUMBER = re.compile(r"(?<=\w)__\d+\b")
 
 
 def maintenance_of(
@@ -247,4 +250,5 @@ def _operator(  # noqa: PLR0911 - one case for each operator
 
 
 def _text(expression: exp.Expr) -> str:
-    return to_sql(expression)
+    """The expression with the names that its author gave, which a tree may number."""
+    return _NUMBER.sub("", to_sql(expression))
