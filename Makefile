@@ -7,7 +7,7 @@ TIDEMARK := .venv/bin/tidemark
 PYTEST := .venv/bin/pytest
 
 .PHONY: help setup up down status logs demo check fmt lint golden clean \
-	test test-unit test-spark test-dags e2e bench-ivm
+	test test-unit test-spark test-dags e2e test-tpch bench-ivm
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-dags: ## Tests of the DAGs
 
 e2e: ## Tests against a local stack of their own
 	$(PYTEST) -m services --timeout 1200 -p no:randomly
+
+test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds four of them
+	TIDEMARK_TPCH=all $(PYTEST) tests/tpch -p no:randomly
 
 bench-ivm: setup ## Measure incremental maintenance on TPC-H (SCALE=0.1 OPTIONS="--query q01")
 	@$(PYTHON) -m benchmarks.ivm --scale $(or $(SCALE),0.1) $(OPTIONS)

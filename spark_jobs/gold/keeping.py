@@ -31,11 +31,11 @@ def keep_groups(
     spark = relations.context.spark
     location = _location(relations, step)
     known = _known(relations, name, location)
-    before = (
-        spark.sql(to_sql(step.content)).persist()
-        if known is None
-        else tables.read(spark, location, known.version)
-    )
+    if known is None:
+        before = spark.sql(to_sql(step.content)).persist()
+        relations.persisted.append(before)
+    else:
+        before = tables.read(spark, location, known.version)
     relations.register(before, relations.content(name, When.OLD).name)
     if step.update is None:
         relations.register(before, relations.content(name, When.NEW).name)

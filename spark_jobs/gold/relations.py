@@ -40,6 +40,7 @@ class Relations:
         by_name: whether contents are read through names that ``register_contents`` gives them.
             Spark then looks a version of a table up once, and not in every statement.
         views: the names that were registered.
+        persisted: what is to be given back with them.
     """
 
     context: GoldContext
@@ -49,6 +50,7 @@ class Relations:
     prefix: str
     by_name: bool = False
     views: list[str] = field(default_factory=list)
+    persisted: list[DataFrame] = field(default_factory=list)
     _contents: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
@@ -135,6 +137,8 @@ class Relations:
         """Remove the names again."""
         for name in dict.fromkeys(self.views):
             self.context.spark.catalog.dropTempView(name)
+        for frame in self.persisted:
+            frame.unpersist()
 
     def _content(self, name: str, location: str, version: int) -> exp.Table:
         if not self.by_name:
