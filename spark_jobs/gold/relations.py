@@ -135,10 +135,11 @@ class Relations:
 
     def forget(self) -> None:
         """Remove the names again."""
-        for name in dict.fromkeys(self.views):
-            self.context.spark.catalog.dropTempView(name)
+        # First: over Spark Connect, giving a relation back resolves the names that it reads.
         for frame in self.persisted:
             frame.unpersist()
+        for name in dict.fromkeys(self.views):
+            self.context.spark.catalog.dropTempView(name)
 
     def _content(self, name: str, location: str, version: int) -> exp.Table:
         if not self.by_name:
