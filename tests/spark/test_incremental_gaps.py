@@ -82,18 +82,18 @@ REWRITES = {
 
 
 @pytest.mark.parametrize("name", REWRITES)
-def test_a_rewritten_input_is_followed(project: GoldProject, name: str) -> None:
+def test_a_rewritten_input_is_followed(lake: GoldProject, name: str) -> None:
+    # A table of its own: RESTORE wants a past that no other test took away.
+    table = name.replace(" ", "_")
     vectors = str(name == "with deletion vectors").lower()
-    add(project)
-    project.execute(
+    published(lake, table)
+    add(lake, table=table)
+    lake.execute(
         f"ALTER TABLE {{}} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')",
-        "silver.sales",
+        f"silver.{table}",
     )
-    project.execute(REWRITES[name], "silver.sales")
-    # Once in a while the files that an overwrite removed are not all found again: then the view is
-    # computed in full, and is as right.
-    either = {"CHANGE_FEED_MISSING"} if name == "overwritten" else set()
-    assert followed(project) in {INCREMENTAL, *either}
+    lake.execute(REWRITES[name], f"silver.{table}")
+    assert followed(lake, table) == INCREMENTAL
 
 
 def test_compaction_is_no_change(project: GoldProject) -> None:
@@ -154,15 +154,15 @@ def test_a_table_made_anew_is_read_in_full(project: GoldProject) -> None:
 
 
 @pytest.mark.parametrize("fed", ["true", "false"])
-def test_a_table_replaced_in_place_is_read_in_full(project: GoldProject, fed: str) -> None:
-    project.execute(
+def test_a_table_replaced_in_place_is_read_in_full(lake: GoldProject, fed: str) -> None:
+    table = f"replaced_{fed}"
+    published(lake, table)
+    lake.execute(
         f"CREATE OR REPLACE TABLE {{}} USING delta TBLPROPERTIES ('{FEED}' = '{fed}') AS "
         + SALES.format("(1, 10, 'a'), (7, 7, 'r')"),
-        "silver.sales",
+        f"silver.{table}",
     )
-    expected = {"INPUT_RECREATED", "CHANGE_FEED_MISSING"}
-    assert followed(project) in expected
-    feed(project, on=True)
+    assert followed(lake, table) == "INPUT_RECREATED"
 
 
 def test_an_input_that_vanished_keeps_the_content(project: GoldProject) -> None:
