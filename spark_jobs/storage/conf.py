@@ -45,11 +45,18 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.state / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.databricks.delta.snapshotPartitions": str(settings.spark.snapshot_partitions),
+        # Delta keeps the logs of the last 10,000 tables, a megabyte of plans each, and every refresh
+        # has a staged table of its own: in weeks they would fill the heap.
+        "spark.databricks.delta.delta.log.cacheSize": "200",
         # Readers other than Spark (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         # Of a repeated key in a JSON object the last one counts; the record is not refused.
         "spark.sql.variant.allowDuplicateKeys": "true",
         "spark.ui.showConsoleProgress": "false",
+        # What the web pages keep of the past lies in the driver's heap, and a session that lasts
+        # for weeks runs some hundred thousand queries.
+        "spark.sql.ui.retainedExecutions": "100",
+        "spark.sql.maxPlanStringLength": "20000",
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(settings.ports.spark_connect),
     }
