@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
+# Each takes a core and, with Spark, up to 3 GiB.
+WORKERS ?= 2
 PYTEST := .venv/bin/pytest
 
 .PHONY: help setup up down status logs demo check fmt lint golden clean \
@@ -46,10 +48,10 @@ test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
 test-unit: ## Tests that need no Java
-	$(PYTEST) -m unit
+	$(PYTEST) -m unit -n $(WORKERS)
 
-test-spark: ## Tests on a local Spark session
-	$(PYTEST) -m spark
+test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
+	$(PYTEST) -m spark -n $(WORKERS) --dist loadscope
 
 test-dags: ## Tests of the DAGs
 	$(PYTEST) -m airflow

@@ -1,12 +1,20 @@
-"""Marks by folder, so that no test can be unmarked; Hypothesis profiles."""
+"""Marks by folder, so that no test can be unmarked; Hypothesis profiles; the Spark session."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.storage.session import driver_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
 MARKS = {
@@ -32,3 +40,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("unit")
             continue
         item.add_marker(MARKS[item.path.relative_to(TESTS).parts[0]])
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One classic session for the whole run; its tables may lie anywhere."""
+    project = tmp_path_factory.mktemp("spark")
+    session = driver_session(
+        load_settings(
+            project,
+            state_dir=project / "state",
+            spark=SparkSettings(master="local[2]", driver_memory="3g"),
+        ),
+        "tests",
+        conf={"spark.ui.enabled": "false"},
+    )
+    yield session
+    session.stop()

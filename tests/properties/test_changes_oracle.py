@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.tables import read
-from tests.spark.conftest import spark, spark_settings  # noqa: F401
 from tests.spark.silver.world import CHANGES, ORDERS, applier, bronze, change, counts
 
 KEYS = 12
@@ -72,7 +71,7 @@ def oracle(history: list[Change]) -> dict[int, tuple[str, Decimal]]:
 )
 @given(delivered=deliveries())
 def test_silver_equals_the_oracle(
-    spark: SparkSession,  # noqa: F811
+    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
     delivered: tuple[list[Change], list[list[int]]],
 ) -> None:

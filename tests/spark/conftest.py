@@ -1,4 +1,4 @@
-"""One classic Spark session for the whole run, and a lake of its own for each test."""
+"""A lake of its own for each test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.settings import Settings, SparkSettings, load_settings
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.session import driver_session
 from tests.spark.gold_project import GoldProject
 
 ORDERS = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
@@ -18,25 +17,6 @@ FROM VALUES (1L, 'ann', 10.00), (2L, 'bob', 5.50), (3L, NULL, NULL)
 AS o (order_id, customer, amount)"""
 TOTALS = """SELECT o.customer AS customer, COUNT(*) AS orders, SUM(o.amount) AS amount
 FROM silver.orders AS o GROUP BY o.customer"""
-
-
-@pytest.fixture(scope="session")
-def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings of the session's Spark; its tables may lie anywhere."""
-    project = tmp_path_factory.mktemp("spark")
-    return load_settings(
-        project,
-        state_dir=project / "state",
-        spark=SparkSettings(master="local[2]", driver_memory="1g"),
-    )
-
-
-@pytest.fixture(scope="session")
-def spark(spark_settings: Settings) -> Iterator[SparkSession]:
-    """The session; one JVM serves every test."""
-    session = driver_session(spark_settings, "tests", conf={"spark.ui.enabled": "false"})
-    yield session
-    session.stop()
 
 
 @pytest.fixture

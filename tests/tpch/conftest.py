@@ -15,21 +15,14 @@ from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.refresh import Refresher
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Layer, TableName, TableVersion
-from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
-from spark_jobs.storage.session import driver_session
 from tests.tpch.tpch_project import SCALE, SEED, SHARES, Tpch
 
-# The plans are large and the tables small: planning anew between stages costs more than it gains,
-# and a plan's text that is kept for a web page takes megabytes.
-QUICK = {
-    "spark.ui.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.maxPlanStringLength": "1000",
-}
+# The plans are large and the tables small: planning anew between stages costs more than it gains.
+QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "1000"}
 
 
 @pytest.fixture(scope="session")
@@ -37,24 +30,13 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a project whose tables are as generated."""
     folder = tmp_path_factory.mktemp("tpch")
     write_project(folder, scale=SCALE, strategies=[Strategy.INCREMENTAL])
-    # 22 views three times over compile more code than the 48 MB that the first tier alone gets.
-    options = f"{SparkSettings().java_options} -XX:ReservedCodeCacheSize=256m"
-    spark = SparkSettings(master="local[2]", driver_memory="2g", java_options=options)
-    return load_settings(folder, spark=spark)
+    return load_settings(folder)
 
 
 @pytest.fixture(scope="session")
 def manifest(settings: Settings) -> Manifest:
     """The compiled project."""
     return compile_settings(settings)
-
-
-@pytest.fixture(scope="session")
-def spark(settings: Settings) -> Iterator[SparkSession]:
-    """The session; one JVM serves every test."""
-    session = driver_session(settings, "tests", conf=QUICK)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +51,10 @@ def tpch(settings: Settings, manifest: Manifest, spark: SparkSession) -> Iterato
             store.pin_versions(
                 f"t{tick}", {_bronze(name): _pin(lake, name, at) for name, at in state.items()}
             )
-        refresher = Refresher(settings, manifest, store, session_factory=lambda _: spark)
+        session = spark.newSession()
+        for key, value in QUICK.items():
+            session.conf.set(key, value)
+        refresher = Refresher(settings, manifest, store, session_factory=lambda _: session)
         yield Tpch(lake, tuple(states), refresher)
 
 
