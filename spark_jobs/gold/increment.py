@@ -188,12 +188,9 @@ def _of_bag(change: DataFrame, published: DataFrame, view: str) -> DataFrame:
     columns = published.columns
     names = [F.col(quoted(name)) for name in columns]
     fewer = change.where(F.col(WEIGHT) < 0).alias("c")
-    same = [F.col(f"p.{quoted(name)}").eqNullSafe(F.col(f"c.{quoted(name)}")) for name in columns]
-    condition = same[0]
-    for one in same[1:]:
-        condition &= one
+    here = published.withColumn("__here", F.lit(1)).alias("p")
     counted = (
-        fewer.join(published.withColumn("__here", F.lit(1)).alias("p"), condition, "left_outer")
+        fewer.join(here, tables.same_row("p", "c", columns), "left_outer")
         .groupBy(
             *(F.col(f"c.{quoted(name)}").alias(name) for name in columns), F.col(f"c.{WEIGHT}")
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import bag_difference, has_incomparable, same_columns
-from spark_jobs.gold.staging import staged_at, staged_rows
+from spark_jobs.gold.staging import RowChange, staged_at, staged_rows
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import log, tables
 
@@ -22,23 +21,8 @@ _MOST_BYTES_COMPARED = 2**30
 _MOST_ROWS_MERGED = 0.5
 
 
-@dataclass(frozen=True)
-class NetChange:
-    """What a staged result changes.
-
-    Attributes:
-        rows: how many different rows leave, enter, or come more or less often.
-        leaving: rows of the published table that go, each once; all copies of them.
-        entering: rows that come.
-    """
-
-    rows: int
-    leaving: DataFrame
-    entering: DataFrame
-
-
 @contextmanager
-def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[NetChange | None]:
+def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowChange | None]:
     """How the staged rows differ from the published ones.
 
     Yields:
@@ -66,15 +50,10 @@ def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[NetCha
         differing.unpersist()
 
 
-def _change(differing: DataFrame, staged: DataFrame, rows: int) -> NetChange:
+def _change(differing: DataFrame, staged: DataFrame, rows: int) -> RowChange:
     """Every row that differs leaves, and enters as often as it is staged."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     names = staged.columns
-    which = differing.select(*(F.col(tables.quoted(name)) for name in names))
-    same = [
-        F.col(f"s.{tables.quoted(name)}").eqNullSafe(F.col(f"d.{tables.quoted(name)}"))
-        for name in names
-    ]
+    which = differing.select(*map(tables.quoted, names))
+    same = tables.same_row("s", "d", names)
     entering = staged.alias("s").join(which.alias("d"), same, "left_semi")
-    return NetChange(rows, which, entering)
+    return RowChange(which, entering, leaves=rows, enters=rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from spark_jobs.gold.context import GoldContext
@@ -10,11 +12,13 @@ from spark_jobs.gold.guard import sole_writer
 from spark_jobs.gold.net import net_change
 from spark_jobs.gold.publications import intruder, latest_publication, publication_of
 from spark_jobs.gold.staging import (
+    RowChange,
     is_change,
-    staged_change_rows,
     staged_result,
     staged_rows,
+    staged_rows_changed,
 )
+from spark_jobs.names import TableVersion
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -89,41 +93,48 @@ def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
 
 
 def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
-    if is_change(attempt):
-        _commit_change(context, attempt, keeper)
-        return
     location = context.published_at(attempt.view)
-    staged = staged_rows(context, attempt)
-    with net_change(context, attempt) as net:
-        watermark = _watermark(attempt, changed=net is None or bool(net.rows))
+    with _prepared(context, attempt) as (change, states):
+        changed = change is None or bool(change.leaves or change.enters)
+        watermark = replace(_watermark(attempt, changed=changed), states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
         keeper.check()
         failpoint("gold.publish.before_commit")
-        if net is None:
+        if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
+            staged = staged_rows(context, attempt)
             tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
-        elif not net.rows:
-            # A commit without files: the watermark moves, readers of the change feed see nothing.
-            tables.append(staged.limit(0), location, txn=txn, metadata=metadata)
-        else:
+        elif change.leaves:
             tables.merge_rows(
                 context.spark,
                 location,
-                leaving=net.leaving,
-                entering=net.entering,
-                key=(),
+                leaving=change.leaving,
+                entering=change.entering,
+                key=change.key,
                 txn=txn,
                 metadata=metadata,
             )
+        else:
+            # Without any row it is a commit without files: the watermark moves, readers of the
+            # change feed see nothing.
+            entering = change.entering if change.enters else change.entering.limit(0)
+            tables.append(entering, location, txn=txn, metadata=metadata)
 
 
-def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
-    """Apply the staged change to the publication that it was computed from.
+@contextmanager
+def _prepared(
+    context: GoldContext, attempt: RefreshAttempt
+) -> Iterator[tuple[RowChange | None, Mapping[str, TableVersion]]]:
+    """What is to be committed: the rows that change (None: all), and the kept groups with them.
 
     Raises:
-        BaseMovedError: that is not the newest publication any more.
+        BaseMovedError: what was staged is a change of another publication than the newest.
     """
+    if not is_change(attempt):
+        with net_change(context, attempt) as change:
+            yield change, {}
+        return
     location = context.published_at(attempt.view)
     staged = staged_result(context, attempt)
     latest = latest_publication(location)
@@ -131,29 +142,7 @@ def _commit_change(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseK
         raise BaseMovedError(attempt.view, f"it was staged for version {staged.base}")
     if (stranger := intruder(location, latest)) is not None:
         raise BaseMovedError(attempt.view, f"somebody else wrote version {stranger.version}")
-    watermark = replace(
-        _watermark(attempt, changed=bool(staged.leaving or staged.entering)),
-        states=staged.states,
-    )
-    txn = Txn(watermark.app_id, watermark.sequence)
-    metadata = watermark.as_metadata()
-    leaving, entering = staged_change_rows(context, attempt)
-    entry = context.entry(attempt.view)
-    key = entry.maintenance.key if entry.maintenance is not None else ()
-    keeper.check()
-    failpoint("gold.publish.before_commit")
-    if staged.leaving:
-        tables.merge_rows(
-            context.spark,
-            location,
-            leaving=leaving,
-            entering=entering,
-            key=key,
-            txn=txn,
-            metadata=metadata,
-        )
-    else:
-        tables.append(entering, location, txn=txn, metadata=metadata)
+    yield staged_rows_changed(context, attempt, staged), staged.states
 
 
 def _watermark(attempt: RefreshAttempt, *, changed: bool) -> Watermark:

@@ -49,6 +49,25 @@ class StagedResult:
     states: Mapping[str, TableVersion] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RowChange:
+    """Rows that are to leave a table, and rows that are to enter it.
+
+    Attributes:
+        leaving: rows that go, each once; all copies of them.
+        entering: rows that come.
+        leaves: how many rows go, at most.
+        enters: how many rows come, at most.
+        key: columns that tell the table's rows apart; empty where only all columns do.
+    """
+
+    leaving: DataFrame
+    entering: DataFrame
+    leaves: int
+    enters: int
+    key: tuple[str, ...] = ()
+
+
 def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
     """Write the result, or its change, to the attempt's own table; again: what is there stays.
 
@@ -111,31 +130,31 @@ def staged_rows(context: GoldContext, attempt: RefreshAttempt) -> DataFrame:
     """The table as it would be once the attempt is published."""
     if not is_change(attempt):
         return tables.read(context.spark, staged_at(context, attempt))
+    staged = staged_result(context, attempt)
+    change = staged_rows_changed(context, attempt, staged)
+    published = tables.read(context.spark, context.published_at(attempt.view), staged.base)
+    same = tables.same_row("p", "l", published.columns)
+    kept = published.alias("p").join(change.leaving.alias("l"), same, "left_anti")
+    return kept.unionAll(change.entering)
+
+
+def staged_rows_changed(
+    context: GoldContext, attempt: RefreshAttempt, staged: StagedResult
+) -> RowChange:
+    """The rows of a staged change."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    leaving, entering = staged_change_rows(context, attempt)
-    base = staged_result(context, attempt).base
-    published = tables.read(context.spark, context.published_at(attempt.view), base)
-    same = [
-        F.col(f"p.{tables.quoted(name)}").eqNullSafe(F.col(f"l.{tables.quoted(name)}"))
-        for name in published.columns
-    ]
-    kept = published.alias("p").join(leaving.alias("l"), same, "left_anti")
-    return kept.unionAll(entering)
-
-
-def staged_change_rows(
-    context: GoldContext, attempt: RefreshAttempt
-) -> tuple[DataFrame, DataFrame]:
-    """The rows that leave, each once, and those that enter."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    staged = tables.read(context.spark, staged_at(context, attempt))
-    leaving = staged.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
+    rows = tables.read(context.spark, staged.location)
+    leaving = rows.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
     entry = context.entry(attempt.view)
-    if entry.maintenance is None or not entry.maintenance.key:
-        leaving = leaving.distinct()
-    return leaving, staged.where(F.col(OPERATION) == ENTERS).drop(OPERATION)
+    key = entry.maintenance.key if entry.maintenance is not None else ()
+    return RowChange(
+        leaving if key else leaving.distinct(),
+        rows.where(F.col(OPERATION) == ENTERS).drop(OPERATION),
+        leaves=staged.leaving or 0,
+        enters=staged.entering or 0,
+        key=key,
+    )
 
 
 def discard(context: GoldContext, attempt: RefreshAttempt) -> None:

@@ -31,17 +31,7 @@ def rows_changed(location: str, *, after: int, upto: int) -> bool:
     Compaction, properties and commits that carry nothing but a transaction do not. Where a commit
     is not readable any more the answer is yes.
     """
-    if upto - after > MOST_COMMITS:
-        return True
-    described = False
-    for version in range(after + 1, upto + 1):
-        actions = _actions(location, version)
-        if actions is None:
-            return True
-        if any(_touches_rows(action) for action in actions):
-            return True
-        described = described or any("metaData" in action for action in actions)
-    return described and _columns_changed(location, after, upto)
+    return changes_between(location, after=after, upto=upto).rows_changed
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
 _WRITE = "spark.databricks.delta.write"
@@ -191,6 +191,14 @@ def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
             for one in like.schema.fields
         )
     )
+
+
+def same_row(left: str, right: str, columns: Iterable[str]) -> list[Column]:
+    """The condition of a join on whole rows of two aliased DataFrames; NULL equals NULL."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = [quoted(one) for one in columns]
+    return [F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")) for name in names]
 
 
 def quoted(name: str) -> str:

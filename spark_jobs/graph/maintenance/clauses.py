@@ -48,6 +48,12 @@ def join_all(
     return query.where(*pending, copy=False) if pending else query
 
 
+def each_copy(count: exp.Expr) -> exp.Expr:
+    """A column that repeats its row so many times; at least one."""
+    one = exp.Literal.number(1)
+    return exp.func("EXPLODE", exp.func("SEQUENCE", one, exp.cast(count, "int")))
+
+
 def left_join(
     node: LeftJoin, left: exp.Query, right: exp.Query, condition: exp.Expr, *more: str
 ) -> exp.Select:

@@ -17,6 +17,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Union,
 )
 from spark_jobs.graph.maintenance.builder import Builder, Built, Outputs
+from spark_jobs.graph.maintenance.clauses import each_copy
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Scope, named
 from spark_jobs.graph.maintenance.select import Selected, build_select
@@ -150,11 +151,8 @@ def _by_counts(
     held = Filter(counted, exp.and_(named(here) > 0, exp.GT(this=due.copy(), expression=zero)))
     if distinct:
         return Project(held, tuple((key, named(key)) for _, key in result)), result
-    copies = exp.func("EXPLODE", exp.func("SEQUENCE", one.copy(), exp.cast(due, "int")))
-    each = names.fresh("copy")
-    repeated = Project(
-        held, (*((key, named(key)) for _, key in result), (each, copies)), multiplies=True
-    )
+    copies = (names.fresh("copy"), each_copy(due))
+    repeated = Project(held, (*((key, named(key)) for _, key in result), copies), multiplies=True)
     return Project(repeated, tuple((key, named(key)) for _, key in result)), result
 
 

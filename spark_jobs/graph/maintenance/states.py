@@ -26,7 +26,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Union,
     scans,
 )
-from spark_jobs.graph.maintenance.clauses import aliased, union_all
+from spark_jobs.graph.maintenance.clauses import aliased, each_copy, union_all
 from spark_jobs.graph.maintenance.column_types import (
     column_types,
     expression_types,
@@ -97,9 +97,7 @@ class State:
     def change(self, child: exp.Query, weight: str) -> exp.Select:
         """The groups of a change: counts and sums may be negative."""
         one, sign = exp.Literal.number(1), named("__sign")
-        copies = exp.func(
-            "EXPLODE", exp.func("SEQUENCE", one, exp.cast(exp.func("ABS", named(weight)), "int"))
-        )
+        copies = each_copy(exp.func("ABS", named(weight)))
         signed = exp.select(
             "*",
             exp.alias_(
@@ -201,10 +199,7 @@ class Cutter:
         kept = self._kept(Aggregate(child, keys, (count,)))
         if kept is None:
             return child
-        copies = exp.func(
-            "EXPLODE",
-            exp.func("SEQUENCE", exp.Literal.number(1), exp.cast(named(count[0]), "int")),
-        )
+        copies = each_copy(named(count[0]))
         each = tuple((name, named(key)) for name, (key, _) in zip(child.columns, keys, strict=True))
         repeated = Project(kept, (*each, (f"{prefix}copy", copies)), multiplies=True)
         return Project(repeated, tuple((name, named(name)) for name in child.columns))
