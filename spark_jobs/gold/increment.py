@@ -25,7 +25,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, small, tables
 from spark_jobs.storage.tables import quoted
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ LEAVES, ENTERS = "leaves", "enters"
 # A step over a change of so few rows is fetched and given back to Spark, which then knows its
 # size when it plans what reads it, and plans nothing of it again.
 FEW_ROWS = 20_000
-MOST_LOCAL = 50_000
 
 
 def base_of(context: GoldContext, attempt: RefreshAttempt) -> Publication:
@@ -97,10 +96,12 @@ class StagedChange:
         rows: the view's columns and ``__operation``: ``leaves`` (as often as the table has the
             row) or ``enters``; to be read while the context of ``staged_change`` lasts.
         states: the versions of the kept groups that belong to it.
+        few: whether few rows of the inputs changed.
     """
 
     rows: DataFrame
     states: dict[str, TableVersion]
+    few: bool
 
 
 @contextmanager
@@ -133,28 +134,34 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
         kept.callback(relations.forget)
         relations.register_changes()
         relations.register_contents()
-        rows = relations.changed_rows()
-        small = rows is not None and rows <= FEW_ROWS
+        changed = relations.changed_rows()
+        few = changed is not None and changed <= FEW_ROWS
         for step in program.steps:
             if isinstance(step, StateUpdate):
-                states |= keep_groups(relations, step, attempt)
+                states |= keep_groups(relations, step, attempt, few=few)
                 continue
             frame = context.spark.sql(to_sql(step.query))
-            found = tables.local_copy(frame, most=MOST_LOCAL) if small else None
-            if found is None:
-                found = frame.persist()
-                kept.callback(found.unpersist)
-            relations.register(found, step.name)
+            relations.register(_computed(frame, kept, few=few), step.name)
         if program.change is None:
-            yield StagedChange(_nothing(relations), states)
+            yield StagedChange(_nothing(relations), states, few=few)
             return
         change = _typed(relations, program.change)
         if entry.maintenance is not None and entry.maintenance.key:
-            yield StagedChange(_of_keyed(change, entry.name), states)
+            yield StagedChange(_of_keyed(change, entry.name), states, few=few)
             return
-        change = change.persist()
-        kept.callback(change.unpersist)
-        yield StagedChange(_of_bag(change, relations.published_rows(), entry.name), states)
+        change = _computed(change, kept, few=few)
+        bag = _of_bag(change, relations.published_rows(), entry.name)
+        yield StagedChange(bag, states, few=few)
+
+
+def _computed(frame: DataFrame, kept: ExitStack, *, few: bool) -> DataFrame:
+    """The same rows, computed once, however often they are read."""
+    rows = small.fetched(frame) if few else None
+    if rows is not None:
+        return frame.sparkSession.createDataFrame(rows)
+    found = frame.persist()
+    kept.callback(found.unpersist)
+    return found
 
 
 def _nothing(relations: Relations) -> DataFrame:

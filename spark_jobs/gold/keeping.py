@@ -13,16 +13,23 @@ from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, plain, small, tables
+from spark_jobs.storage.small import MOST_ROWS
 
 # What an attempt has just written is among so many commits, however many rivals it has.
 _NEWEST = 20
 
 
 def keep_groups(
-    relations: Relations, step: StateUpdate, attempt: RefreshAttempt
+    relations: Relations, step: StateUpdate, attempt: RefreshAttempt, *, few: bool
 ) -> dict[str, TableVersion]:
     """Name the groups before and after, and write those after.
+
+    Args:
+        relations: what the program reads.
+        step: how the groups change.
+        attempt: the refresh.
+        few: whether few rows of the inputs changed.
 
     Returns:
         the version of the groups after, by their name; nothing where they were not written.
@@ -35,17 +42,23 @@ def keep_groups(
         before = spark.sql(to_sql(step.content)).persist()
         relations.persisted.append(before)
     else:
-        before = tables.read(spark, location, known.version)
+        before = plain.read(spark, location, known.version)
     relations.register(before, relations.content(name, When.OLD).name)
     if step.update is None:
         relations.register(before, relations.content(name, When.NEW).name)
         return {} if known is None else {name: known}
     # Adding two decimals makes a wider one.
     after = tables.with_types_of(spark.sql(to_sql(step.update)), before)
-    tables.overwrite(after, location, metadata={"attempt": attempt.attempt_id})
+    metadata = {"attempt": attempt.attempt_id}
+    few = few and known is not None and (log.size(location, known.version).rows or 0) <= MOST_ROWS
+    rows = small.fetched(after) if few else None
+    if rows is None:
+        tables.overwrite(after, location, metadata=metadata)
+    else:
+        small.write_rows(rows, location, metadata=metadata)
     failpoint("gold.stage.groups_written")
     written = _written(location, attempt)
-    frame = tables.read(spark, location, written.version)
+    frame = plain.read(spark, location, written.version)
     relations.register(frame, relations.content(name, When.NEW).name)
     return {name: written}
 

@@ -10,7 +10,7 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import bag_difference, has_incomparable, same_columns
 from spark_jobs.gold.staging import RowChange, staged_at, staged_rows
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, plain, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowCha
     if log.table_version(location) is None:
         yield None
         return
-    staged, published = staged_rows(context, attempt), tables.read(context.spark, location)
+    staged, published = staged_rows(context, attempt), plain.read(context.spark, location)
     after = log.size(staged_at(context, attempt))
     comparable = same_columns(staged, published) and not has_incomparable(staged)
     if not comparable or after.bytes > _MOST_BYTES_COMPARED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from spark_jobs.gold.context import GoldContext
@@ -25,8 +25,12 @@ from spark_jobs.planning.watermark import Watermark
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.keeper import LeaseKeeper
-from spark_jobs.storage import tables
+from spark_jobs.storage import log, small, tables
+from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.tables import CHANGE_FEED, Txn
+
+# How often a publication is tried where others commit to its table at the same moment.
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
         failpoint("gold.publish.locked")
         found = publication_of(location, attempt.attempt_id)
         if found is None and not _overtaken(location, attempt):
-            _commit(context, attempt, keeper)
+            _commit_again(context, attempt, keeper)
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen without a word, so the log is read back.
             found = publication_of(location, attempt.attempt_id)
@@ -92,8 +96,18 @@ def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
     )
 
 
+def _commit_again(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
+    """Commit, and look anew where somebody else committed meanwhile, a compaction for instance."""
+    for _ in range(_TRIES - 1):
+        with suppress(TableMovedError):
+            _commit(context, attempt, keeper)
+            return
+    _commit(context, attempt, keeper)
+
+
 def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
     location = context.published_at(attempt.view)
+    seen = log.table_version(location)
     with _prepared(context, attempt) as (change, states):
         changed = change is None or bool(change.leaves or change.enters)
         watermark = replace(_watermark(attempt, changed=changed), states=states)
@@ -105,21 +119,59 @@ def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) 
             # The same properties again where the table exists: an overwrite keeps them.
             staged = staged_rows(context, attempt)
             tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
-        elif change.leaves:
-            tables.merge_rows(
-                context.spark,
-                location,
-                leaving=change.leaving,
-                entering=change.entering,
-                key=change.key,
-                txn=txn,
-                metadata=metadata,
-            )
-        else:
-            # Without any row it is a commit without files: the watermark moves, readers of the
-            # change feed see nothing.
-            entering = change.entering if change.enters else change.entering.limit(0)
-            tables.append(entering, location, txn=txn, metadata=metadata)
+        elif not _commit_few(location, change, seen, txn, metadata):
+            _commit_many(context, location, change, txn, metadata)
+
+
+def _commit_few(
+    location: str,
+    change: RowChange,
+    seen: TableVersion | None,
+    txn: Txn,
+    metadata: Mapping[str, object],
+) -> bool:
+    """Commit a change of few rows without Spark's writer; False where that cannot be done.
+
+    Raises:
+        TableMovedError: the table is not at the version that the change was checked against.
+    """
+    if change.leaves + change.enters > small.MOST_ROWS:
+        return False
+    table = small.open_for_rows(location, change.entering, change.key)
+    if table is None:
+        return False
+    if seen is None or seen.version != table.version():
+        raise TableMovedError(location, seen.version if seen else 0, "It has a newer version.")
+    none = change.entering.limit(0)
+    small.change_rows(
+        table,
+        leaving=(change.leaving if change.leaves else none).toArrow(),
+        entering=(change.entering if change.enters else none).toArrow(),
+        key=change.key,
+        txn=txn,
+        metadata=metadata,
+    )
+    return True
+
+
+def _commit_many(
+    context: GoldContext, location: str, change: RowChange, txn: Txn, metadata: Mapping[str, object]
+) -> None:
+    if change.leaves:
+        tables.merge_rows(
+            context.spark,
+            location,
+            leaving=change.leaving,
+            entering=change.entering,
+            key=change.key,
+            txn=txn,
+            metadata=metadata,
+        )
+    else:
+        # Without any row it is a commit without files: the watermark moves, readers of the
+        # change feed see nothing.
+        entering = change.entering if change.enters else change.entering.limit(0)
+        tables.append(entering, location, txn=txn, metadata=metadata)
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import delta_relation
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, plain
 from spark_jobs.storage.history import changes_between
+from spark_jobs.storage.tables import CHANGE_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +81,7 @@ class Relations:
     def published_rows(self) -> DataFrame:
         """The same as a DataFrame."""
         location = self.context.published_at(self.view)
-        return tables.read(self.context.spark, location, self.base.version)
+        return plain.read(self.context.spark, location, self.base.version)
 
     def types(self) -> dict[str, dict[str, str]]:
         """The types of the inputs' columns after the change, by table and lower-case name."""
@@ -98,10 +99,10 @@ class Relations:
 
         # Functions ask which kind of session there is, so it must be there first.
         spark = self.context.spark
-        came = F.col("_change_type").isin("insert", "update_postimage")
+        came = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
         for table in sorted(self.changed):
             one = self.ranges[table]
-            rows = tables.changes(
+            rows = plain.changes(
                 spark,
                 self._at(table),
                 after=one.before.version,
@@ -113,7 +114,7 @@ class Relations:
     def register_contents(self) -> None:
         """Name the contents that the program reads."""
         for name, (location, version) in self._contents.items():
-            self.register(tables.read(self.context.spark, location, version), name)
+            self.register(plain.read(self.context.spark, location, version), name)
 
     def changed_rows(self) -> int | None:
         """About how many rows of the inputs changed; None where a log does not say."""

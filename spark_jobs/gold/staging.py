@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, plain, small, tables
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.tables import Txn
 
@@ -103,9 +104,9 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
     size = log.size(location)
     if not is_change(attempt):
         return StagedResult(attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes)
-    counts = log.rows_by_partition(location, OPERATION)
-    leaving, entering = counts.get(LEAVES, 0), counts.get(ENTERS, 0)
     metadata = log.commits(location, limit=1)[0].metadata or {}
+    counts = metadata.get("rows") or log.rows_by_partition(location, OPERATION)
+    leaving, entering = int(counts.get(LEAVES, 0)), int(counts.get(ENTERS, 0))
     base = int(metadata["base"])
     before = log.size(context.published_at(attempt.view), base).rows or 0
     return StagedResult(
@@ -129,10 +130,10 @@ def staged_at(context: GoldContext, attempt: RefreshAttempt) -> str:
 def staged_rows(context: GoldContext, attempt: RefreshAttempt) -> DataFrame:
     """The table as it would be once the attempt is published."""
     if not is_change(attempt):
-        return tables.read(context.spark, staged_at(context, attempt))
+        return plain.read(context.spark, staged_at(context, attempt))
     staged = staged_result(context, attempt)
     change = staged_rows_changed(context, attempt, staged)
-    published = tables.read(context.spark, context.published_at(attempt.view), staged.base)
+    published = plain.read(context.spark, context.published_at(attempt.view), staged.base)
     same = tables.same_row("p", "l", published.columns)
     kept = published.alias("p").join(change.leaving.alias("l"), same, "left_anti")
     return kept.unionAll(change.entering)
@@ -144,7 +145,7 @@ def staged_rows_changed(
     """The rows of a staged change."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    rows = tables.read(context.spark, staged.location)
+    rows = plain.read(context.spark, staged.location)
     leaving = rows.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
     entry = context.entry(attempt.view)
     key = entry.maintenance.key if entry.maintenance is not None else ()
@@ -177,10 +178,12 @@ def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) 
     base = base_of(context, attempt)
     with staged_change(context, attempt) as change:
         failpoint("gold.stage.before_write")
-        tables.overwrite(
-            change.rows,
-            location,
-            txn=_TXN,
-            metadata={"base": base.version, "states": states_as_dict(change.states)},
-            partition_by=[OPERATION],
-        )
+        metadata = {"base": base.version, "states": states_as_dict(change.states)}
+        rows = small.fetched(change.rows) if change.few else None
+        if rows is None:
+            tables.overwrite(
+                change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION]
+            )
+        else:
+            counts = Counter(rows.column(OPERATION).to_pylist())
+            small.write_rows(rows, location, metadata=metadata | {"rows": counts})

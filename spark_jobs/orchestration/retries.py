@@ -49,7 +49,7 @@ def transient(error: LakehouseError) -> bool:
         LeaseTakenError,
         TableLockedError,
     )
-    from spark_jobs.storage.errors import SparkUnreachableError
+    from spark_jobs.storage.errors import SparkUnreachableError, TableMovedError
 
     passing = (
         ControlUnreachableError,
@@ -57,6 +57,7 @@ def transient(error: LakehouseError) -> bool:
         LeaseTakenError,
         SparkUnreachableError,
         TableLockedError,
+        TableMovedError,
     )
     return isinstance(error, passing) or _transport_failed(error)
 

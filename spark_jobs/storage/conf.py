@@ -17,6 +17,9 @@ CONNECT_URL_FILE = "run/spark-connect.url"
 SEMANTIC_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Spark's old form of a timestamp holds nanoseconds: readers other than Spark see years before
+    # 1677 and after 2262 as other years, without a word.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A file that is gone must fail a read: skipping it would lose rows without a word.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -45,8 +48,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.state / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.databricks.delta.snapshotPartitions": str(settings.spark.snapshot_partitions),
-        # Delta keeps the logs of the last 10,000 tables, a megabyte of plans each, and every refresh
-        # has a staged table of its own: in weeks they would fill the heap.
+        # Delta keeps the logs of the last 10,000 tables, a megabyte of plans each, and every
+        # refresh has a staged table of its own: they would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "200",
         # Readers other than Spark (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",

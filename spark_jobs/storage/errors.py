@@ -76,6 +76,21 @@ class TableMissingError(LakehouseError):
         )
 
 
+class TableMovedError(LakehouseError):
+    """Somebody committed to a table between looking at it and writing to it."""
+
+    condition = "TABLE_MOVED"
+
+    def __init__(self, location: str, version: int, cause: str) -> None:
+        self.location_of_table = location
+        self.version = version
+        super().__init__(
+            f"somebody else committed to the table at {location!r} after version {version}",
+            detail=cause,
+            hint="Nothing was written. Run the step again: it looks at the table anew.",
+        )
+
+
 class LogUnreadableError(LakehouseError):
     """A Delta log is there and does not make sense."""
 

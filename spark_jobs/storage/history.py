@@ -83,6 +83,50 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
     )
 
 
+@dataclass(frozen=True)
+class FeedFiles:
+    """The files that a range of commits recorded its changes in: paths as the log has them.
+
+    Attributes:
+        changes: rows that say themselves what became of them.
+        came: rows that all came.
+        went: rows that all went.
+    """
+
+    changes: tuple[str, ...]
+    came: tuple[str, ...]
+    went: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.changes + self.came + self.went
+
+
+def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
+    """The change feed after one version, up to another, as files.
+
+    Where a commit has files of changes they alone count; otherwise it added and removed whole
+    files, as the format's rules for readers of the change feed have it.
+
+    Returns:
+        None where whole files do not tell it: deletion vectors, partitions, other columns or
+        another protocol in between, a commit that is not readable.
+    """
+    found: dict[str, list[str]] = {"cdc": [], "add": [], "remove": []}
+    for version in range(after + 1, upto + 1):
+        actions = _actions(location, version)
+        if actions is None or any({"metaData", "protocol"} & one.keys() for one in actions):
+            return None
+        kinds = ("cdc",) if any("cdc" in one for one in actions) else ("add", "remove")
+        for kind in kinds:
+            for file in (one[kind] for one in actions if kind in one):
+                if file.get("deletionVector") or file.get("partitionValues"):
+                    return None
+                if kind == "cdc" or file.get("dataChange", True):
+                    found[kind].append(str(file["path"]))
+    return FeedFiles(tuple(found["cdc"]), tuple(found["add"]), tuple(found["remove"]))
+
+
 def _actions(location: str, version: int) -> list[Mapping[str, Any]] | None:
     """The actions of a commit, or None where it is not readable any more."""
     files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
@@ -152,8 +196,13 @@ def _have(location: str, paths: Iterable[str | None]) -> bool:
     return all(one.type is FileType.File for one in files.get_file_info(known))
 
 
-_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-_EDITED = ("numDeletedRows", "numUpdatedRows")
+# As Spark and as delta-rs name them.
+_COUNTED = (
+    ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    ("num_target_rows_inserted", "num_target_rows_updated", "num_target_rows_deleted"),
+    ("numDeletedRows", "numUpdatedRows"),
+    ("num_deleted_rows", "num_updated_rows"),
+)
 
 
 def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
@@ -162,7 +211,7 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
         (one["commitInfo"] for one in actions if "commitInfo" in one), {}
     )
     metrics = info.get("operationMetrics") or {}
-    for names in (_MERGED, _EDITED):
+    for names in _COUNTED:
         found = [int(metrics[name]) for name in names if name in metrics]
         if found:
             return sum(found)

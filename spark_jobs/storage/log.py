@@ -63,13 +63,13 @@ class TableSize:
 
 def table_version(location: str) -> TableVersion | None:
     """The table's identity and newest version, or None where there is no table."""
-    table = _open(location)
+    table = open_table(location)
     return None if table is None else TableVersion(str(table.metadata().id), table.version())
 
 
 def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     """The newest commits, newest first; all that the log still has when limit is None."""
-    table = _open(location)
+    table = open_table(location)
     if table is None:
         return []
     return [_commit(entry) for entry in table.history(limit)]
@@ -78,7 +78,7 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
 def committed_at(location: str, version: int) -> datetime | None:
     """When a version was committed; None where its commit is not readable any more."""
     try:
-        table = _open(location, version=version)
+        table = open_table(location, version=version)
     except LogUnreadableError:
         return None
     return None if table is None else _commit(table.history(1)[0]).timestamp
@@ -86,7 +86,7 @@ def committed_at(location: str, version: int) -> datetime | None:
 
 def transaction_version(location: str, app_id: str) -> int | None:
     """The last transaction version that an application committed, or None."""
-    table = _open(location)
+    table = open_table(location)
     return None if table is None else table.transaction_version(app_id)
 
 
@@ -96,7 +96,7 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
     Raises:
         TableMissingError: there is no table.
     """
-    table = _open(location, version=version)
+    table = open_table(location, version=version)
     if table is None:
         raise TableMissingError(location)
     fields = json.loads(table.schema().to_json())["fields"]
@@ -117,7 +117,7 @@ def shape(location: str, version: int) -> object:
     Raises:
         TableMissingError: there is no table.
     """
-    table = _open(location, version=version)
+    table = open_table(location, version=version)
     if table is None:
         raise TableMissingError(location)
     return _shape(json.loads(table.schema().to_json()))
@@ -129,7 +129,7 @@ def has_change_feed(location: str, version: int) -> bool:
     Raises:
         LogUnreadableError: the version is not readable any more.
     """
-    table = _open(location, version=version)
+    table = open_table(location, version=version)
     return table is not None and feeds_changes(table.metadata().configuration)
 
 
@@ -148,7 +148,7 @@ def size(location: str, version: int | None = None) -> TableSize:
     Raises:
         TableMissingError: there is no table.
     """
-    table = _open(location, version=version)
+    table = open_table(location, version=version)
     if table is None:
         raise TableMissingError(location)
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -168,7 +168,7 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
     Raises:
         TableMissingError: there is no table.
     """
-    table = _open(location)
+    table = open_table(location)
     if table is None:
         raise TableMissingError(location)
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -180,7 +180,12 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
     return found
 
 
-def _open(location: str, *, version: int | None = None) -> DeltaTable | None:
+def open_table(location: str, *, version: int | None = None) -> DeltaTable | None:
+    """A table at a version, or the newest; None where there is none.
+
+    Raises:
+        LogUnreadableError: the version is not readable any more.
+    """
     try:
         return DeltaTable(plain_location(location), version=version)
     except TableNotFoundError:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _WRITE = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_LEAVES = "__leaves"
+# The column that tells rows that leave from rows that enter.
+FLAG = "__leaves"
+# The column of Delta's change feed that says what became of a row.
+CHANGE_TYPE = "_change_type"
 
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -130,7 +133,7 @@ def merge_rows(
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     columns = leaving.columns
-    flagged = F.expr("TRUE").alias(_LEAVES), F.expr("FALSE").alias(_LEAVES)
+    flagged = F.expr("TRUE").alias(FLAG), F.expr("FALSE").alias(FLAG)
     named = [F.col(quoted(name)) for name in columns]
     source = leaving.select(*named, flagged[0]).unionAll(entering.select(*named, flagged[1]))
     view = f"__merge_{uuid.uuid4().hex}"
@@ -147,8 +150,8 @@ def merge_rows(
         with session_values(spark, conf):
             spark.sql(
                 f"MERGE INTO delta.{quoted(location)} AS t USING {view} AS s "
-                f"ON s.{_LEAVES} AND {same} WHEN MATCHED THEN DELETE "
-                f"WHEN NOT MATCHED AND NOT s.{_LEAVES} THEN INSERT ({names}) VALUES ({values})"
+                f"ON s.{FLAG} AND {same} WHEN MATCHED THEN DELETE "
+                f"WHEN NOT MATCHED AND NOT s.{FLAG} THEN INSERT ({names}) VALUES ({values})"
             ).collect()
     finally:
         spark.catalog.dropTempView(view)
@@ -157,21 +160,18 @@ def merge_rows(
 @contextmanager
 def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Configure the session for a while: SQL statements take options from nowhere else."""
+    before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in conf}
     for key, value in conf.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key in conf:
-            spark.conf.unset(key)
-
-
-def local_copy(frame: DataFrame, *, most: int) -> DataFrame | None:
-    """The rows as a relation of values; None where there are more, or types that do not travel."""
-    if "interval" in frame.schema.simpleString():
-        return None
-    rows = frame.limit(most + 1).toArrow()
-    return None if rows.num_rows > most else frame.sparkSession.createDataFrame(rows)
+        for key, old in before.items():
+            # Taken away, a key would have Spark's default, not what the session began with.
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:

@@ -1,0 +1,168 @@
+"""Writing a few rows that are in this process: one commit, and no Spark.
+
+Spark writes ten rows in as many jobs as a million. What a row is has been decided before, by
+Spark; here rows are only moved, by delta-rs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyarrow.parquet import ParquetFile
+
+from spark_jobs.storage import tables
+from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.lake import plain_location
+from spark_jobs.storage.plain import PlainTable, plain_table
+from spark_jobs.storage.tables import Txn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_ROWS = 50_000
+# A table with more is merged into on all of Spark's cores.
+MOST_BYTES_MERGED = 2**28
+# Looking into more files than this takes longer than Spark does.
+MOST_FOOTERS = 32
+# Types whose values both engines compare alike: floating point has NaN and -0.0.
+_COMPARED = re.compile(
+    r"tinyint|smallint|int|bigint|boolean|string|binary|date|timestamp|timestamp_ntz|decimal\(.*\)"
+)
+_MOVED = re.compile(rf"({_COMPARED.pattern}|float|double|array|map|struct|[\w-]+:|[<>,])*")
+
+
+def fetched(frame: DataFrame, *, most: int = MOST_ROWS) -> pa.Table | None:
+    """The rows of a DataFrame; None where there are more, or types that do not travel."""
+    if not travels(frame):
+        return None
+    rows = frame.limit(most + 1).toArrow()
+    return None if rows.num_rows > most else rows
+
+
+def travels(frame: DataFrame) -> bool:
+    """Whether all types mean the same in Spark, in Arrow and in a table."""
+    kinds = [field.dataType.simpleString() for field in frame.schema.fields]
+    return all(_MOVED.fullmatch(one) for one in kinds)
+
+
+def write_rows(
+    rows: pa.Table,
+    location: str,
+    *,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Replace rows and columns of a table in one commit; creates it where there is none."""
+    nullable = pa.schema([pa.field(field.name, field.type) for field in rows.schema])
+    write_deltalake(
+        plain_location(location),
+        rows.cast(nullable),
+        mode="overwrite",
+        schema_mode="overwrite",
+        commit_properties=_commit(metadata),
+    )
+
+
+def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTable | None:
+    """A table as it is now, if ``change_rows`` can write such rows into it; otherwise None.
+
+    Args:
+        location: of the table.
+        rows: rows of its columns.
+        key: columns that tell its rows apart; with none all columns do.
+    """
+    table = plain_table(location)
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    compared = [kinds[one] for one in key or kinds]
+    if table is None or not table.written or table.bytes > MOST_BYTES_MERGED:
+        return None
+    if not travels(rows) or not all(_COMPARED.fullmatch(one) for one in compared):
+        return None
+    return None if _has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
+
+
+def change_rows(
+    table: DeltaTable,
+    *,
+    leaving: pa.Table,
+    entering: pa.Table,
+    key: Sequence[str],
+    txn: Txn,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Take rows out of a table and put rows into it, in one commit right after its version.
+
+    Args:
+        table: as ``open_for_rows`` gave it.
+        leaving: rows of the table's columns, each once; every copy in the table goes.
+        entering: rows of the table's columns; all of them come.
+        key: columns that tell the table's rows apart; with none all columns do.
+        txn: the identity of the write.
+        metadata: what the commit says about itself.
+
+    Raises:
+        TableMovedError: somebody else committed first; nothing was written.
+    """
+    commit = _commit(metadata, txn)
+    columns = pa.schema(table.schema().to_arrow())
+    entering = entering.select(columns.names).cast(columns)
+    try:
+        if not leaving.num_rows:
+            write_deltalake(table, entering, mode="append", commit_properties=commit)
+            return
+        leaving = leaving.select(columns.names).cast(columns)
+        flags = [True] * leaving.num_rows + [False] * entering.num_rows
+        source = pa.concat_tables([leaving, entering]).append_column(tables.FLAG, [flags])
+        same = [
+            f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in key or columns.names
+        ]
+        table.merge(
+            source,
+            " AND ".join([f"s.{tables.FLAG}", *same]),
+            source_alias="s",
+            target_alias="t",
+            commit_properties=commit,
+        ).when_matched_delete().when_not_matched_insert(
+            {_name(one): f"s.{_name(one)}" for one in columns.names},
+            predicate=f"NOT s.{tables.FLAG}",
+        ).execute()
+    except CommitFailedError as error:
+        raise TableMovedError(table.table_uri, table.version(), str(error)) from error
+
+
+def _has_nanoseconds(table: PlainTable) -> bool:
+    """Whether a file may hold timestamps in Spark's old form, which delta-rs reads wrongly.
+
+    It takes them for nanoseconds since 1970 in 64 bits, which end in 2262.
+    """
+    if '"timestamp"' not in json.dumps(table.schema):
+        return False
+    if len(table.files) > MOST_FOOTERS:
+        return True
+    files = PyFileSystem(DeltaStorageHandler(table.location))
+    for path in table.files:
+        with files.open_input_file(path) as file:
+            schema = ParquetFile(file).schema
+            if any(schema.column(at).physical_type == "INT96" for at in range(len(schema))):
+                return True
+    return False
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _commit(metadata: Mapping[str, Any], txn: Txn | None = None) -> CommitProperties:
+    """One try: a commit that somebody else made first may hold rows that were not looked at."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": json.dumps(metadata, sort_keys=True, default=str)},
+        max_commit_retries=0,
+        app_transactions=None if txn is None else [Transaction(txn.app_id, txn.version)],
+    )
