@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError, InputReplacedError
+from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.keeping import keep_groups
+from spark_jobs.gold.pinned import check_inputs
 from spark_jobs.gold.publications import Publication, latest_publication
-from spark_jobs.gold.relations import Relations, ranges_of
+from spark_jobs.gold.relations import Relations, prefix_of, ranges_of
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
@@ -25,7 +26,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log, small, tables
+from spark_jobs.storage import small, tables
 from spark_jobs.storage.tables import quoted
 
 if TYPE_CHECKING:
@@ -115,18 +116,14 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
     entry = context.entry(attempt.view)
     base = base_of(context, attempt)
     vector = VersionVector.from_dict(attempt.vector or {})
-    for name, version in vector:
-        current = log.table_version(context.locations.of(name))
-        if current is None or current.table_id != version.table_id:
-            raise InputReplacedError(entry.name, str(name))
-    prefix = "__" + "".join(one if one.isalnum() else "_" for one in attempt.attempt_id)
+    check_inputs(context, entry.name, vector)
     program, relations = program_of(
         context,
         entry,
         vector=vector,
         clock=attempt.started_at,
         base=base,
-        prefix=prefix,
+        prefix=prefix_of(attempt),
         by_name=True,
     )
     states: dict[str, TableVersion] = {}

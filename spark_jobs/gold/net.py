@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _MOST_BYTES_COMPARED = 2**30
 # Above this share of the rows a change feed of all of them is hardly longer.
 _MOST_ROWS_MERGED = 0.5
+# So few rows are changed in less time than Spark writes a table, however many of them differ.
+_FEW_ROWS = 10_000
 
 
 @contextmanager
@@ -42,7 +44,7 @@ def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowCha
     differing = bag_difference(published, staged).persist()
     try:
         found = differing.count()
-        if found > _MOST_ROWS_MERGED * (after.rows or 0) and found:
+        if found > max(_FEW_ROWS, _MOST_ROWS_MERGED * (after.rows or 0)):
             yield None
         else:
             yield _change(differing, staged, found)

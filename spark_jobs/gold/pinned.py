@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import InputReplacedError, QueryFailedError, UntypedColumnError
@@ -11,7 +15,7 @@ from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import delta_relation, pin_tables
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.storage import log
+from spark_jobs.storage import log, plain
 from spark_jobs.storage.tables import comment
 
 if TYPE_CHECKING:
@@ -19,20 +23,68 @@ if TYPE_CHECKING:
 
 
 def pinned_sql(
-    context: GoldContext, entry: GoldEntry, *, vector: VersionVector, clock: datetime
+    context: GoldContext,
+    entry: GoldEntry,
+    *,
+    vector: VersionVector,
+    clock: datetime,
+    names: Mapping[str, exp.Table] | None = None,
 ) -> str:
-    """The SQL that Spark runs: the text as its author wrote it, not the canonical one."""
-    relations = {
+    """The SQL that Spark runs: the text as its author wrote it, not the canonical one.
+
+    Args:
+        context: where the tables are.
+        entry: the view.
+        vector: the inputs' versions.
+        clock: what the clock shows.
+        names: the inputs' names, where they have some; without, Delta's reader is asked for them.
+    """
+    relations = names or {
         str(table): delta_relation(context.locations.of(table), version.version)
         for table, version in vector
     }
     return pin_tables(freeze_clock(entry.sql, clock), relations)
 
 
+def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None:
+    """Look whether the inputs are still the tables that the plan pinned.
+
+    Raises:
+        InputReplacedError: another table lies where the plan pinned one.
+    """
+    for table, version in vector:
+        current = log.table_version(context.locations.of(table))
+        if current is None or current.table_id != version.table_id:
+            raise InputReplacedError(view, str(table))
+
+
+@contextmanager
+def named_inputs(
+    context: GoldContext, vector: VersionVector, *, prefix: str
+) -> Iterator[dict[str, exp.Table]]:
+    """Names for the inputs at their versions, read by the cheapest way, while the context lasts."""
+    found = {str(table): f"{prefix}_{table.layer}_{table.name}" for table, _ in vector}
+    try:
+        for table, version in vector:
+            frame = plain.read(context.spark, context.locations.of(table), version.version)
+            frame.createOrReplaceTempView(found[str(table)])
+        yield {table: exp.to_table(name) for table, name in found.items()}
+    finally:
+        for name in found.values():
+            context.spark.catalog.dropTempView(name)
+
+
 def pinned_result(
-    context: GoldContext, entry: GoldEntry, *, vector: VersionVector, clock: datetime
+    context: GoldContext,
+    entry: GoldEntry,
+    *,
+    vector: VersionVector,
+    clock: datetime,
+    names: Mapping[str, exp.Table] | None = None,
 ) -> DataFrame:
     """The view's content, with exactly its columns and their descriptions as comments.
+
+    The arguments are those of ``pinned_sql``.
 
     Raises:
         InputReplacedError: another table lies where the plan pinned one.
@@ -43,12 +95,10 @@ def pinned_result(
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
     from pyspark.sql.types import NullType  # noqa: PLC0415
 
-    for table, version in vector:
-        current = log.table_version(context.locations.of(table))
-        if current is None or current.table_id != version.table_id:
-            raise InputReplacedError(entry.name, str(table))
+    check_inputs(context, entry.name, vector)
     try:
-        frame = context.spark.sql(pinned_sql(context, entry, vector=vector, clock=clock))
+        text = pinned_sql(context, entry, vector=vector, clock=clock, names=names)
+        frame = context.spark.sql(text)
         fields = frame.schema.fields
     except PySparkException as error:
         raise QueryFailedError(entry.name, first_lines(error)) from error

@@ -14,6 +14,7 @@ from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import delta_relation
 from spark_jobs.names import TableName, TableVersion
+from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import log, plain
 from spark_jobs.storage.history import changes_between
 from spark_jobs.storage.tables import CHANGE_TYPE
@@ -153,6 +154,11 @@ class Relations:
 
     def _at(self, table: str) -> str:
         return self.context.locations.of(TableName.parse(table))
+
+
+def prefix_of(attempt: RefreshAttempt) -> str:
+    """What the names of an attempt's relations begin with: a session may serve several."""
+    return "__" + "".join(one if one.isalnum() else "_" for one in attempt.attempt_id)
 
 
 def ranges_of(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
-from spark_jobs.gold.pinned import first_lines, pinned_result
+from spark_jobs.gold.pinned import check_inputs, first_lines, named_inputs, pinned_result
+from spark_jobs.gold.relations import prefix_of
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
@@ -164,14 +165,30 @@ def discard(context: GoldContext, attempt: RefreshAttempt) -> None:
 
 
 def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
-    frame = pinned_result(
-        context,
-        context.entry(attempt.view),
-        vector=VersionVector.from_dict(attempt.vector or {}),
-        clock=attempt.started_at,
-    )
-    failpoint("gold.stage.before_write")
-    tables.overwrite(frame, location, txn=_TXN)
+    vector = VersionVector.from_dict(attempt.vector or {})
+    check_inputs(context, attempt.view, vector)
+    with named_inputs(context, vector, prefix=prefix_of(attempt)) as names:
+        frame = pinned_result(
+            context,
+            context.entry(attempt.view),
+            vector=vector,
+            clock=attempt.started_at,
+            names=names,
+        )
+        failpoint("gold.stage.before_write")
+        rows = small.fetched(frame) if _likely_few(context, attempt) else None
+        if rows is None:
+            tables.overwrite(frame, location, txn=_TXN)
+        else:
+            small.write_rows(rows, location, metadata={}, like=frame)
+
+
+def _likely_few(context: GoldContext, attempt: RefreshAttempt) -> bool:
+    """Whether the view had few rows before: computing it twice to find out would be no gain."""
+    location = context.published_at(attempt.view)
+    if log.table_version(location) is None:
+        return False
+    return (log.size(location).rows or small.MOST_ROWS) <= small.MOST_ROWS // 2
 
 
 def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:

@@ -58,12 +58,24 @@ def write_rows(
     location: str,
     *,
     metadata: Mapping[str, Any],
+    like: DataFrame | None = None,
 ) -> None:
-    """Replace rows and columns of a table in one commit; creates it where there is none."""
-    nullable = pa.schema([pa.field(field.name, field.type) for field in rows.schema])
+    """Replace rows and columns of a table in one commit; creates it where there is none.
+
+    Args:
+        rows: of the table.
+        location: of the table.
+        metadata: what the commit says about itself.
+        like: the rows came from it; its columns' descriptions are kept.
+    """
+    said = {} if like is None else {one.name: one.metadata for one in like.schema.fields}
+    columns = [
+        pa.field(one.name, one.type, metadata=tables.comment(said.get(one.name, {}).get("comment")))
+        for one in rows.schema
+    ]
     write_deltalake(
         plain_location(location),
-        rows.cast(nullable),
+        rows.cast(pa.schema(columns)),
         mode="overwrite",
         schema_mode="overwrite",
         commit_properties=_commit(metadata),
