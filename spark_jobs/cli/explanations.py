@@ -62,9 +62,11 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
         columns = ", ".join(f"{name} = {value}" for name, value in groups.columns)
         yield "keeps", f"{groups.name} {version}: {columns}"
     yield "writes", _written(found)
+    expected = found.plan.expected
     if maintenance.rule.value != "full":
-        yield "incremental", _amount(found.incremental, "changed row")
-    yield "full", _amount(found.full, "row")
+        amount = _amount(found.incremental, "changed row")
+        yield "incremental", amount + _seconds(expected.incremental)
+    yield "full", _amount(found.full, "row") + _seconds(expected.full)
 
 
 def _allowed(found: Explanation) -> str:
@@ -101,6 +103,11 @@ def _amount(estimate: Estimate | None, what: str) -> str:
     if estimate is None:
         return "not known"
     return f"{_rows(estimate.rows, what)} of the inputs, about {estimate.bytes:,} bytes"
+
+
+def _seconds(expected: float | None) -> str:
+    """What it is likely to take, where there is experience."""
+    return "" if expected is None else f", some {expected:.1f} s as before"
 
 
 def _rows(count: int | None, what: str = "row") -> str:

@@ -121,7 +121,7 @@ def _published(
 
 def _of_everything(context: GoldContext, plan: RefreshPlan) -> Estimate | None:
     whole = all(plan.vector.get(change.table) is not None for change in plan.changes)
-    return estimate(context, plan.vector) if whole else None
+    return estimate(context, plan) if whole else None
 
 
 def _of_changes(context: GoldContext, changes: tuple[InputChange, ...]) -> Estimate | None:

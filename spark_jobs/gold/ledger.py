@@ -13,6 +13,7 @@ from typing import Any
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.staging import discard
+from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -23,6 +24,8 @@ OPEN = (AttemptStatus.PLANNED, AttemptStatus.STAGED, AttemptStatus.AUDITED)
 # Attempts whose staged result may still lie there.
 _UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.HELD)
 _LONGEST_ERROR = 4000
+# So many of the last refreshes bear on what the next is likely to take.
+_REMEMBERED = 40
 
 
 def open_attempt(
@@ -108,6 +111,26 @@ def settle(context: GoldContext, view: str) -> None:
             status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
             published_version=None if found is None else found.version,
         )
+
+
+def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
+    """What earlier refreshes of the view's definition took, the newest first."""
+    fingerprint = context.entry(view).fingerprint
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
+    found = []
+    for attempt in published:
+        seconds = (attempt.actual or {}).get("seconds", {})
+        if attempt.fingerprint == fingerprint and {"stage", "publish"} <= seconds.keys():
+            estimate = attempt.estimate or {}
+            found.append(
+                PastRefresh(
+                    incremental=attempt.decision == "incremental",
+                    seconds=seconds["stage"] + seconds["publish"],
+                    changed=estimate.get("changed"),
+                    total=estimate.get("rows"),
+                )
+            )
+    return tuple(found)
 
 
 def sweep(context: GoldContext, view: str) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.ledger import past_refreshes
 from spark_jobs.gold.publications import Publication, intruder, latest_publication
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
-from spark_jobs.planning.plan import Estimate, ViewObservation
-from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation
+from spark_jobs.planning.rules import changed_rows
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import changes_between
@@ -56,16 +57,19 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
             _observe_input(context, table, publication, pin)
             for table in context.manifest.inputs_of(view)
         ),
+        past=past_refreshes(context, view),
     )
 
 
-def estimate(context: GoldContext, vector: VersionVector) -> Estimate:
-    """What reading every input in full amounts to."""
-    sizes = [log.size(context.locations.of(table), one.version) for table, one in vector]
+def estimate(context: GoldContext, plan: RefreshPlan) -> Estimate:
+    """What reading every input in full amounts to, and how much of it changed."""
+    sizes = [log.size(context.locations.of(table), one.version) for table, one in plan.vector]
     rows = [size.rows for size in sizes if size.rows is not None]
     return Estimate(
         rows=sum(rows) if len(rows) == len(sizes) else None,
         bytes=sum(size.bytes for size in sizes),
+        changed=changed_rows(plan.changes),
+        seconds=plan.expected,
     )
 
 

@@ -19,7 +19,6 @@ from spark_jobs.gold.publishing import Published
 from spark_jobs.gold.staging import StagedResult
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.decision import Full
 from spark_jobs.planning.plan import RefreshPlan, plan_refresh
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.quality.verdict import Verdict
@@ -237,8 +236,8 @@ class Refresher:
         entry = self.context.entry(view)
         seen = observe(self.context, view, pin=pin)
         plan = plan_refresh(entry, seen, tick=tick, clock=self._now(), force=force)
-        if isinstance(plan.decision, Full):
-            plan = replace(plan, estimate=estimate(self.context, plan.vector))
+        if not plan.skips:
+            plan = replace(plan, estimate=estimate(self.context, plan))
         return plan, seen.epoch
 
     def _attempt(self, attempt_id: str, *, step: str) -> RefreshAttempt:

@@ -19,7 +19,19 @@ from spark_jobs.planning.decision import (
     decision_word,
     explain,
 )
-from spark_jobs.planning.rules import Chooser, Derived, choose_rule
+from spark_jobs.planning.experience import (
+    NO_EXPERIENCE,
+    Forecast,
+    PastRefresh,
+    forecast,
+)
+from spark_jobs.planning.rules import (
+    Chooser,
+    Derived,
+    changed_rows,
+    choose_rule,
+    total_rows,
+)
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
@@ -40,23 +52,37 @@ class ViewObservation:
         published: the newest publication, None before the first.
         intruder: a change that somebody else made after it.
         epoch: the view's epoch in the control database.
+        past: earlier refreshes of this definition that published, the newest first.
     """
 
     published: Watermark | None
     intruder: Intruder | None
     epoch: int
     inputs: tuple[InputObservation, ...]
+    past: tuple[PastRefresh, ...] = ()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a refresh will read, from the logs of its inputs; rows is None where a log has none."""
+    """What a refresh will read, from the logs of its inputs; rows is None where a log has none.
+
+    Attributes:
+        changed: rows that changed since the last publication; None where a log does not say.
+        seconds: what it is likely to take.
+    """
 
     rows: int | None
     bytes: int
+    changed: int | None = None
+    seconds: Forecast = NO_EXPERIENCE
 
     def as_dict(self) -> dict[str, Any]:
-        return {"rows": self.rows, "bytes": self.bytes}
+        return {
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "changed": self.changed,
+            "seconds": self.seconds.as_dict(),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +93,7 @@ class RefreshPlan:
         attempt_id: the attempt in the ledger; "" for a plan that only explains.
         vector: the inputs' versions; inputs that are missing are not in it.
         clock: the instant that ``current_timestamp`` stands for.
+        expected: what either way is likely to take.
     """
 
     view: str
@@ -77,6 +104,7 @@ class RefreshPlan:
     vector: VersionVector
     changes: tuple[InputChange, ...]
     clock: datetime
+    expected: Forecast = NO_EXPERIENCE
     estimate: Estimate | None = None
 
     @property
@@ -126,12 +154,13 @@ def plan_refresh(
 ) -> RefreshPlan:
     """Decide what to do about a view; the attempt id and the estimate are the caller's to add."""
     changes = tuple(input_change(one) for one in seen.inputs)
+    expected = forecast(seen.past, changed=changed_rows(changes), total=total_rows(changes))
     pinned = {one.table: one.pinned for one in seen.inputs if one.pinned is not None}
     decision = (
         _blocked(changes)
         or _rebuilt(entry, seen, force=force)
         or _replaced(changes)
-        or _moved(entry, changes, choose)
+        or _moved(entry, changes, expected, choose)
     )
     return RefreshPlan(
         view=entry.name,
@@ -142,6 +171,7 @@ def plan_refresh(
         vector=VersionVector(pinned),
         changes=changes,
         clock=clock,
+        expected=expected,
     )
 
 
@@ -188,7 +218,9 @@ def _replaced(changes: Sequence[InputChange]) -> Full | None:
     return None
 
 
-def _moved(entry: GoldEntry, changes: Sequence[InputChange], choose: Chooser) -> Decision:
+def _moved(
+    entry: GoldEntry, changes: Sequence[InputChange], expected: Forecast, choose: Chooser
+) -> Decision:
     """What to do about changes of rows."""
     changed = _of_kind(changes, ChangeKind.CHANGED)
     if not changed and not entry.reads_clock:
@@ -196,7 +228,7 @@ def _moved(entry: GoldEntry, changes: Sequence[InputChange], choose: Chooser) ->
         text = f"no upstream change since {since}" if since else "no upstream change"
         return Skip(Reason(ReasonCode.NO_UPSTREAM_CHANGE, text))
     moved = ", ".join(str(change) for change in changed)
-    answer = choose(entry, changes)
+    answer = choose(entry, changes, expected)
     if isinstance(answer, Derived):
         text = f"{moved}; {answer.text}" if moved else f"the clock moved; {answer.text}"
         return Incremental(Reason(ReasonCode.INPUT_CHANGED_RULE, text), answer.rule)

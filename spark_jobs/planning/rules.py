@@ -13,12 +13,11 @@ from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.graph.manifest import GoldEntry, MaintenanceRule
 from spark_jobs.planning.changes import ChangeKind, InputChange
 from spark_jobs.planning.decision import Reason, ReasonCode
+from spark_jobs.planning.experience import Forecast
 
-# Above this share of the rows, what a change touches costs more to find than to compute again.
+# Above this share of the rows, what a change touches costs more to find than to compute again;
+# asked only until a view's own refreshes tell.
 LARGEST_SHARE = 0.3
-# Below this many rows, the Spark jobs that follow a change cost more than computing all of it
-# again: at 600,000 rows of TPC-H, 5 to 13 CPU-seconds against 1 to 3.
-SMALL = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,20 @@ class Refused:
 class Chooser(Protocol):
     """Decides whether a view follows its inputs' changes; pure."""
 
-    def __call__(self, view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Refused: ...
+    def __call__(
+        self, view: GoldEntry, changes: Sequence[InputChange], expected: Forecast
+    ) -> Derived | Refused: ...
 
 
-def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Refused:
+def choose_rule(
+    view: GoldEntry, changes: Sequence[InputChange], expected: Forecast
+) -> Derived | Refused:
     """The rule of the view's SQL, unless its inputs or the size of the change forbid it.
 
     Args:
         view: the declaration.
         changes: of all inputs, unchanged ones too.
+        expected: what either way is likely to take.
     """
     maintenance = view.maintenance
     if view.strategy is Strategy.FULL:
@@ -64,22 +68,30 @@ def choose_rule(view: GoldEntry, changes: Sequence[InputChange]) -> Derived | Re
         if not change.movement.fed:
             text = f"{change.table} has no change feed for all of these versions"
             return _refused(ReasonCode.CHANGE_FEED_MISSING, text)
-    total = total_rows(changes)
-    if view.strategy is Strategy.AUTO and total is not None and total < SMALL:
-        text = f"{total:,} rows are computed again sooner than their changes are followed"
-        return _refused(ReasonCode.INPUTS_SMALL, text)
-    share = largest_share(moved)
-    if view.strategy is Strategy.AUTO and share is not None and share > LARGEST_SHARE:
-        text = f"{share:.0%} of an input changed, incremental pays up to {LARGEST_SHARE:.0%}"
-        return _refused(ReasonCode.CHANGE_TOO_LARGE, text)
+    if view.strategy is Strategy.AUTO and (slower := _slower(moved, expected)) is not None:
+        return slower
     words = {
         MaintenanceRule.CHANGED_ROWS: "changed rows only",
         MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
         MaintenanceRule.KEPT_GROUPS: "added to kept groups",
     }
-    counts = [change.movement.rows for change in moved]
-    rows = sum(one for one in counts if one is not None) if None not in counts else None
-    return Derived(maintenance.rule.value, words[maintenance.rule], rows)
+    return Derived(maintenance.rule.value, words[maintenance.rule], changed_rows(moved))
+
+
+def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
+    """Why following the changes is likely to take longer than computing everything, if it is."""
+    if expected.favours_full:
+        text = (
+            f"a full refresh takes some {expected.full:.1f} s, "
+            f"following the changes {expected.incremental:.1f} s"
+        )
+        return _refused(ReasonCode.FULL_IS_FASTER, text)
+    share = largest_share(moved)
+    known = expected.full is not None and expected.incremental is not None
+    if not known and share is not None and share > LARGEST_SHARE:
+        text = f"{share:.0%} of an input changed, incremental pays up to {LARGEST_SHARE:.0%}"
+        return _refused(ReasonCode.CHANGE_TOO_LARGE, text)
+    return None
 
 
 def largest_share(changes: Sequence[InputChange]) -> float | None:
@@ -94,9 +106,17 @@ def largest_share(changes: Sequence[InputChange]) -> float | None:
 
 def total_rows(changes: Sequence[InputChange]) -> int | None:
     """Rows of all inputs; None where a log does not count them."""
-    totals = [one.movement.total for one in changes]
-    known = [one for one in totals if one is not None]
-    return sum(known) if len(known) == len(totals) else None
+    return _sum([one.movement.total for one in changes])
+
+
+def changed_rows(changes: Sequence[InputChange]) -> int | None:
+    """Rows of the inputs that changed; None where a log does not say."""
+    return _sum([one.movement.rows for one in changes if one.kind is ChangeKind.CHANGED])
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _refused(code: ReasonCode, text: str) -> Refused:

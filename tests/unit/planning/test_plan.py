@@ -20,6 +20,7 @@ from spark_jobs.planning.decision import (
     decision_from_words,
     decision_word,
 )
+from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -212,12 +213,17 @@ def test_a_maintained_view_follows_its_inputs_unless_something_forbids_it(
     assert plan_refresh(entry, observed, tick="t", clock=NOON).line == line
 
 
-def test_small_inputs_are_computed_again() -> None:
-    users = seen(USERS, 3, movement=Movement(rows_changed=False, total=100))
-    small = replace(moved(), inputs=(*moved(total=900).inputs[:1], users))
-    plan = plan_refresh(MAINTAINED, small, tick="t", clock=NOON)
-    assert plan.reason.code is ReasonCode.INPUTS_SMALL
-    assert "1,000 rows are computed again sooner" in plan.line
+def test_the_faster_way_is_taken_by_experience() -> None:
+    past = tuple(
+        PastRefresh(incremental=followed, seconds=seconds, changed=100, total=1000)
+        for followed, seconds in ((True, 2.5), (False, 1.2))
+    )
+    plan = plan_refresh(MAINTAINED, replace(moved(), past=past), tick="t", clock=NOON)
+    assert plan.reason.code is ReasonCode.FULL_IS_FASTER
+    assert "a full refresh takes some 1.2 s, following the changes 2.5 s" in plan.line
+    insisting = MAINTAINED.model_copy(update={"strategy": Strategy.INCREMENTAL})
+    plan = plan_refresh(insisting, replace(moved(), past=past), tick="t", clock=NOON)
+    assert isinstance(plan.decision, Incremental)
 
 
 def test_the_clock_alone_can_be_followed() -> None:

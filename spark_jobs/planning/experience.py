@@ -1,0 +1,92 @@
+"""What earlier refreshes of a view took, and what that says about the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+# Refreshes of one kind that are looked at: fewer would let one busy minute decide.
+_LATEST = 3
+# What is likely to take a little longer is not worth a change of mind: measurements scatter.
+_CLEARLY = 0.85
+# After so many full refreshes in a row changes are followed once, to learn what that takes now.
+_FULL_IN_A_ROW = 20
+
+
+@dataclass(frozen=True)
+class PastRefresh:
+    """A refresh of the same definition that published.
+
+    Attributes:
+        incremental: whether it followed changes; otherwise it computed everything.
+        seconds: that staging and publishing took.
+        changed: rows of the inputs that had changed; None where logs did not say.
+        total: rows of the inputs; None where logs did not say.
+    """
+
+    incremental: bool
+    seconds: float
+    changed: int | None
+    total: int | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a refresh is likely to take, in seconds; None without experience.
+
+    Attributes:
+        overdue: changes were not followed for so long that it is to be tried again.
+    """
+
+    full: float | None = None
+    incremental: float | None = None
+    overdue: bool = False
+
+    @property
+    def favours_full(self) -> bool:
+        """Whether computing everything is clearly the faster way."""
+        if self.full is None or self.incremental is None or self.overdue:
+            return False
+        return self.full < _CLEARLY * self.incremental
+
+    def as_dict(self) -> dict[str, float | None]:
+        """The form for programs, in seconds."""
+        return {"full": _rounded(self.full), "incremental": _rounded(self.incremental)}
+
+
+NO_EXPERIENCE = Forecast()
+
+
+def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | None) -> Forecast:
+    """Forecast from earlier refreshes, the newest first.
+
+    A refresh of more rows takes longer in proportion. One of fewer rows is taken to last as long,
+    because what does not depend on rows is most of it where rows are few.
+
+    Args:
+        past: of the same definition.
+        changed: rows of the inputs that changed.
+        total: rows of the inputs.
+    """
+    full = [one for one in past if not one.incremental][:_LATEST]
+    followed = [one for one in past if one.incremental][:_LATEST]
+    last = next((at for at, one in enumerate(past) if one.incremental), None)
+    return Forecast(
+        full=_typical(_scaled(one.seconds, one.total, total) for one in full),
+        incremental=_typical(_scaled(one.seconds, one.changed, changed) for one in followed),
+        overdue=last is not None and last >= _FULL_IN_A_ROW,
+    )
+
+
+def _scaled(seconds: float, then: int | None, now: int | None) -> float:
+    return seconds * max(1.0, now / then) if then and now else seconds
+
+
+def _typical(seconds: Iterable[float]) -> float | None:
+    known = list(seconds)
+    return median(known) if known else None
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -1,0 +1,58 @@
+"""What a view's last refreshes say about the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.planning.experience import Forecast, PastRefresh, forecast
+
+
+def followed(seconds: float, changed: int | None = 10) -> PastRefresh:
+    return PastRefresh(incremental=True, seconds=seconds, changed=changed, total=1000)
+
+
+def computed(seconds: float, total: int | None = 1000) -> PastRefresh:
+    return PastRefresh(incremental=False, seconds=seconds, changed=10, total=total)
+
+
+def test_without_experience_nothing_is_foretold() -> None:
+    assert forecast((), changed=10, total=1000) == Forecast()
+    only = forecast([computed(1.0)], changed=10, total=1000)
+    assert (only.full, only.incremental, only.favours_full) == (1.0, None, False)
+
+
+def test_the_middle_of_the_last_three_counts() -> None:
+    past = [followed(9.0), followed(2.0), followed(3.0), followed(100.0), computed(1.0)]
+    found = forecast(past, changed=10, total=1000)
+    assert (found.full, found.incremental) == (1.0, 3.0)
+    assert found.favours_full
+    assert found.as_dict() == {"full": 1.0, "incremental": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "total", "expected"),
+    [
+        (10, 1000, (2.0, 1.0)),
+        (100, 3000, (6.0, 10.0)),
+        (1, 100, (2.0, 1.0)),
+        (None, None, (2.0, 1.0)),
+    ],
+)
+def test_more_rows_take_longer_and_fewer_as_long(
+    changed: int | None, total: int | None, expected: tuple[float, float]
+) -> None:
+    found = forecast([computed(2.0), followed(1.0)], changed=changed, total=total)
+    assert (found.full, found.incremental) == expected
+    unknown = forecast([computed(2.0, None), followed(1.0, None)], changed=changed, total=total)
+    assert (unknown.full, unknown.incremental) == (2.0, 1.0)
+
+
+def test_a_little_faster_is_no_reason() -> None:
+    assert not forecast([computed(0.9), followed(1.0)], changed=10, total=1000).favours_full
+    assert forecast([computed(0.8), followed(1.0)], changed=10, total=1000).favours_full
+
+
+def test_after_many_full_refreshes_changes_are_followed_once() -> None:
+    past = [*[computed(1.0)] * 19, followed(5.0)]
+    assert forecast(past, changed=10, total=1000).favours_full
+    assert not forecast([computed(1.0), *past], changed=10, total=1000).favours_full
