@@ -6,16 +6,20 @@ published are other versions of the same table, and nobody reads them.
 
 from __future__ import annotations
 
+from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, plain, small, tables
+from spark_jobs.storage.history import folders, readable, remove_table, vacuum
 from spark_jobs.storage.small import MOST_ROWS
 
+_VERSIONS_BETWEEN_SWEEPS = 50
 # What an attempt has just written is among so many commits, however many rivals it has.
 _NEWEST = 20
 
@@ -35,9 +39,10 @@ def keep_groups(
         the version of the groups after, by their name; nothing where they were not written.
     """
     name = step.state.table
+    number = int(name.rpartition(".")[2])
     spark = relations.context.spark
-    location = _location(relations, step)
-    known = _known(relations, name, location)
+    location = location_of(relations, number)
+    known = known_groups(relations, number)
     if known is None:
         before = spark.sql(to_sql(step.content)).persist()
         relations.persisted.append(before)
@@ -72,15 +77,32 @@ def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
     raise AssertionError(f"{location} was just written")
 
 
-def _known(relations: Relations, name: str, location: str) -> TableVersion | None:
-    """The groups that belong to the publication, unless they are gone."""
-    known = relations.base.watermark.states.get(name)
+def known_groups(relations: Relations, number: int) -> TableVersion | None:
+    """The groups that belong to the publication, unless they or their files are gone."""
+    known = relations.base.watermark.states.get(f"{LAYER}.{number}")
+    location = location_of(relations, number)
     current = log.table_version(location)
-    same = known is not None and current is not None and current.table_id == known.table_id
-    return known if same else None
+    if known is None or current is None or current.table_id != known.table_id:
+        return None
+    return known if readable(location, known.version) else None
 
 
-def _location(relations: Relations, step: StateUpdate) -> str:
-    number = int(step.state.table.rpartition(".")[2])
+def location_of(relations: Relations, number: int) -> str:
+    """Where groups are kept."""
     fingerprint = relations.base.watermark.fingerprint
     return relations.context.lake.state(relations.view, fingerprint, number)
+
+
+def sweep_groups(context: GoldContext, view: str) -> None:
+    """Remove the groups of other definitions, and now and then files of versions long past.
+
+    Groups that somebody still needs are counted again: no result hangs on them.
+    """
+    definition = context.lake.states(view, context.entry(view).fingerprint)
+    for name in folders(context.lake.states(view)):
+        if not definition.endswith(f"/{name}"):
+            remove_table(f"{context.lake.states(view)}/{name}")
+    for number in folders(definition):
+        current = log.table_version(f"{definition}/{number}")
+        if current is not None and current.version % _VERSIONS_BETWEEN_SWEEPS == 0:
+            vacuum(f"{definition}/{number}", days=context.settings.gold.staging_days)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from spark_jobs.gold import auditing, ledger, publishing, staging
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.errors import AttemptStateError
+from spark_jobs.gold.keeping import sweep_groups
 from spark_jobs.gold.observe import Pin, estimate, newest, observe, pinned_for
 from spark_jobs.gold.publishing import Published
 from spark_jobs.gold.staging import StagedResult
@@ -264,6 +265,7 @@ class Refresher:
         failpoint("gold.publish.recorded")
         ledger.settle(self.context, view)
         ledger.sweep(self.context, view)
+        sweep_groups(self.context, view)
 
     def _pin(self, tick: str, view: str, version: int) -> None:
         """Let the views that read this one in the same tick use what was published in it."""

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.increment import program_of
+from spark_jobs.gold.keeping import known_groups, location_of
 from spark_jobs.gold.pinned import pinned_sql
-from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
@@ -17,7 +18,6 @@ from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.sql import delta_relation
 from spark_jobs.planning.decision import Incremental
 from spark_jobs.planning.plan import RefreshPlan
-from spark_jobs.storage import log
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def refresh_sql(context: GoldContext, plan: RefreshPlan) -> list[Statement]:
     statements = [_change_of(relations, table) for table in sorted(relations.changed)]
     for step in program.steps:
         if isinstance(step, StateUpdate):
-            statements += _kept_groups(relations, step, base)
+            statements += _kept_groups(relations, step)
         else:
             statements.append(Statement(_meaning(step.name), step.name, _pretty(step.query)))
     if program.change is None:
@@ -99,15 +99,13 @@ def _change_of(relations: Relations, table: str) -> Statement:
     )
 
 
-def _kept_groups(relations: Relations, step: StateUpdate, base: Publication) -> list[Statement]:
+def _kept_groups(relations: Relations, step: StateUpdate) -> list[Statement]:
     name = step.state.table
-    context, mark = relations.context, base.watermark
     number = int(name.rpartition(".")[2])
-    location = context.lake.state(relations.view, mark.fingerprint, number)
-    known, current = mark.states.get(name), log.table_version(location)
+    known = known_groups(relations, number)
     old = relations.content(name, When.OLD).name
-    if known is not None and current is not None and current.table_id == known.table_id:
-        query = _everything(delta_relation(location, known.version))
+    if known is not None:
+        query = _everything(delta_relation(location_of(relations, number), known.version))
         before = Statement(f"the kept groups {name} before", old, query)
     else:
         query = _pretty(step.content)

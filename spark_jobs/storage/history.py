@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileType, PyFileSystem
+from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.storage import log
@@ -225,6 +226,36 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
                 return None
             total += int(json.loads(stats).get("numRecords", 0))
     return total
+
+
+def readable(location: str, version: int) -> bool:
+    """Whether a version's commit and all of its files are still there."""
+    try:
+        table = log.open_table(location, version=version)
+    except LakehouseError:
+        return False
+    if table is None:
+        return False
+    paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return _have(location, (_relative(str(path)) for path in paths))
+
+
+def folders(location: str) -> list[str]:
+    """The names of the folders below a folder; none where it is not there."""
+    if not remote_location(location):
+        root = Path(plain_location(location))
+        return sorted(one.name for one in root.iterdir() if one.is_dir()) if root.is_dir() else []
+    files = PyFileSystem(DeltaStorageHandler(location))
+    found = files.get_file_info(FileSelector("", allow_not_found=True))
+    return sorted(one.base_name for one in found if one.type is FileType.Directory)
+
+
+def vacuum(location: str, *, days: float) -> None:
+    """Remove files that no version of the last days needs."""
+    table = log.open_table(location)
+    if table is not None:
+        hours = round(24 * days)
+        table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
 
 def remove_table(location: str) -> None:

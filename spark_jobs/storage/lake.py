@@ -79,7 +79,11 @@ class Lake:
 
     def state(self, view: str, definition: str, number: int) -> str:
         """The groups that the maintenance of a view keeps; another definition has others."""
-        return self._reserved("state", f"{view}/{definition[:16]}/{number}")
+        return f"{self.states(view, definition)}/{number}"
+
+    def states(self, view: str, definition: str = "") -> str:
+        """All groups that are kept for a definition of a view; without one, for the view."""
+        return self._reserved("state", f"{view}/{definition[:16]}".rstrip("/"))
 
     def checkpoint(self, query: str, epoch: int) -> str:
         """A streaming query's checkpoint; a new epoch starts a new one."""

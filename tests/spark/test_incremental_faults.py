@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from spark_jobs.settings import SparkSettings, load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log, tables
-from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.history import folders, remove_table
 from tests.spark.gold_project import GoldProject
 
 SALES = "SELECT * FROM VALUES {} AS v(user_id, amount)"
@@ -186,13 +187,30 @@ def test_groups_that_a_rival_kept_at_the_same_time_are_not_taken_for_ours(
     assert project.verify("sums").holds
 
 
-def test_kept_groups_that_are_gone_are_counted_again(project: GoldProject) -> None:
+@pytest.mark.parametrize("what", ["table", "files"])
+def test_kept_groups_that_are_gone_are_counted_again(project: GoldProject, what: str) -> None:
     change(project, 161)
-    project.refresh("sums", "kept")
+    project.refresh("sums", f"kept {what}")
     context = project.refresher.context
-    remove_table(context.lake.state("sums", context.entry("sums").fingerprint, 0))
-    change(project, 162)
-    assert project.refresh("sums", "lost").plan.word == "incremental"
-    change(project, 163)
-    assert project.refresh("sums", "found").plan.word == "incremental"
+    location = context.lake.state("sums", context.entry("sums").fingerprint, 0)
+    if what == "table":
+        remove_table(location)
+    else:
+        for file in Path(location).glob("*.parquet"):
+            file.unlink()
+    for user_id in (162, 163):
+        change(project, user_id)
+        assert project.refresh("sums", f"{what} {user_id}").plan.word == "incremental"
     assert project.verify("sums").holds
+
+
+def test_groups_of_another_definition_are_removed(project: GoldProject) -> None:
+    query = "SELECT s.user_id, SUM(s.amount) AS {} FROM silver.sales AS s GROUP BY s.user_id"
+    for name in ("one", "other"):
+        project.view("shifting", query.format(name), inputs=("silver.sales",), maintained=True)
+        project.refresh("shifting", f"built {name}")
+        change(project, 171)
+        assert project.refresh("shifting", name).plan.word == "incremental"
+        lake, entry = project.refresher.context.lake, project.manifest.gold["shifting"]
+        assert folders(lake.states("shifting")) == [entry.fingerprint[:16]]
+    assert project.verify("shifting").holds
