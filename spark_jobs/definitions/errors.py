@@ -110,10 +110,11 @@ class ScheduleError(LakehouseError):
 
     condition = "SCHEDULE"
 
-    def __init__(self, subject: str, period: str, *, location: Location) -> None:
+    def __init__(self, subject: str, key: str, period: str, *, location: Location) -> None:
+        self.key = key
         self.period = period
         super().__init__(
-            f'{subject}: "every" is {period}, which divides neither an hour nor a day',
+            f'{subject}: "{key}" is {period}, which divides neither an hour nor a day',
             hint="Choose 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes, 1, 2, 3, 4, 6, 8 or 12 "
             "hours, 1 day or 1 week.",
             location=location,

@@ -99,6 +99,7 @@ class GoldHeader(_File):
     refresh: RefreshPolicy
     every: Duration | None = None
     freshness: Duration | None = None
+    verify: Duration | None = None
     ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO

@@ -93,10 +93,7 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
             reason = "A micro-batch view is refreshed on a schedule."
             yield MissingKeyError(subject, "every", reason, location=places.of())
         case RefreshPolicy.MICRO_BATCH if header.every and not _aligned(header.every):
-            place = places.value_of("every")
-            yield ScheduleError(
-                subject, duration_text(header.every.total_seconds()), location=place
-            )
+            yield _drifting("every", header.every, places, subject)
         case RefreshPolicy.BULK if header.every is not None:
             yield KeyNotApplicableError(
                 subject,
@@ -105,6 +102,13 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
                 'Remove "every", or write "refresh: micro-batch".',
                 location=places.of("every"),
             )
+    if header.verify and not _aligned(header.verify):
+        yield _drifting("verify", header.verify, places, subject)
+
+
+def _drifting(key: str, period: timedelta, places: Places, subject: str) -> ScheduleError:
+    text = duration_text(period.total_seconds())
+    return ScheduleError(subject, key, text, location=places.value_of(key))
 
 
 def _aligned(period: timedelta) -> bool:

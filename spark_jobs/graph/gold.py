@@ -100,6 +100,7 @@ def compile_gold(
         refresh=header.refresh,
         every_seconds=_seconds(header.every),
         freshness_seconds=_seconds(header.freshness),
+        verify_seconds=_seconds(header.verify),
         ttl_seconds=_seconds(header.ttl),
         grain=header.grain,
         strategy=header.strategy,

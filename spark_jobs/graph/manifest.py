@@ -142,6 +142,7 @@ class GoldEntry(_Entry):
     refresh: RefreshPolicy
     every_seconds: int | None = None
     freshness_seconds: int | None = None
+    verify_seconds: int | None = None
     ttl_seconds: int | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO

@@ -35,8 +35,16 @@ from spark_jobs.settings import ExecutorMode, Settings, load_settings
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
+FORCE = Param(
+    default=False,
+    type="boolean",
+    title="Recompute",
+    description="Compute the whole result, even when no input changed.",
+)
+
+
 def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
-    """The DAGs of a project's gold views, by id.
+    """The DAGs of a project's gold views, by id: of their refreshes and their verifications.
 
     Raises:
         ManifestMissingError: the project was not compiled.
@@ -65,26 +73,31 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
-        params={
-            "force": Param(
-                default=False,
-                type="boolean",
-                title="Recompute",
-                description="Compute the whole result, even when no input changed.",
-            )
-        },
+        params={} if blueprint.outlet is None else {"force": FORCE},
         render_template_as_native_obj=False,
     )
     with dag:
-        if settings.airflow.executor_mode is ExecutorMode.SUBMIT:
-            _submit_tasks(blueprint, settings)
+        if blueprint.outlet is None:
+            _verify_task(blueprint)
+        elif settings.airflow.executor_mode is ExecutorMode.SUBMIT:
+            _submit_tasks(blueprint, blueprint.outlet, settings)
         else:
-            _connect_tasks(blueprint)
+            _connect_tasks(blueprint, blueprint.outlet)
     return dag
 
 
-def _connect_tasks(blueprint: DagBlueprint) -> None:
-    options, outlet = _options(blueprint), _asset(blueprint.outlet)
+def _verify_task(blueprint: DagBlueprint) -> None:
+    options = _options(blueprint)
+
+    @task(**options[Step.VERIFY])  # type: ignore[untyped-decorator]
+    def verify() -> dict[str, Any]:
+        return steps.verify(blueprint.view)
+
+    verify()
+
+
+def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint) -> None:
+    options, outlet = _options(blueprint), _asset(published)
 
     @task(**options[Step.STAGE])  # type: ignore[untyped-decorator]
     def stage(attempt_id: str) -> str:
@@ -101,11 +114,11 @@ def _connect_tasks(blueprint: DagBlueprint) -> None:
     publish(audit(stage(_plan_task(blueprint, options))))
 
 
-def _submit_tasks(blueprint: DagBlueprint, settings: Settings) -> None:
+def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: Settings) -> None:
     # Only this mode needs the provider, and importing it takes time that every parse would pay.
     from spark_jobs.orchestration.submitted import submitted_refresh
 
-    options, outlet = _options(blueprint), _asset(blueprint.outlet)
+    options, outlet = _options(blueprint), _asset(published)
 
     @task(**options[Step.REPORT])  # type: ignore[untyped-decorator]
     def report(attempt_id: str) -> Iterator[Metadata]:
@@ -129,8 +142,14 @@ def _plan_task(blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]]) 
 def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
     """The arguments of each task; those that tell of the tables carry the DAG's assets."""
     inlets = {"inlets": [_asset(one) for one in blueprint.inlets]}
-    announced = {**inlets, "outlets": [_asset(blueprint.outlet)]}
-    assets = {Step.PLAN: inlets, Step.PUBLISH: announced, Step.REPORT: announced}
+    outlets = [] if blueprint.outlet is None else [_asset(blueprint.outlet)]
+    announced = {**inlets, "outlets": outlets}
+    assets = {
+        Step.PLAN: inlets,
+        Step.PUBLISH: announced,
+        Step.REPORT: announced,
+        Step.VERIFY: inlets,
+    }
     return {one.step: {**_task_options(one), **assets.get(one.step, {})} for one in blueprint.tasks}
 
 

@@ -13,11 +13,12 @@ from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
-from spark_jobs.orchestration.documentation import view_documentation
+from spark_jobs.orchestration.documentation import verification_documentation, view_documentation
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
 from spark_jobs.settings import ExecutorMode
 
 DAG_PREFIX = "gold__"
+VERIFY_PREFIX = "verify__"
 # Airflow makes this pool by itself; a task in a pool that does not exist is never scheduled.
 POOL = "default_pool"
 RETRIES = 2
@@ -36,6 +37,8 @@ class Step(StrEnum):
     # after it tells from the ledger how it ended.
     REFRESH = "refresh"
     REPORT = "report"
+    # The only task of a DAG of its own.
+    VERIFY = "verify"
 
 
 STEPS = {
@@ -51,6 +54,7 @@ TIMEOUT_SECONDS = {
     Step.PUBLISH: 30 * 60,
     Step.REFRESH: 4 * 60 * 60,
     Step.REPORT: 10 * 60,
+    Step.VERIFY: 2 * 60 * 60,
 }
 
 
@@ -80,12 +84,13 @@ class TaskBlueprint:
 
 @dataclass(frozen=True, kw_only=True)
 class DagBlueprint:
-    """One DAG: a gold view and when it is refreshed.
+    """One DAG: a gold view and when it is refreshed, or compared with its SQL.
 
     Attributes:
         cron: in UTC; None for a view that only runs when somebody asks.
         tasks: in their order; each one needs the one before.
-        inlets: the view's inputs; ``outlet`` is the view itself.
+        inlets: what the DAG reads: a view's inputs, or the view that is compared.
+        outlet: the view that is refreshed; None where it is compared.
     """
 
     dag_id: str
@@ -97,18 +102,20 @@ class DagBlueprint:
     cron: str | None
     tasks: tuple[TaskBlueprint, ...]
     inlets: tuple[AssetBlueprint, ...]
-    outlet: AssetBlueprint
+    outlet: AssetBlueprint | None
 
 
 def blueprints(
     manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT
 ) -> tuple[DagBlueprint, ...]:
-    """One blueprint per gold view, in the order of their names.
+    """The DAGs of all gold views, in the order of their names.
 
     Raises:
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
     """
-    return tuple(blueprint(entry, mode) for _, entry in sorted(manifest.gold.items()))
+    entries = [entry for _, entry in sorted(manifest.gold.items())]
+    compared = [entry for entry in entries if entry.verify_seconds is not None]
+    return (*(blueprint(one, mode) for one in entries), *map(verify_blueprint, compared))
 
 
 def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> DagBlueprint:
@@ -117,7 +124,8 @@ def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> Da
     Raises:
         PeriodUnsupportedError: the view's period is not one of aligned intervals.
     """
-    cron = _cron(entry)
+    scheduled = entry.refresh is RefreshPolicy.MICRO_BATCH
+    cron = _cron(entry, entry.every_seconds if scheduled else None)
     return DagBlueprint(
         dag_id=dag_id(entry.name),
         view=entry.name,
@@ -129,6 +137,26 @@ def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> Da
         tasks=_tasks(mode),
         inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
         outlet=asset(entry.table_name),
+    )
+
+
+def verify_blueprint(entry: GoldEntry) -> DagBlueprint:
+    """The DAG that compares a sample of one gold view with its SQL, as often as it declares.
+
+    Raises:
+        PeriodUnsupportedError: the period is not one of aligned intervals.
+    """
+    return DagBlueprint(
+        dag_id=f"{VERIFY_PREFIX}{entry.name}",
+        view=entry.name,
+        description=f"Compare a sample of {entry.table_name} with its SQL.",
+        owner=entry.owner,
+        tags=tuple(sorted({*_tags(entry), str(Step.VERIFY)})),
+        doc_md=verification_documentation(entry),
+        cron=_cron(entry, entry.verify_seconds),
+        tasks=(_task(Step.VERIFY),),
+        inlets=(asset(entry.table_name),),
+        outlet=None,
     )
 
 
@@ -150,12 +178,12 @@ def asset(table: TableName) -> AssetBlueprint:
     return AssetBlueprint(str(table), f"{ASSET_SCHEME}://{table.layer}/{table.name}")
 
 
-def _cron(entry: GoldEntry) -> str | None:
-    if entry.refresh is not RefreshPolicy.MICRO_BATCH or entry.every_seconds is None:
+def _cron(entry: GoldEntry, seconds: int | None) -> str | None:
+    if seconds is None:
         return None
-    cron = cron_of(entry.every_seconds)
+    cron = cron_of(seconds)
     if cron is None:
-        raise PeriodUnsupportedError(entry.name, entry.every_seconds, file=entry.file)
+        raise PeriodUnsupportedError(entry.name, seconds, file=entry.file)
     return cron
 
 
@@ -170,11 +198,12 @@ def _tags(entry: GoldEntry) -> tuple[str, ...]:
 
 
 def _tasks(mode: ExecutorMode) -> tuple[TaskBlueprint, ...]:
-    return tuple(
-        TaskBlueprint(
-            step=step,
-            timeout_seconds=TIMEOUT_SECONDS[step],
-            writes=step in {Step.PUBLISH, Step.REFRESH},
-        )
-        for step in STEPS[mode]
+    return tuple(_task(step) for step in STEPS[mode])
+
+
+def _task(step: Step) -> TaskBlueprint:
+    return TaskBlueprint(
+        step=step,
+        timeout_seconds=TIMEOUT_SECONDS[step],
+        writes=step in {Step.PUBLISH, Step.REFRESH},
     )

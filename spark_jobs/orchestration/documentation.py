@@ -23,6 +23,17 @@ def view_documentation(entry: GoldEntry, cron: str | None) -> str:
     return "\n\n".join(sections) + "\n"
 
 
+def verification_documentation(entry: GoldEntry) -> str:
+    """What a reader wants to know about the DAG that compares a view with its SQL."""
+    return (
+        f"## Is {entry.table_name} what its SQL gives?\n\n"
+        "Each run puts the rows of the newest publication and those of the view's SQL, at the "
+        "versions that the publication records, into buckets by a hash, and compares some of "
+        "the buckets, others each time. A small table is compared whole. Nothing is changed.\n\n"
+        f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.\n\n{_trouble()}\n"
+    )
+
+
 def duration(seconds: int) -> str:
     """A period in words.
 

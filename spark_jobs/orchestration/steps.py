@@ -109,6 +109,28 @@ def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     yield Metadata(asset, extra=extra)
 
 
+def verify(view: str) -> dict[str, Any]:
+    """Compare a sample of the published table with its SQL; returns what was found.
+
+    Raises:
+        AirflowSkipException: nothing was published yet.
+        AirflowFailException: the table is not what its SQL gives.
+    """
+    from spark_jobs.gold.errors import NotPublishedError
+    from spark_jobs.gold.sampling import any_buckets
+    from spark_jobs.gold.verify import verify as compare
+
+    with refresher() as steps:
+        try:
+            found = compare(steps.context, view, buckets=any_buckets)
+        except NotPublishedError as nothing:
+            raise AirflowSkipException(nothing.primary) from None
+    log.info("%s: %s (version %d of %s)", found.finding, found.detail, found.version, found.vector)
+    if not found.holds:
+        raise AirflowFailException(f"gold.{view}: {found.finding}: {found.detail}")
+    return found.as_dict()
+
+
 def scope_of(context: Context) -> RunScope:
     """What the current run asks for."""
     run: Any = context["dag_run"]

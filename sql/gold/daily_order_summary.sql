@@ -7,6 +7,7 @@ owner: analytics
 refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
+verify: 1 day
 tags: [shop]
 */
 SELECT

@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE, WEEK, cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
-from spark_jobs.orchestration.blueprint import blueprint, blueprints
+from spark_jobs.orchestration.blueprint import Step, blueprint, blueprints
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
 from spark_jobs.settings import ExecutorMode
 
@@ -59,3 +59,13 @@ def test_a_period_whose_intervals_would_not_align_is_refused(project, seconds: i
 def test_a_view_that_is_not_refreshed_by_schedule_has_none(project, policy) -> None:
     manifest = project.compile(refresh=policy, every_seconds=None)
     assert blueprint(manifest.gold["order_totals"]).cron is None
+
+
+def test_a_view_is_compared_as_often_as_it_declares(project) -> None:
+    refresh, compared = blueprints(project.compile(verify_seconds=DAY))
+    assert (compared.dag_id, compared.cron) == ("verify__order_totals", "0 0 * * *")
+    assert [one.step for one in compared.tasks] == [Step.VERIFY]
+    assert compared.inlets == (refresh.outlet,)
+    assert compared.outlet is None
+    with pytest.raises(PeriodUnsupportedError):
+        blueprints(project.compile(verify_seconds=7 * MINUTE))

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.settings import load_settings
@@ -16,9 +17,9 @@ from spark_jobs.state.store import ControlStore
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
 
-def run(hour: int, **conf: Any) -> Any:
+def run(hour: int, dag_id: str = "gold__order_totals", **conf: Any) -> Any:
     """One run of a fresh DAG object, as ``airflow dags test`` makes it."""
-    dag = gold_dags()["gold__order_totals"]
+    dag = gold_dags()[dag_id]
     for one in dag.tasks:
         one.retries = 0
     return dag.test(logical_date=datetime(2026, 1, 1, hour, tzinfo=UTC), run_conf=conf)
@@ -66,3 +67,17 @@ def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(
     }
     assert project.totals() == {"ada": Decimal("5.00")}
     assert last_attempt().status is AttemptStatus.HELD
+
+
+def test_a_verification_is_green_until_the_table_is_not_its_sql(project) -> None:
+    project.compile(verify_seconds=86_400)
+    nothing = run(6, "verify__order_totals")
+    assert states(nothing) == {"verify": "skipped"}
+    project.order("ada", "5.00")
+    run(7)
+    assert states(run(8, "verify__order_totals")) == {"verify": "success"}
+    DeltaTable(project.totals_at).update(updates={"revenue": "CAST(1 AS DECIMAL(12, 2))"})
+    found = run(9, "verify__order_totals")
+    assert states(found) == {"verify": "failed"}
+    with ControlStore.open(load_settings().control_url) as store:
+        assert store.verifications("order_totals", limit=1)[0].finding == "FOREIGN_COMMIT"

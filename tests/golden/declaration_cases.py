@@ -213,6 +213,11 @@ CASES = (
     Case("bad_every", "DURATION", _gold("15 minutes", "fifteen minutes")),
     Case("drifting_schedule", "SCHEDULE", _gold("15 minutes", "7 minutes")),
     Case(
+        "drifting_verification",
+        "SCHEDULE",
+        _gold("every: 15 minutes", "every: 15 minutes\nverify: 7 minutes"),
+    ),
+    Case(
         "continuous",
         "NOT_SUPPORTED_YET",
         _gold("refresh: micro-batch\nevery: 15 minutes", "refresh: continuous"),

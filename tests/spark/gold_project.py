@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, Row, SparkSession
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.tables import CHANGE_FEED
 
 
@@ -117,8 +119,17 @@ class GoldProject:
         return Lake(self.settings.lake).location(TableName.parse(table))
 
     def append(self, table: str, rows: str) -> None:
-        """Add the rows of a VALUES list with columns of its own."""
-        tables.append(self.spark.sql(rows), self.location(table), properties=CHANGE_FEED)
+        """Add the rows of a VALUES list with columns of its own.
+
+        Spark creates a table. A later append is that of another writer, as often in life; it also
+        takes a tenth of the time.
+        """
+        frame, location = self.spark.sql(rows), self.location(table)
+        there = None if log.table_version(location) is None else plain_table(location)
+        if there is None or not there.written:
+            tables.append(frame, location, properties=CHANGE_FEED)
+        else:
+            write_deltalake(location, frame.toArrow(), mode="append")
 
     def execute(self, statement: str, table: str) -> None:
         """Run a statement in which {} stands for the table."""
