@@ -141,7 +141,7 @@ def _commit_few(
     if table is None:
         return False
     if seen is None or seen.version != table.version():
-        raise TableMovedError(location, seen.version if seen else 0, "It has a newer version.")
+        raise TableMovedError(location, f"It is at version {table.version()}, not at {seen}.")
     none = change.entering.limit(0)
     small.change_rows(
         table,

@@ -15,7 +15,8 @@ from spark_jobs.local.secrets import (
     secret_path,
     write_secret,
 )
-from spark_jobs.settings import REPOSITORY, Settings
+from spark_jobs.local.spark_connect import connect_url
+from spark_jobs.settings import REPOSITORY, ExecutorMode, Settings
 
 DATABASE_URL_FILE = "airflow-database-url"
 FERNET_KEY_FILE = "airflow-fernet-key"
@@ -121,7 +122,12 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
     """Variables of every Airflow process beside those of the stack."""
+    connects = settings.airflow.executor_mode is ExecutorMode.CONNECT
+    remote = settings.spark.remote or connect_url(settings)
     return {
+        # Named, and not found by the server's announcement: a task that comes before the server
+        # waits and tries again, instead of starting a Spark of its own.
+        **({"TIDEMARK_SPARK__REMOTE": remote} if connects else {}),
         "AIRFLOW_HOME": str(airflow_home(settings)),
         "AIRFLOW_CONFIG": str(airflow_home(settings) / "airflow.cfg"),
         # The repository's package serves DAG files and tasks whether or not it is installed.

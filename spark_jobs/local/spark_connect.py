@@ -64,8 +64,13 @@ def announce(settings: Settings) -> None:
     file = connect_url_file(settings)
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
-    fresh.write_text(f"sc://{LOOPBACK}:{settings.ports.spark_connect}")
+    fresh.write_text(connect_url(settings))
     fresh.replace(file)
+
+
+def connect_url(settings: Settings) -> str:
+    """Where the server listens."""
+    return f"sc://{LOOPBACK}:{settings.ports.spark_connect}"
 
 
 def probe_server(settings: Settings) -> str | None:

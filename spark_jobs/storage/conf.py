@@ -56,6 +56,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
         # Of a repeated key in a JSON object the last one counts; the record is not refused.
         "spark.sql.variant.allowDuplicateKeys": "true",
         "spark.ui.showConsoleProgress": "false",
+        # Spark keeps the compiled code of 100 stages; some ten views need more, and compiling again
+        # takes most of the time of a small query.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # What the web pages keep of the past lies in the driver's heap, and a session that lasts
         # for weeks runs some hundred thousand queries.
         "spark.sql.ui.retainedExecutions": "100",

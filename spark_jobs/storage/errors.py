@@ -81,11 +81,10 @@ class TableMovedError(LakehouseError):
 
     condition = "TABLE_MOVED"
 
-    def __init__(self, location: str, version: int, cause: str) -> None:
+    def __init__(self, location: str, cause: str) -> None:
         self.location_of_table = location
-        self.version = version
         super().__init__(
-            f"somebody else committed to the table at {location!r} after version {version}",
+            f"somebody else committed to the table at {location!r} at the same moment",
             detail=cause,
             hint="Nothing was written. Run the step again: it looks at the table anew.",
         )

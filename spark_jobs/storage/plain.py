@@ -31,7 +31,8 @@ MOST_BYTES = 2**30
 # Features of the format that change nothing about how a file is read, or how rows are added.
 _READ = frozenset({"timestampNtz"})
 _WRITTEN = frozenset({"appendOnly", "invariants", "changeDataFeed", "timestampNtz"})
-_FILE = re.compile(r"[\w.=/-]+")
+# Below the table, and without characters that some reader would have to escape.
+_FILE = re.compile(r"(?!/)[\w.=/-]+")
 # Spark takes the path of a file for a pattern.
 _PATTERN = frozenset("{}[]*?\\")
 _NO_FILE_ROWS = ("__COLLATIONS", "delta.columnMapping")

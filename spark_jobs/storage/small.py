@@ -67,19 +67,25 @@ def write_rows(
         location: of the table.
         metadata: what the commit says about itself.
         like: the rows came from it; its columns' descriptions are kept.
+
+    Raises:
+        TableMovedError: somebody else committed at the same moment; nothing was written.
     """
     said = {} if like is None else {one.name: one.metadata for one in like.schema.fields}
     columns = [
         pa.field(one.name, one.type, metadata=tables.comment(said.get(one.name, {}).get("comment")))
         for one in rows.schema
     ]
-    write_deltalake(
-        plain_location(location),
-        rows.cast(pa.schema(columns)),
-        mode="overwrite",
-        schema_mode="overwrite",
-        commit_properties=_commit(metadata),
-    )
+    try:
+        write_deltalake(
+            plain_location(location),
+            rows.cast(pa.schema(columns)),
+            mode="overwrite",
+            schema_mode="overwrite",
+            commit_properties=_commit(metadata),
+        )
+    except CommitFailedError as error:
+        raise TableMovedError(location, str(error)) from error
 
 
 def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTable | None:
@@ -146,7 +152,7 @@ def change_rows(
             predicate=f"NOT s.{tables.FLAG}",
         ).execute()
     except CommitFailedError as error:
-        raise TableMovedError(table.table_uri, table.version(), str(error)) from error
+        raise TableMovedError(table.table_uri, str(error)) from error
 
 
 def _has_nanoseconds(table: PlainTable) -> bool:

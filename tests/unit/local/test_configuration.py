@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.local.airflow_config import airflow_options
+from spark_jobs.local.airflow_config import airflow_environment, airflow_options
 from spark_jobs.local.catalog import PART_NAMES, all_steps, check_part_names, with_needs
 from spark_jobs.local.connect import captured_tables, connector_config, worker_properties
 from spark_jobs.local.environment import stack_environment
@@ -134,3 +134,12 @@ def test_an_unknown_part_is_told_with_a_suggestion():
         check_part_names(["kafak"])
     assert caught.value.name == "kafak"
     assert "kafka" in caught.value.hint
+
+
+def test_airflow_s_tasks_name_the_server_and_start_no_spark_of_their_own(settings, tmp_path):
+    named = airflow_environment(settings)["TIDEMARK_SPARK__REMOTE"]
+    assert named == f"sc://127.0.0.1:{settings.ports.spark_connect}"
+    other = load_settings(tmp_path, spark={"remote": "sc://elsewhere:15002"})
+    assert airflow_environment(other)["TIDEMARK_SPARK__REMOTE"] == "sc://elsewhere:15002"
+    submitting = load_settings(tmp_path, airflow={"executor_mode": "submit"})
+    assert "TIDEMARK_SPARK__REMOTE" not in airflow_environment(submitting)
