@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.keeping import keep_groups
@@ -23,6 +21,7 @@ from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import Cutter
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.sql import Query
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt
@@ -131,7 +130,7 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
         kept.callback(relations.forget)
         relations.register_changes()
         relations.register_contents()
-        changed = relations.changed_rows()
+        changed = (attempt.estimate or {}).get("changed")
         few = changed is not None and changed <= FEW_ROWS
         for step in program.steps:
             if isinstance(step, StateUpdate):
@@ -167,7 +166,7 @@ def _nothing(relations: Relations) -> DataFrame:
     return relations.published_rows().limit(0).withColumn(OPERATION, F.lit(ENTERS))
 
 
-def _typed(relations: Relations, change: exp.Query) -> DataFrame:
+def _typed(relations: Relations, change: Query) -> DataFrame:
     """The change with the published table's types: a sum over the same columns may be wider."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import InputReplacedError, QueryFailedError, UntypedColumnError
 from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.manifest import GoldEntry
-from spark_jobs.graph.sql import delta_relation, pin_tables
+from spark_jobs.graph.sql import Relation, delta_relation, named_relation, pin_tables
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.storage import log, plain
 from spark_jobs.storage.tables import comment
@@ -28,7 +26,7 @@ def pinned_sql(
     *,
     vector: VersionVector,
     clock: datetime,
-    names: Mapping[str, exp.Table] | None = None,
+    names: Mapping[str, Relation] | None = None,
 ) -> str:
     """The SQL that Spark runs: the text as its author wrote it, not the canonical one.
 
@@ -61,14 +59,14 @@ def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None
 @contextmanager
 def named_inputs(
     context: GoldContext, vector: VersionVector, *, prefix: str
-) -> Iterator[dict[str, exp.Table]]:
+) -> Iterator[dict[str, Relation]]:
     """Names for the inputs at their versions, read by the cheapest way, while the context lasts."""
     found = {str(table): f"{prefix}_{table.layer}_{table.name}" for table, _ in vector}
     try:
         for table, version in vector:
             frame = plain.read(context.spark, context.locations.of(table), version.version)
             frame.createOrReplaceTempView(found[str(table)])
-        yield {table: exp.to_table(name) for table, name in found.items()}
+        yield {table: named_relation(name) for table, name in found.items()}
     finally:
         for name in found.values():
             context.spark.catalog.dropTempView(name)
@@ -80,7 +78,7 @@ def pinned_result(
     *,
     vector: VersionVector,
     clock: datetime,
-    names: Mapping[str, exp.Table] | None = None,
+    names: Mapping[str, Relation] | None = None,
 ) -> DataFrame:
     """The view's content, with exactly its columns and their descriptions as comments.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.increment import program_of
 from spark_jobs.gold.keeping import known_groups, location_of
@@ -15,7 +13,7 @@ from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
-from spark_jobs.graph.sql import delta_relation
+from spark_jobs.graph.sql import Query, Relation, delta_relation, text_literal
 from spark_jobs.planning.decision import Incremental
 from spark_jobs.planning.plan import RefreshPlan
 
@@ -94,7 +92,7 @@ def _change_of(relations: Relations, table: str) -> Statement:
         f"what changed in {table} after version {one.before.version}, up to {one.after.version}",
         relations.change(table).name,
         f"SELECT *, IF({came}, 1, -1) AS {WEIGHT}\n"
-        f"FROM TABLE_CHANGES_BY_PATH({to_sql(exp.Literal.string(location))}, "
+        f"FROM TABLE_CHANGES_BY_PATH({text_literal(location)}, "
         f"{one.before.version + 1}, {one.after.version})",
     )
 
@@ -117,9 +115,9 @@ def _kept_groups(relations: Relations, step: StateUpdate) -> list[Statement]:
     return [before, Statement(comment, new, _pretty(step.update))]
 
 
-def _everything(relation: exp.Table) -> str:
+def _everything(relation: Relation) -> str:
     return f"SELECT * FROM {to_sql(relation)}"
 
 
-def _pretty(query: exp.Query) -> str:
+def _pretty(query: Query) -> str:
     return to_sql(query, pretty=True)

@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
-from spark_jobs.graph.sql import delta_relation
+from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import log, plain
-from spark_jobs.storage.history import changes_between
 from spark_jobs.storage.tables import CHANGE_TYPE
 
 if TYPE_CHECKING:
@@ -62,19 +59,19 @@ class Relations:
             name for name, one in self.ranges.items() if one.before.version != one.after.version
         )
 
-    def content(self, table: str, when: When) -> exp.Table:
+    def content(self, table: str, when: When) -> Relation:
         """A table at its version before or after; kept groups by the name that they get."""
         if table.startswith(f"{LAYER}."):
-            return exp.to_table(f"{self._name(table)}_{when}")
+            return named_relation(f"{self._name(table)}_{when}")
         one = self.ranges[table]
         version = one.before if when is When.OLD and table in self.changed else one.after
         return self._content(f"{self._name(table)}_{when}", self._at(table), version.version)
 
-    def change(self, table: str) -> exp.Table:
+    def change(self, table: str) -> Relation:
         """The name of a table's change."""
-        return exp.to_table(self._name(table))
+        return named_relation(self._name(table))
 
-    def published(self) -> exp.Table:
+    def published(self) -> Relation:
         """The view's own table before."""
         location = self.context.published_at(self.view)
         return self._content(f"{self.prefix}_published", location, self.base.version)
@@ -117,19 +114,6 @@ class Relations:
         for name, (location, version) in self._contents.items():
             self.register(plain.read(self.context.spark, location, version), name)
 
-    def changed_rows(self) -> int | None:
-        """About how many rows of the inputs changed; None where a log does not say."""
-        found = [
-            changes_between(
-                self._at(table),
-                after=self.ranges[table].before.version,
-                upto=self.ranges[table].after.version,
-            ).rows
-            for table in self.changed
-        ]
-        known = [one for one in found if one is not None]
-        return sum(known) if len(known) == len(found) else None
-
     def register(self, frame: DataFrame, name: str) -> None:
         """Name a DataFrame until ``forget``."""
         frame.createOrReplaceTempView(name)
@@ -143,11 +127,11 @@ class Relations:
         for name in dict.fromkeys(self.views):
             self.context.spark.catalog.dropTempView(name)
 
-    def _content(self, name: str, location: str, version: int) -> exp.Table:
+    def _content(self, name: str, location: str, version: int) -> Relation:
         if not self.by_name:
             return delta_relation(location, version)
         self._contents[name] = (location, version)
-        return exp.to_table(name)
+        return named_relation(name)
 
     def _name(self, table: str) -> str:
         return f"{self.prefix}_{table.replace('.', '_')}"

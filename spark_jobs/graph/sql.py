@@ -14,6 +14,10 @@ from sqlglot.optimizer.scope import traverse_scope
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.names import Layer, TableName
 
+# What other layers hold of a statement: they pass it on and never look into it.
+Relation = exp.Table
+Query = exp.Query
+
 _LAYERS = frozenset(Layer)
 
 
@@ -90,7 +94,25 @@ def _layer_qualifiers(
             yield layer.meta["start"], table.meta["start"]
 
 
-def delta_relation(location: str, version: int | None = None) -> exp.Table:
+def named_relation(name: str) -> Relation:
+    """A relation that the session knows by a name.
+
+    >>> to_sql(named_relation("__orders"))
+    '__orders'
+    """
+    return exp.to_table(name)
+
+
+def text_literal(text: str) -> str:
+    """A text as SQL writes it.
+
+    >>> text_literal("/lake/a b")
+    "'/lake/a b'"
+    """
+    return to_sql(exp.Literal.string(text))
+
+
+def delta_relation(location: str, version: int | None = None) -> Relation:
     """The Delta table at a location, at one version or the newest.
 
     >>> to_sql(delta_relation("/lake/silver/a b", 3))

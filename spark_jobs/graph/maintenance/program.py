@@ -114,7 +114,7 @@ def _of_published(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query | N
         change = deltas.delta(root)
         return None if change is None else _called(change, outputs)
     if isinstance(grouping, TopK):
-        return None if deltas.net(grouping.child) is None else _whole(deltas, root, outputs)
+        return None if deltas.net(grouping.child) is None else _exchange(deltas, root, outputs)
     keys = deltas.affected(grouping, "groups")
     if keys is None:
         return None
@@ -123,20 +123,23 @@ def _of_published(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query | N
         if group_keys(grouping):
             change = deltas.delta(root)
             return None if change is None else _called(change, outputs)
-        return _whole(deltas, root, outputs)
+        return _exchange(deltas, root, outputs)
     by_tree = Keys(keys.relation, tuple((named(at), key) for _, at, key in visible))
     by_name = Keys(keys.relation, tuple((named(name), key) for name, _, key in visible))
     return _exchange(deltas, root, outputs, by_tree, by_name)
 
 
-def _whole(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query:
-    return _exchange(deltas, root, outputs, None, None)
-
-
 def _exchange(
-    deltas: Deltas, root: Node, outputs: Outputs, new: Keys | None, old: Keys | None
+    deltas: Deltas,
+    root: Node,
+    outputs: Outputs,
+    new: Keys | None = None,
+    old: Keys | None = None,
 ) -> exp.Query:
-    """Take rows of the published table away, and bring those that the SQL gives now."""
+    """Take rows of the published table away, and bring those that the SQL gives now.
+
+    With keys, of these groups only, as the tree and as the table names them.
+    """
     writer = deltas.writer
     names = tuple(name for name, _ in outputs)
     published = exp.select(*map(named, names)).from_(writer.tables.published())
