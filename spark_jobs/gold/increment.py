@@ -97,11 +97,13 @@ class StagedChange:
             row) or ``enters``; to be read while the context of ``staged_change`` lasts.
         states: the versions of the kept groups that belong to it.
         few: whether few rows of the inputs changed.
+        counted: whether kept groups had to be counted from all rows.
     """
 
     rows: DataFrame
     states: dict[str, TableVersion]
     few: bool
+    counted: bool
 
 
 @contextmanager
@@ -139,15 +141,15 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
             frame = context.spark.sql(to_sql(step.query))
             relations.register(_computed(frame, kept, few=few), step.name)
         if program.change is None:
-            yield StagedChange(_nothing(relations), states, few=few)
+            yield StagedChange(_nothing(relations), states, few, relations.counted)
             return
         change = _typed(relations, program.change)
         if entry.maintenance is not None and entry.maintenance.key:
-            yield StagedChange(_of_keyed(change, entry.name), states, few=few)
+            yield StagedChange(_of_keyed(change, entry.name), states, few, relations.counted)
             return
         change = _computed(change, kept, few=few)
         bag = _of_bag(change, relations.published_rows(), entry.name)
-        yield StagedChange(bag, states, few=few)
+        yield StagedChange(bag, states, few, relations.counted)
 
 
 def _computed(frame: DataFrame, kept: ExitStack, *, few: bool) -> DataFrame:

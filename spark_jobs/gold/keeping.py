@@ -46,6 +46,7 @@ def keep_groups(
     if known is None:
         before = spark.sql(to_sql(step.content)).persist()
         relations.persisted.append(before)
+        relations.counted = True
     else:
         before = plain.read(spark, location, known.version)
     relations.register(before, relations.content(name, When.OLD).name)

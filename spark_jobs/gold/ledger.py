@@ -114,13 +114,18 @@ def settle(context: GoldContext, view: str) -> None:
 
 
 def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
-    """What earlier refreshes of the view's definition took, the newest first."""
+    """What earlier refreshes of the view's definition took, the newest first.
+
+    One that had to count kept groups from all rows tells nothing about the next.
+    """
     fingerprint = context.entry(view).fingerprint
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
     found = []
     for attempt in published:
-        seconds = (attempt.actual or {}).get("seconds", {})
-        if attempt.fingerprint == fingerprint and {"stage", "publish"} <= seconds.keys():
+        actual = attempt.actual or {}
+        seconds = actual.get("seconds", {})
+        same = attempt.fingerprint == fingerprint and not actual.get("counted")
+        if same and {"stage", "publish"} <= seconds.keys():
             estimate = attempt.estimate or {}
             found.append(
                 PastRefresh(

@@ -134,7 +134,7 @@ class Refresher:
         attempt = self._attempt(attempt_id, step="stage")
         with ledger.timed_step(self.context, attempt, "stage") as facts:
             staged = staging.stage(self.context, attempt)
-            facts |= {"rows": staged.rows, "bytes": staged.bytes}
+            facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
         if attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}:
             self.context.store.update_attempt(attempt_id, status=AttemptStatus.STAGED)
         failpoint("gold.stage.recorded")

@@ -40,6 +40,7 @@ class Relations:
             Spark then looks a version of a table up once, and not in every statement.
         views: the names that were registered.
         persisted: what is to be given back with them.
+        counted: whether groups that are kept had to be counted from all rows.
     """
 
     context: GoldContext
@@ -50,6 +51,7 @@ class Relations:
     by_name: bool = False
     views: list[str] = field(default_factory=list)
     persisted: list[DataFrame] = field(default_factory=list)
+    counted: bool = False
     _contents: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @property

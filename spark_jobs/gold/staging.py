@@ -38,6 +38,7 @@ class StagedResult:
         entering: rows that enter it.
         base: the published table's version that they are to be applied to.
         states: the kept groups that belong to the change.
+        counted: whether kept groups had to be counted from all rows first.
     """
 
     view: str
@@ -49,6 +50,7 @@ class StagedResult:
     entering: int | None = None
     base: int | None = None
     states: Mapping[str, TableVersion] = field(default_factory=dict)
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
         entering=entering,
         base=base,
         states=states_from_dict(metadata.get("states") or {}),
+        counted=bool(metadata.get("counted")),
     )
 
 
@@ -195,7 +198,11 @@ def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) 
     base = base_of(context, attempt)
     with staged_change(context, attempt) as change:
         failpoint("gold.stage.before_write")
-        metadata = {"base": base.version, "states": states_as_dict(change.states)}
+        metadata = {
+            "base": base.version,
+            "states": states_as_dict(change.states),
+            "counted": change.counted,
+        }
         rows = small.fetched(change.rows) if change.few else None
         if rows is None:
             tables.overwrite(

@@ -139,3 +139,12 @@ def test_insertions_into_a_view_without_groups_are_appended(project: GoldProject
     outcome = project.refresh("filtered", "t1")
     assert outcome.plan.word == "incremental"
     assert [row["_change_type"] for row in project.changes("filtered", 1)] == ["insert"]
+
+
+def test_a_refresh_that_had_to_count_its_groups_is_no_experience(project: GoldProject) -> None:
+    project.refresh("sums", "t0")
+    context = project.refresher.context
+    for step, ways in ((1, [False]), (2, [True, False])):
+        project.append("silver.sales", ORDERS.format(f"({step}, 1, {step}, 'paid')"))
+        assert project.refresh("sums", f"t{step}").plan.word == "incremental"
+        assert [one.incremental for one in past_refreshes(context, "sums")] == ways
