@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from spark_jobs.gold.ledger import past_refreshes
 from tests.spark.gold_project import GoldProject
 
 ORDERS = """SELECT order_id, user_id, amount, status, CAST(amount AS DECIMAL(9,2)) AS price
