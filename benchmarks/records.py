@@ -105,9 +105,10 @@ def mean(values: Iterable[float]) -> float:
     return geometric_mean(list(values))
 
 
-def best(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Cell:
-    """The cheapest of our strategies; where only one was measured, that one."""
-    return min(_ours(cells, query, share), key=lambda one: one.cpu)
+def best(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Cell | None:
+    """The cheapest of our strategies; None where only the chosen one was measured."""
+    measured = list(_ours(cells, query, share))
+    return min(measured, key=lambda one: one.cpu) if len(measured) > 1 else None
 
 
 def _ours(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Iterator[Cell]:

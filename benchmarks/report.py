@@ -85,14 +85,13 @@ def _summary(cells: Cells) -> Iterator[str]:
         worst = min(ratios, key=lambda query: ratios[query])
         slow = sum(ratio < _SLOWER for ratio in ratios.values())
         peak = max(cells[query, share, OURS].peak for query in queries)
-        near = sum(
-            cells[query, share, OURS].cpu <= _WITHIN * best(cells, query, share).cpu
-            for query in queries
-        )
+        known = [one for query in queries if (one := best(cells, query, share)) is not None]
+        near = sum(cells[one.query, share, OURS].cpu <= _WITHIN * one.cpu for one in known)
+        chosen = f"{near} of {len(known)}" if known else "not measured"
         idle = sorted(cells[query, share, IDLE].wall for query in queries)[len(queries) // 2]
         yield (
             f"| {share:.1%} | {mean(ratios.values()):.2f}x | {ratios[worst]:.2f}x ({worst}) "
-            f"| {slow} of {len(queries)} | {near} of {len(queries)} "
+            f"| {slow} of {len(queries)} | {chosen} "
             f"| {peak / 2**30:.1f} GiB | {idle * 1000:.0f} ms |"
         )
 
@@ -125,7 +124,7 @@ def _line(cells: Cells, query: str, share: float) -> str:
         f"{hand.cpu:.2f}" if hand else "",
         f"{cells[query, share, 'duckdb-full'].cpu:.2f}",
         ", ".join(ours.chosen),
-        f"{', '.join(winner.chosen)} {winner.cpu:.2f}",
+        "" if winner is None else f"{', '.join(winner.chosen)} {winner.cpu:.2f}",
         f"{ours.wall:.2f}",
         f"{ours.read / 1e6:.1f}",
         f"{ours.written / 1e6:.1f}",

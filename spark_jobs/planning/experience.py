@@ -10,6 +10,8 @@ from statistics import median
 _LATEST = 3
 # What is likely to take a little longer is not worth a change of mind: measurements scatter.
 _CLEARLY = 0.85
+# Following a change says little about a change of so many times fewer rows.
+_ALIKE = 3
 # After so many full refreshes in a row changes are followed once, to learn what that takes now.
 _FULL_IN_A_ROW = 20
 
@@ -62,7 +64,8 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     """Forecast from earlier refreshes, the newest first.
 
     A refresh of more rows takes longer in proportion. One of fewer rows is taken to last as long,
-    because what does not depend on rows is most of it where rows are few.
+    because what does not depend on rows is most of it where rows are few; of a change that is
+    smaller by far than all before, nothing is known.
 
     Args:
         past: of the same definition.
@@ -70,13 +73,19 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
         total: rows of the inputs.
     """
     full = [one for one in past if not one.incremental][:_LATEST]
-    followed = [one for one in past if one.incremental][:_LATEST]
+    followed = [one for one in past if one.incremental and _alike(one.changed, changed)]
     last = next((at for at, one in enumerate(past) if one.incremental), None)
     return Forecast(
         full=_typical(_scaled(one.seconds, one.total, total) for one in full),
-        incremental=_typical(_scaled(one.seconds, one.changed, changed) for one in followed),
+        incremental=_typical(
+            _scaled(one.seconds, one.changed, changed) for one in followed[:_LATEST]
+        ),
         overdue=last is not None and last >= _FULL_IN_A_ROW,
     )
+
+
+def _alike(then: int | None, now: int | None) -> bool:
+    return then is None or now is None or then <= _ALIKE * max(now, 1)
 
 
 def _scaled(seconds: float, then: int | None, now: int | None) -> float:

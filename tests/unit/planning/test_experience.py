@@ -34,7 +34,7 @@ def test_the_middle_of_the_last_three_counts() -> None:
     [
         (10, 1000, (2.0, 1.0)),
         (100, 3000, (6.0, 10.0)),
-        (1, 100, (2.0, 1.0)),
+        (4, 100, (2.0, 1.0)),
         (None, None, (2.0, 1.0)),
     ],
 )
@@ -45,6 +45,15 @@ def test_more_rows_take_longer_and_fewer_as_long(
     assert (found.full, found.incremental) == expected
     unknown = forecast([computed(2.0, None), followed(1.0, None)], changed=changed, total=total)
     assert (unknown.full, unknown.incremental) == (2.0, 1.0)
+
+
+def test_a_change_that_is_smaller_by_far_is_followed_to_learn() -> None:
+    past = [computed(1.0), followed(9.0, changed=1000)]
+    assert forecast(past, changed=400, total=1000).favours_full
+    found = forecast(past, changed=100, total=1000)
+    assert (found.incremental, found.favours_full) == (None, False)
+    past.append(followed(0.5, changed=100))
+    assert not forecast(past, changed=100, total=1000).favours_full
 
 
 def test_a_little_faster_is_no_reason() -> None:

@@ -215,7 +215,7 @@ def test_a_maintained_view_follows_its_inputs_unless_something_forbids_it(
 
 def test_the_faster_way_is_taken_by_experience() -> None:
     past = tuple(
-        PastRefresh(incremental=followed, seconds=seconds, changed=100, total=1000)
+        PastRefresh(incremental=followed, seconds=seconds, changed=None, total=None)
         for followed, seconds in ((True, 2.5), (False, 1.2))
     )
     plan = plan_refresh(MAINTAINED, replace(moved(), past=past), tick="t", clock=NOON)
