@@ -11,7 +11,6 @@ from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import When
-from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
@@ -39,10 +38,9 @@ def keep_groups(
         the version of the groups after, by their name; nothing where they were not written.
     """
     name = step.state.table
-    number = int(name.rpartition(".")[2])
     spark = relations.context.spark
-    location = location_of(relations, number)
-    known = known_groups(relations, number)
+    location = location_of(relations, name)
+    known = known_groups(relations, name)
     if known is None:
         before = spark.sql(to_sql(step.content)).persist()
         relations.persisted.append(before)
@@ -78,18 +76,19 @@ def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
     raise AssertionError(f"{location} was just written")
 
 
-def known_groups(relations: Relations, number: int) -> TableVersion | None:
+def known_groups(relations: Relations, name: str) -> TableVersion | None:
     """The groups that belong to the publication, unless they or their files are gone."""
-    known = relations.base.watermark.states.get(f"{LAYER}.{number}")
-    location = location_of(relations, number)
+    known = relations.base.watermark.states.get(name)
+    location = location_of(relations, name)
     current = log.table_version(location)
     if known is None or current is None or current.table_id != known.table_id:
         return None
     return known if readable(location, known.version) else None
 
 
-def location_of(relations: Relations, number: int) -> str:
+def location_of(relations: Relations, name: str) -> str:
     """Where groups are kept."""
+    number = int(name.rpartition(".")[2])
     fingerprint = relations.base.watermark.fingerprint
     return relations.context.lake.state(relations.view, fingerprint, number)
 

@@ -58,9 +58,14 @@ def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None
 
 @contextmanager
 def named_inputs(
-    context: GoldContext, vector: VersionVector, *, prefix: str
+    context: GoldContext, view: str, vector: VersionVector, *, prefix: str
 ) -> Iterator[dict[str, Relation]]:
-    """Names for the inputs at their versions, read by the cheapest way, while the context lasts."""
+    """Names for the inputs at their versions, read by the cheapest way, while the context lasts.
+
+    Raises:
+        InputReplacedError: another table lies where the plan pinned one.
+    """
+    check_inputs(context, view, vector)
     found = {str(table): f"{prefix}_{table.layer}_{table.name}" for table, _ in vector}
     try:
         for table, version in vector:
@@ -93,7 +98,8 @@ def pinned_result(
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
     from pyspark.sql.types import NullType  # noqa: PLC0415
 
-    check_inputs(context, entry.name, vector)
+    if names is None:
+        check_inputs(context, entry.name, vector)
     try:
         text = pinned_sql(context, entry, vector=vector, clock=clock, names=names)
         frame = context.spark.sql(text)

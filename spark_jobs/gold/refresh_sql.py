@@ -99,11 +99,10 @@ def _change_of(relations: Relations, table: str) -> Statement:
 
 def _kept_groups(relations: Relations, step: StateUpdate) -> list[Statement]:
     name = step.state.table
-    number = int(name.rpartition(".")[2])
-    known = known_groups(relations, number)
+    known = known_groups(relations, name)
     old = relations.content(name, When.OLD).name
     if known is not None:
-        query = _everything(delta_relation(location_of(relations, number), known.version))
+        query = _everything(delta_relation(location_of(relations, name), known.version))
         before = Statement(f"the kept groups {name} before", old, query)
     else:
         query = _pretty(step.content)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
-from spark_jobs.gold.pinned import check_inputs, first_lines, named_inputs, pinned_result
+from spark_jobs.gold.pinned import first_lines, named_inputs, pinned_result
 from spark_jobs.gold.relations import prefix_of
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
@@ -169,8 +169,7 @@ def discard(context: GoldContext, attempt: RefreshAttempt) -> None:
 
 def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
     vector = VersionVector.from_dict(attempt.vector or {})
-    check_inputs(context, attempt.view, vector)
-    with named_inputs(context, vector, prefix=prefix_of(attempt)) as names:
+    with named_inputs(context, attempt.view, vector, prefix=prefix_of(attempt)) as names:
         frame = pinned_result(
             context,
             context.entry(attempt.view),

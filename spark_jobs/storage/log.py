@@ -151,7 +151,7 @@ def size(location: str, version: int | None = None) -> TableSize:
     table = open_table(location, version=version)
     if table is None:
         raise TableMissingError(location)
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = files(table)
     sizes = actions.column("size_bytes")
     counts = actions.column("num_records") if "num_records" in actions.column_names else None
     counted = counts is not None and counts.null_count == 0
@@ -171,13 +171,18 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
     table = open_table(location)
     if table is None:
         raise TableMissingError(location)
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = files(table)
     found: dict[str, int] = {}
     if actions.num_rows:
         values = actions.column(f"partition.{column}").to_pylist()
         for value, rows in zip(values, actions.column("num_records").to_pylist(), strict=True):
             found[str(value)] = found.get(str(value), 0) + int(rows)
     return found
+
+
+def files(table: DeltaTable) -> pa.Table:
+    """The files of a version: ``path``, ``size_bytes``, ``num_records``, ``partition.*``, stats."""
+    return pa.table(table.get_add_actions(flatten=True))
 
 
 def open_table(location: str, *, version: int | None = None) -> DeltaTable | None:

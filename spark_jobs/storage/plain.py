@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
@@ -66,7 +65,7 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     if table.metadata().partition_columns or any(one in schema for one in _NO_FILE_ROWS):
         return None
     readable, written = _features(table)
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = log.files(table)
     files = tuple(actions.column("path").to_pylist())
     size = int(pc.sum(actions.column("size_bytes")).as_py() or 0)
     if not readable or not _plain_files(files) or size > MOST_BYTES:
