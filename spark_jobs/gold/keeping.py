@@ -6,17 +6,24 @@ published are other versions of the same table, and nobody reads them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.groups import FEW_GROUPS, LAYERS, KeptGroups
 from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.graph.sql import Query
 from spark_jobs.names import TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, plain, small, tables
-from spark_jobs.storage.history import folders, readable, remove_table, vacuum
-from spark_jobs.storage.small import MOST_ROWS
+from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.history import folders, remove_table, vacuum
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _VERSIONS_BETWEEN_SWEEPS = 50
 # What an attempt has just written is among so many commits, however many rivals it has.
@@ -36,35 +43,61 @@ def keep_groups(
 
     Returns:
         the version of the groups after, by their name; nothing where they were not written.
+
+    Raises:
+        TableMovedError: somebody else wrote the groups at the same moment.
     """
     name = step.state.table
     spark = relations.context.spark
-    location = location_of(relations, name)
-    known = known_groups(relations, name)
-    if known is None:
+    groups = relations.groups(name)
+    if groups.known is None:
         before = spark.sql(to_sql(step.content)).persist()
         relations.persisted.append(before)
         relations.counted = True
     else:
-        before = plain.read(spark, location, known.version)
+        before = plain.read(spark, groups.location, groups.known.version)
     relations.register(before, relations.content(name, When.OLD).name)
-    if step.update is None:
+    if step.update is None or step.change is None:
         relations.register(before, relations.content(name, When.NEW).name)
-        return {} if known is None else {name: known}
-    # Adding two decimals makes a wider one.
-    after = tables.with_types_of(spark.sql(to_sql(step.update)), before)
-    metadata = {"attempt": attempt.attempt_id}
-    few = few and known is not None and (log.size(location, known.version).rows or 0) <= MOST_ROWS
-    rows = small.fetched(after) if few else None
-    if rows is None:
-        tables.overwrite(after, location, metadata=metadata)
+        return {} if groups.known is None else {name: groups.known}
+    if groups.known is not None and groups.takes((attempt.estimate or {}).get("changed")):
+        added = _typed(relations, step.change, before)
+        _append(groups, added, attempt, after=groups.known.version, few=few)
     else:
-        small.write_rows(rows, location, metadata=metadata)
+        _rewrite(groups, _typed(relations, step.update, before), attempt, few=few)
     failpoint("gold.stage.groups_written")
-    written = _written(location, attempt)
-    frame = plain.read(spark, location, written.version)
+    written = _written(groups.location, attempt)
+    frame = plain.read(spark, groups.location, written.version)
     relations.register(frame, relations.content(name, When.NEW).name)
     return {name: written}
+
+
+def _append(
+    groups: KeptGroups, added: DataFrame, attempt: RefreshAttempt, *, after: int, few: bool
+) -> None:
+    metadata = {"attempt": attempt.attempt_id, LAYERS: (groups.layers or 0) + 1}
+    rows = small.fetched(added) if few else None
+    if rows is not None:
+        small.append_rows(rows, groups.location, after=after, metadata=metadata)
+        return
+    tables.append(added, groups.location, metadata=metadata)
+    if _written(groups.location, attempt).version != after + 1:
+        raise TableMovedError(groups.location, "another refresh wrote to it")
+
+
+def _rewrite(groups: KeptGroups, after: DataFrame, attempt: RefreshAttempt, *, few: bool) -> None:
+    metadata = {"attempt": attempt.attempt_id, LAYERS: 0}
+    few = few and groups.known is not None and groups.rows <= FEW_GROUPS
+    rows = small.fetched(after) if few else None
+    if rows is None:
+        tables.overwrite(after, groups.location, metadata=metadata)
+    else:
+        small.write_rows(rows, groups.location, metadata=metadata)
+
+
+def _typed(relations: Relations, query: Query, like: DataFrame) -> DataFrame:
+    """Rows in the types of the kept groups: adding two decimals makes a wider one."""
+    return tables.with_types_of(relations.context.spark.sql(to_sql(query)), like)
 
 
 def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
@@ -74,23 +107,6 @@ def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
         if current is not None and (commit.metadata or {}).get("attempt") == attempt.attempt_id:
             return TableVersion(current.table_id, commit.version)
     raise AssertionError(f"{location} was just written")
-
-
-def known_groups(relations: Relations, name: str) -> TableVersion | None:
-    """The groups that belong to the publication, unless they or their files are gone."""
-    known = relations.base.watermark.states.get(name)
-    location = location_of(relations, name)
-    current = log.table_version(location)
-    if known is None or current is None or current.table_id != known.table_id:
-        return None
-    return known if readable(location, known.version) else None
-
-
-def location_of(relations: Relations, name: str) -> str:
-    """Where groups are kept."""
-    number = int(name.rpartition(".")[2])
-    fingerprint = relations.base.watermark.fingerprint
-    return relations.context.lake.state(relations.view, fingerprint, number)
 
 
 def sweep_groups(context: GoldContext, view: str) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.increment import program_of
-from spark_jobs.gold.keeping import known_groups, location_of
 from spark_jobs.gold.pinned import pinned_sql
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.relations import Relations
@@ -99,11 +98,12 @@ def _change_of(relations: Relations, table: str) -> Statement:
 
 def _kept_groups(relations: Relations, step: StateUpdate) -> list[Statement]:
     name = step.state.table
-    known = known_groups(relations, name)
+    groups = relations.groups(name)
     old = relations.content(name, When.OLD).name
-    if known is not None:
-        query = _everything(delta_relation(location_of(relations, name), known.version))
-        before = Statement(f"the kept groups {name} before", old, query)
+    if groups.known is not None:
+        parts = "parts of the kept groups" if groups.in_parts else "the kept groups"
+        query = _everything(delta_relation(groups.location, groups.known.version))
+        before = Statement(f"{parts} {name} before", old, query)
     else:
         query = _pretty(step.content)
         before = Statement(f"the kept groups {name} before, from nothing", old, query)

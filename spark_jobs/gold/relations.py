@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.groups import KeptGroups, kept_groups
 from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
@@ -53,6 +54,7 @@ class Relations:
     persisted: list[DataFrame] = field(default_factory=list)
     counted: bool = False
     _contents: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _groups: dict[str, KeptGroups] = field(default_factory=dict)
 
     @property
     def changed(self) -> frozenset[str]:
@@ -72,6 +74,19 @@ class Relations:
     def change(self, table: str) -> Relation:
         """The name of a table's change."""
         return named_relation(self._name(table))
+
+    def groups(self, name: str) -> KeptGroups:
+        """The kept groups of a name, as they were when this was first asked."""
+        if name not in self._groups:
+            self._groups[name] = kept_groups(self.context, self.base, view=self.view, name=name)
+        return self._groups[name]
+
+    def part_types(self, table: str) -> dict[str, str] | None:
+        """The types of kept groups that lie in parts, by column; None for any other table."""
+        groups = self.groups(table) if table.startswith(f"{LAYER}.") else None
+        if groups is None or groups.known is None or not groups.in_parts:
+            return None
+        return {one.name: one.type for one in log.schema(groups.location, groups.known.version)}
 
     def published(self) -> Relation:
         """The view's own table before."""

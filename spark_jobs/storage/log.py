@@ -75,13 +75,19 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     return [_commit(entry) for entry in table.history(limit)]
 
 
-def committed_at(location: str, version: int) -> datetime | None:
-    """When a version was committed; None where its commit is not readable any more."""
+def commit(location: str, version: int) -> Commit | None:
+    """The commit of a version; None where it is not readable any more."""
     try:
         table = open_table(location, version=version)
     except LogUnreadableError:
         return None
-    return None if table is None else _commit(table.history(1)[0]).timestamp
+    return None if table is None else _commit(table.history(1)[0])
+
+
+def committed_at(location: str, version: int) -> datetime | None:
+    """When a version was committed; None where its commit is not readable any more."""
+    found = commit(location, version)
+    return None if found is None else found.timestamp
 
 
 def transaction_version(location: str, app_id: str) -> int | None:

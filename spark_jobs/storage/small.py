@@ -88,6 +88,27 @@ def write_rows(
         raise TableMovedError(location, str(error)) from error
 
 
+def append_rows(rows: pa.Table, location: str, *, after: int, metadata: Mapping[str, Any]) -> None:
+    """Add rows to a table in one commit, right after a version of it.
+
+    Args:
+        rows: of the table's columns and types.
+        location: of the table.
+        after: the version.
+        metadata: what the commit says about itself.
+
+    Raises:
+        TableMovedError: somebody else committed first; nothing was written.
+    """
+    table = DeltaTable(plain_location(location), version=after)
+    columns = pa.schema(table.schema().to_arrow())
+    rows = rows.select(columns.names).cast(columns)
+    try:
+        write_deltalake(table, rows, mode="append", commit_properties=_commit(metadata))
+    except CommitFailedError as error:
+        raise TableMovedError(table.table_uri, str(error)) from error
+
+
 def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTable | None:
     """A table as it is now, if ``change_rows`` can write such rows into it; otherwise None.
 

@@ -122,7 +122,10 @@ def opened(settings: Settings, store: ControlStore) -> Refresher:
 
 def _state(refresher: Refresher, view: str, fingerprint: str) -> dict[str, TableVersion]:
     location = refresher.context.lake.state(view, fingerprint, 0)
-    write_deltalake(location, pa.table({"k0": [1], "n": [1]}))
+    # In two parts, as a refresh may have left them.
+    for count in (2, -1):
+        groups = {"k0": [1], "n": [count], "nn0": [count], "sum0": [5 * count]}
+        write_deltalake(location, pa.table(groups), mode="append")
     found = log.table_version(location)
     assert found is not None
     return {"state.0": found}

@@ -73,7 +73,7 @@ def test_programs_are_told_everything(
     assert kept["decision"] == "incremental"
     assert kept["maintenance"]["rule"] == "kept_groups"
     assert kept["maintenance"]["key"] == ["user_id"]
-    assert kept["kept_groups"][0]["version"] == 0
+    assert kept["kept_groups"][0]["version"] == 1
     assert kept["estimates"]["incremental"]["rows"] == 1
     assert kept["estimates"]["full"]["rows"] == 4
     assert kept["statements"][-1]["sql"] == kept["sql"]

@@ -25,7 +25,7 @@ from spark_jobs.graph.maintenance.algebra import (
     equality,
 )
 from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
-from spark_jobs.graph.maintenance.keys import Keys, restricted, right_keys
+from spark_jobs.graph.maintenance.keys import Keys, right_keys
 from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.states import State
@@ -48,11 +48,13 @@ class StateUpdate:
         content: the groups computed from nothing, at the old versions.
         update: the groups at the new versions, over the old groups and earlier steps; None where
             they stay as they are.
+        change: what to add to the old groups for the same result; None with ``update``.
     """
 
     state: State
     content: exp.Query
-    update: exp.Query | None
+    update: exp.Query | None = None
+    change: exp.Query | None = None
 
 
 @dataclass
@@ -107,21 +109,21 @@ class Deltas:
         tables = self.writer.tables
         content = state.content(self.writer.relation(state.node.child, When.OLD))
         if change is None:
-            self.steps.append(StateUpdate(state, content, None))
+            self.steps.append(StateUpdate(state, content))
             return
         groups = self.step("groups", state.change(change, WEIGHT))
-        old, new = (tables.content(state.table, when) for when in (When.OLD, When.NEW))
-        self.steps.append(StateUpdate(state, content, state.merged(old, exp.to_table(groups))))
+        added = exp.select(*map(named, state.columns)).from_(exp.to_table(groups))
+        old = tables.content(state.table, When.OLD)
+        merged = state.merged(old, exp.to_table(groups))
+        self.steps.append(StateUpdate(state, content, merged, added))
         pairs = tuple((named(key), key) for key in state.keys)
         keys = Keys(groups, pairs) if pairs else None
-        parts: list[exp.Query] = []
-        for relation, weight in ((new, 1), (old, -1)):
-            rows = exp.select(*map(named, state.columns)).from_(relation)
-            parts.append(
-                exp.select(*map(named, state.columns), exp.alias_(number(weight), WEIGHT)).from_(
-                    aliased(restricted(rows, state.columns, keys), "t")
-                )
+        parts = [
+            exp.select(*map(named, state.columns), exp.alias_(number(weight), WEIGHT)).from_(
+                aliased(self.writer.relation(state.scan, when, keys), "t")
             )
+            for when, weight in ((When.NEW, 1), (When.OLD, -1))
+        ]
         self.steps.append(Step(tables.change(state.table).name, union_all(parts)))
         self.kept.add(state.table)
 
@@ -214,7 +216,7 @@ class Deltas:
             parts.append(self._beside(node, left, When.NEW, 1))
         right = self.net(node.right)
         if right is not None:
-            rows = self.writer.relation(node.left, When.OLD)
+            rows = self.writer.relation(node.left, When.OLD, self._touching(node, right))
             columns = [exp.column(name, table="l") for name in node.left.columns]
             touched = (
                 exp.select(*columns, exp.alias_(number(1), WEIGHT))
@@ -239,6 +241,18 @@ class Deltas:
         rows = exp.select(*map(named, (*node.left.columns, WEIGHT))).from_(exp.to_table(left))
         joined = left_join(node, rows, right, self.writer.at(node.condition, when), WEIGHT)
         return joined if sign > 0 else negated(joined, node.columns)
+
+    def _touching(self, node: LeftJoin, right: str) -> Keys | None:
+        """What a change of the right side can match of the left, as far as equalities tell."""
+        if isinstance(node.left, Scan):
+            # The join with the change itself restricts as much.
+            return None
+        pairs = []
+        for left, other in filter(None, map(equality, conjuncts(node.condition))):
+            for mine, its in ((left, other), (other, left)):
+                if mine in node.left.columns and its in node.right.columns:
+                    pairs.append((named(mine), its))
+        return Keys(right, tuple(pairs)) if pairs else None
 
     def _matched(self, node: LeftJoin) -> list[str]:
         """The columns of the left side that the condition makes equal to one of the right."""

@@ -41,6 +41,8 @@ from spark_jobs.graph.maintenance.keys import (
 from spark_jobs.graph.maintenance.scope import named
 
 WEIGHT = "__w"
+# The column of kept groups that counts their rows.
+COUNT = "n"
 
 
 class When(StrEnum):
@@ -65,6 +67,9 @@ class Tables(Protocol):
 
     def published(self) -> exp.Table:
         """The view's table as it is before."""
+
+    def part_types(self, table: str) -> Mapping[str, str] | None:
+        """Where a row of kept groups is a part of its group: the columns' types; otherwise None."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,7 @@ class Writer:
         """The rows of an operator; with keys, only those rows whose values are among them."""
         match node:
             case Scan():
-                query = exp.select(*scanned(node)).from_(self.tables.content(node.table, when))
-                return restricted(query, node.columns, keys)
+                return self._scan(node, when, keys)
             case Constant():
                 query = exp.select(*map(named, node.columns)).from_(aliased(node.query, "t"))
                 return restricted(query, node.columns, keys)
@@ -148,6 +152,17 @@ class Writer:
         query = exp.select(*map(named, (*node.columns, *more))).from_(aliased(child, "t"))
         query.set("laterals", [lateral])
         return query
+
+    def _scan(self, node: Scan, when: When, keys: Keys | None) -> exp.Select:
+        query = exp.select(*scanned(node)).from_(self.tables.content(node.table, when))
+        types = self.tables.part_types(node.table)
+        if types is None or node.key is None:
+            return restricted(query, node.columns, keys)
+        # Restricted first: parts are added up of those groups only that are asked for.
+        below, rest = split(keys, tuple(node.key))
+        parts = restricted(query, node.columns, below)
+        added = whole_groups(node, parts, types)
+        return restricted(added, node.columns, keys if rest else None)
 
     def _project(self, node: Project, when: When, keys: Keys | None) -> exp.Select:
         if keys is None:
@@ -237,6 +252,32 @@ class Writer:
         return exp.select(*columns, *self.outputs(node.functions, when)).from_(
             aliased(child, "t"), copy=False
         )
+
+
+def whole_groups(node: Scan, parts: exp.Query, types: Mapping[str, str]) -> exp.Select:
+    """One row for each key of parts whose other columns are to be added up; empty groups go.
+
+    Args:
+        node: the kept groups.
+        parts: their rows.
+        types: of the columns, by their names in the table: a sum may have a wider one.
+    """
+    keys = [name for name in node.columns if node.key and name in node.key]
+    sums = [
+        exp.alias_(exp.cast(exp.Sum(this=named(name)), types[old]), f"{name}_all")
+        for name, old in node.names
+        if name not in keys
+    ]
+    query = exp.select(*map(named, keys), *sums).from_(aliased(parts, "t"), copy=False)
+    query = query.group_by(*map(named, keys), copy=False)
+    columns = [
+        named(one) if one in keys else exp.alias_(named(f"{one}_all"), one) for one in node.columns
+    ]
+    count = next(name for name, old in node.names if old == COUNT)
+    empty = exp.EQ(this=named(f"{count}_all"), expression=exp.Literal.number(0))
+    whole = exp.select(*columns).from_(aliased(query, "t"), copy=False)
+    # Without keys there is one group, and it stays.
+    return whole.where(exp.Not(this=empty), copy=False) if keys else whole
 
 
 def scanned(node: Scan, *more: str) -> list[exp.Expr]:

@@ -33,10 +33,10 @@ from spark_jobs.graph.maintenance.column_types import (
     is_exact,
     is_exact_type,
 )
+from spark_jobs.graph.maintenance.relation import COUNT
 from spark_jobs.graph.maintenance.scope import named
 
 LAYER = "state"
-COUNT = "n"
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -83,6 +83,11 @@ class State:
     def columns(self) -> tuple[str, ...]:
         """The columns of the table."""
         return (*self.keys, COUNT, *(name for term in self.terms for name in term.columns))
+
+    @property
+    def scan(self) -> Scan:
+        """The groups under the names of the table."""
+        return Scan(self.table, tuple((c, c) for c in self.columns), frozenset(self.keys))
 
     def content(self, child: exp.Query) -> exp.Select:
         """The groups of all rows of the child."""
