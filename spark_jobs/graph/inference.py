@@ -12,6 +12,8 @@ from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _MAX_PRECISION = 38
+# Functions whose result is a pair of instants, of the type of what they are given.
+_TIME_WINDOWS = frozenset({"window", "session_window"})
 
 Annotator = Callable[[TypeAnnotator, Any], Any]
 
@@ -32,6 +34,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
     return {
         exp.Sum: {"annotator": _sum},
         exp.Avg: {"annotator": _average},
+        exp.Anonymous: {"annotator": _time_window},
         **{
             kind: {"annotator": _arithmetic}
             for kind in (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
@@ -114,6 +117,18 @@ def _arithmetic(self: TypeAnnotator, node: Any) -> Any:
     elif all(kind is not None and kind.is_type(*_INTEGERS, exp.DType.DOUBLE) for kind in kinds):
         result = exp.DType.DOUBLE
     self._set_type(node, result)
+    return node
+
+
+def _time_window(self: TypeAnnotator, node: Any) -> Any:
+    kind = node.expressions[0].type if node.expressions else None
+    if node.name.lower() not in _TIME_WINDOWS or kind is None:
+        return _unknown(self, node)
+    # The parser's name for Spark's TIMESTAMP.
+    if not kind.is_type(exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
+        return _unknown(self, node)
+    bounds = [exp.ColumnDef(this=exp.to_identifier(one), kind=kind) for one in ("start", "end")]
+    self._set_type(node, exp.DataType(this=exp.DType.STRUCT, expressions=bounds, nested=True))
     return node
 
 

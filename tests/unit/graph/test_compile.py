@@ -114,3 +114,19 @@ def test_period_can_be_replaced(tmp_path: Path) -> None:
     manifest = compile_project(write_project(tmp_path, {}), every_override="1 minute")
 
     assert manifest.gold["spend"].every_seconds == 60
+
+
+def test_bounds_of_time_windows_are_instants(tmp_path: Path) -> None:
+    select = (
+        "SELECT WINDOW(o.created_at, '1 hour').start AS since, "
+        "SESSION_WINDOW(o.created_at, '1 hour').end AS until, "
+        "WINDOW(CAST(o.created_at AS TIMESTAMP_NTZ), '1 hour').end AS local "
+        "FROM silver.orders AS o GROUP BY ALL"
+    )
+    view = compiled(tmp_path, {"sql/gold/v.sql": HEADER + select}).gold["v"]
+
+    assert [(one.name, one.type) for one in view.columns] == [
+        ("since", "timestamp"),
+        ("until", "timestamp"),
+        ("local", ""),
+    ]
