@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli import (
+    cases,
     demo,
     explain,
     graph,
@@ -44,6 +45,7 @@ app.command("compile")(manifest.compile_manifest)
 app.add_typer(new.app, name="new")
 app.add_typer(stack.app, name="stack")
 app.add_typer(stream.app, name="stream")
+app.command("test")(cases.run_cases)
 app.command()(refresh.refresh)
 app.command()(explain.explain)
 app.command()(verify.verify)

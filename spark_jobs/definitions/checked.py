@@ -15,13 +15,17 @@ from spark_jobs.definitions.errors import (
     UnknownKeyError,
 )
 from spark_jobs.definitions.marked import Marked
-from spark_jobs.definitions.models import ColumnFile, ExpectationFile
+from spark_jobs.definitions.models import ColumnFile, ExpectationFile, StepFile
 from spark_jobs.errors import LakehouseError, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 
 # The container that a location of a pydantic error passes through, and the model of its items.
-_ITEMS: dict[str, type[BaseModel]] = {"columns": ColumnFile, "expectations": ExpectationFile}
+_ITEMS: dict[str, type[BaseModel]] = {
+    "columns": ColumnFile,
+    "expectations": ExpectationFile,
+    "when": StepFile,
+}
 
 
 def checked(

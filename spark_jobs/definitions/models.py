@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -41,8 +41,14 @@ def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _instant(value: Any) -> Any:
+    """YAML gives a time without a zone; all times of a case are in UTC."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and not value.tzinfo else value
+
+
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant)]
 # A name alone stands for a list of one.
 Names = Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)]
 
@@ -118,6 +124,27 @@ class ExpectationFile(_File):
     rendered_content: Any = None
     success_on_last_run: Any = None
     windows: Any = None
+
+
+class StepFile(_File):
+    """A step of a case: what happens to the inputs or to the clock, and the view after it."""
+
+    step: Text
+    clock: Instant | None = None
+    delete: dict[Text, Text] = Field(default_factory=dict)
+    update: dict[Text, Text] = Field(default_factory=dict)
+    insert: dict[Text, Text] = Field(default_factory=dict)
+    then: Text
+
+
+class CaseFile(_File):
+    """``tests/cases/gold/<view>.yml``: inputs, the view over them, and what happens next."""
+
+    description: Text
+    clock: Instant | None = None
+    given: dict[Text, Text]
+    then: Text
+    when: tuple[StepFile, ...] = ()
 
 
 class SuiteFile(_File):

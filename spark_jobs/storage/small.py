@@ -109,6 +109,14 @@ def append_rows(rows: pa.Table, location: str, *, after: int, metadata: Mapping[
         raise TableMovedError(table.table_uri, str(error)) from error
 
 
+def create_rows(rows: pa.Table, location: str) -> DeltaTable:
+    """Create a table with a change feed, and with these rows."""
+    write_deltalake(
+        plain_location(location), rows, mode="error", configuration=dict(tables.CHANGE_FEED)
+    )
+    return DeltaTable(plain_location(location))
+
+
 def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTable | None:
     """A table as it is now, if ``change_rows`` can write such rows into it; otherwise None.
 

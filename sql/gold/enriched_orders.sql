@@ -3,6 +3,7 @@ description: >
   Every order with its user's tier and country and its product's category, all three as they are
   now. An order's product is the one of its first line. An order shows as soon as its user and its
   product have arrived too.
+grain: [order_id]
 owner: analytics
 refresh: micro-batch
 every: 5 minutes

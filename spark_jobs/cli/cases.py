@@ -1,0 +1,128 @@
+"""``tidemark test``: gold views by their case files, in a lake that is thrown away."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.testing.run import CaseResult, StepResult
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A case file and how it ended: a result, or the error that stopped it."""
+
+    name: str
+    result: CaseResult | None
+    error: LakehouseError | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.result is not None and self.result.holds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        found = self.result.as_dict() if self.result else {}
+        error = self.error.as_dict() if self.error else None
+        return {"case": self.name, "holds": self.holds, **found, "error": error}
+
+
+def run_cases(
+    context: typer.Context,
+    views: Annotated[
+        list[str] | None, typer.Argument(help="Gold views. Default: all that have a case.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Run the case files of gold views: given rows, changes, and the rows that must be there."""
+    from spark_jobs.storage.compiled import inspect_settings
+    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.testing.case_files import chosen_cases
+    from spark_jobs.testing.run import FEW_ROWS
+
+    settings = load_settings(context.obj)
+    # Of a project with a mistake in one view, the others can be tested.
+    manifest, _ = inspect_settings(settings)
+    files = chosen_cases(settings.project_dir, manifest, views)
+    console = Console(stderr=as_json, highlight=False)
+    with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:
+        own = thrown_away(settings, Path(directory))
+        spark = driver_session(own, "tidemark test", conf={**QUIET, **FEW_ROWS})
+        try:
+            ended = []
+            for one in _run_all(files, manifest, own, spark):
+                ended.append(one)
+                tell(console, one)
+        finally:
+            spark.stop()
+    if as_json:
+        typer.echo(json.dumps([one.as_dict() for one in ended], indent=2, default=str))
+    failed = sum(not one.holds for one in ended)
+    console.print(f"{len(ended) - failed} of {len(ended)} cases hold")
+    if failed:
+        raise typer.Exit(1)
+
+
+def thrown_away(settings: Settings, directory: Path) -> Settings:
+    """The project's settings with lake and control state in a directory of their own."""
+    places = {"state_dir": directory, "lake_root": "", "control_db": ""}
+    return load_settings(settings.project_dir, **places)
+
+
+def _run_all(
+    files: tuple[Path, ...], manifest: Manifest, settings: Settings, spark: SparkSession
+) -> Iterator[Ended]:
+    from spark_jobs.testing.case_files import read_case
+    from spark_jobs.testing.run import prepared
+
+    for file in files:
+        try:
+            case = read_case(file, manifest)
+            own = thrown_away(settings, settings.state / file.stem)
+            with prepared(case, manifest=manifest, settings=own, session=lambda: spark) as run:
+                yield Ended(file.stem, run.run())
+        except LakehouseError as error:
+            yield Ended(file.stem, None, error)
+
+
+def tell(console: Console, ended: Ended) -> None:
+    """A line for a case; where it fails, what differs."""
+    word = Text("holds", style="green") if ended.holds else Text("fails", style="red")
+    if ended.error is not None:
+        console.print(Text.assemble(word, f" {ended.name}"))
+        console.print(ended.error.render(), markup=False, soft_wrap=True)
+    elif ended.result is not None:
+        steps = ended.result.steps
+        console.print(Text.assemble(word, f" {ended.name}, {len(steps)} steps"))
+        if not steps[-1].holds:
+            console.print(difference_table(steps[-1]))
+        elif not ended.holds:
+            console.print(f"  {ended.result.verification.detail}")
+
+
+def difference_table(step: StepResult) -> Table:
+    """The rows that differ: - was expected and is not there, + is there and was not expected."""
+    table = Table(title=f"after: {step.step}", title_justify="left")
+    table.add_column("±")
+    rows = [*(("-", row) for row in step.missing), *(("+", row) for row in step.unexpected)]
+    for name in rows[0][1]:
+        table.add_column(name, overflow="fold")
+    for sign, row in rows:
+        table.add_row(sign, *("NULL" if value is None else str(value) for value in row.values()))
+    return table

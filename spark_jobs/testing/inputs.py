@@ -1,0 +1,136 @@
+"""The inputs of a case: real Delta tables with change feeds, of which the rows are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
+from spark_jobs.names import Layer, TableName
+from spark_jobs.storage import small, tables
+from spark_jobs.storage.tables import Txn
+from spark_jobs.testing.bags import Row, difference
+from spark_jobs.testing.errors import CaseTableError
+from spark_jobs.testing.text_tables import TextTable, typed_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.errors import Location
+
+_WRITER = "cases"
+
+
+class InputTable:
+    """A table that a view reads; each call of ``commit`` is one commit on it."""
+
+    def __init__(
+        self, location: str, schema: pa.Schema, *, keys: Sequence[str], rows: pa.Table
+    ) -> None:
+        self._schema = schema
+        self._keys = tuple(keys)
+        self._rows = self._filled(rows)
+        self._pending = self._rows
+        self._table = small.create_rows(self._rows, location)
+
+    def delete(self, text: TextTable) -> None:
+        """Take out the rows that equal one of these in the columns that are named."""
+        found = typed_rows(text, self._schema)
+        rows = self._pending.to_pylist()
+        for row in found.to_pylist():
+            hit = [_agree(one, row, text.columns) for one in rows]
+            self._expect(any(hit), row, text.location)
+            rows = [one for at, one in enumerate(rows) if not hit[at]]
+        self._hold(rows)
+
+    def update(self, text: TextTable) -> None:
+        """Set the columns that are named in the rows of the same keys.
+
+        Raises:
+            CaseTableError: the keys are not named, or no row has them.
+        """
+        found = typed_rows(text, self._schema)
+        if not self._keys or not set(self._keys) <= set(text.columns):
+            problem = f"an update names the keys of its rows: {', '.join(self._keys) or 'none'}"
+            hint = "Add the key columns, or write delete and insert where the table has no keys."
+            raise CaseTableError(problem, hint, location=text.location)
+        rows = self._pending.to_pylist()
+        for row in found.to_pylist():
+            hit = [_agree(one, row, self._keys) for one in rows]
+            self._expect(any(hit), row, text.location)
+            rows = [one | row if hit[at] else one for at, one in enumerate(rows)]
+        self._hold(rows)
+
+    def insert(self, text: TextTable) -> None:
+        """Add rows; columns that are not named are NULL."""
+        self._pending = pa.concat_tables(
+            [self._pending, self._filled(typed_rows(text, self._schema))]
+        )
+
+    def commit(self) -> None:
+        """Write what was changed since the last commit; nothing where all is as it was."""
+        leaving, entering = difference(self._rows, self._pending)
+        if not leaving and not entering:
+            return
+        # Every copy of a row that leaves goes, so those that stay have to come again.
+        gone = list({repr(row): row for row in leaving}.values())
+        texts = {repr(row) for row in gone}
+        staying = [row for row in self._pending.to_pylist() if repr(row) in texts]
+        small.change_rows(
+            self._table,
+            leaving=pa.Table.from_pylist(gone, schema=self._schema),
+            entering=pa.Table.from_pylist([*entering, *staying], schema=self._schema),
+            key=(),
+            txn=Txn(_WRITER, self._table.version() + 1),
+            metadata={},
+        )
+        self._table.update_incremental()
+        self._rows = self._pending
+
+    def _hold(self, rows: list[Row]) -> None:
+        self._pending = pa.Table.from_pylist(rows, schema=self._schema)
+
+    def _filled(self, rows: pa.Table) -> pa.Table:
+        return pa.Table.from_pylist(rows.to_pylist(), schema=self._schema)
+
+    @staticmethod
+    def _expect(found: object, row: Row, location: Location) -> None:
+        if not found:
+            text = ", ".join(f"{name} {value}" for name, value in row.items())
+            hint = "Look at the rows that were given, and at what earlier steps made of them."
+            raise CaseTableError(f"no row has {text}", hint, location=location)
+
+
+def schema_of(spark: SparkSession, columns: Sequence[Column]) -> pa.Schema:
+    """The columns in Arrow."""
+    return to_arrow_schema(tables.struct_type(spark, columns), timezone="UTC")
+
+
+def columns_and_keys(
+    manifest: Manifest, table: TableName
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns of a table that a view reads, and those that tell its rows apart."""
+    match table.layer:
+        case Layer.BRONZE:
+            source = manifest.sources[table.name]
+            return source.columns, source.keys
+        case Layer.SILVER:
+            silver = manifest.silver[table.name]
+            event = (silver.event_id,) if silver.event_id else ()
+            return silver.columns, silver.keys or event
+        case Layer.GOLD:
+            gold = manifest.gold[table.name]
+            return gold.columns, unique_key(gold)
+
+
+def unique_key(entry: GoldEntry) -> tuple[str, ...]:
+    """The columns that tell a view's rows apart: derived, or else declared; () for neither."""
+    derived = entry.maintenance.key if entry.maintenance is not None else ()
+    return derived or entry.grain
+
+
+def _agree(one: Row, other: Row, columns: Sequence[str]) -> bool:
+    return all(one[name] == other[name] for name in columns)

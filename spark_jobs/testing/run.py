@@ -1,0 +1,208 @@
+"""Running a case: each step changes the inputs, refreshes the view, and compares its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.errors import Location
+from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.verify import Verification, verify
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import TableName
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.settings import Settings
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.scan import read_columns
+from spark_jobs.testing.bags import Row, difference
+from spark_jobs.testing.case_files import ANY_TIME, Case, changes_of
+from spark_jobs.testing.errors import CaseTableError
+from spark_jobs.testing.inputs import InputTable, columns_and_keys, schema_of
+from spark_jobs.testing.text_tables import TextTable, read_text_table, typed_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GIVEN = "given"
+# Settings for queries over a handful of rows: compiling them takes longer than interpreting them.
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How a step ended.
+
+    Attributes:
+        reason: why the view was refreshed as it was.
+        missing: rows that were expected and are not there.
+        unexpected: rows that are there and were not expected.
+    """
+
+    step: str
+    reason: ReasonCode
+    missing: tuple[Row, ...]
+    unexpected: tuple[Row, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.missing and not self.unexpected
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {**vars(self), "holds": self.holds}
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """How a case ended: its steps up to the first that failed, and what a recompute says."""
+
+    case: Case
+    steps: tuple[StepResult, ...]
+    verification: Verification
+
+    @property
+    def holds(self) -> bool:
+        return self.verification.holds and all(one.holds for one in self.steps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "view": self.case.view,
+            "steps": [one.as_dict() for one in self.steps],
+            "verification": self.verification.as_dict(),
+        }
+
+
+@dataclass
+class CaseRun:
+    """A case in a lake of its own."""
+
+    case: Case
+    refresher: Refresher
+    inputs: Mapping[str, InputTable]
+    ticks: int = 0
+    clock: list[datetime] = field(default_factory=list)
+
+    def run(self) -> CaseResult:
+        """Go through the steps.
+
+        Raises:
+            CaseTableError: rows of the case do not fit their table.
+            LakehouseError: the view cannot be refreshed.
+        """
+        content = self.case.content
+        steps = [self.refreshed(GIVEN, content.then, "then")]
+        for at, step in enumerate(content.when):
+            if not steps[-1].holds:
+                break
+            for kind, tables in changes_of(step).items():
+                for name, text in tables.items():
+                    change = getattr(self.inputs[name], kind)
+                    change(self.table(text, "when", at, kind, name))
+            for one in self.inputs.values():
+                one.commit()
+            if step.clock is not None:
+                self.clock[0] = step.clock
+            steps.append(self.refreshed(step.step, step.then, "when", at, "then"))
+        return CaseResult(self.case, tuple(steps), self.verified())
+
+    def refreshed(self, step: str, then: str, *path: str | int) -> StepResult:
+        """Refresh the view and compare its rows with those that are expected."""
+        outcome = self.refresh()
+        expected = self.table(then, *path)
+        location = self.refresher.context.published_at(self.case.view)
+        actual = read_columns(location, list(self.columns))
+        if expected.columns != self.columns:
+            problem = f"the view's columns are {' | '.join(self.columns)}"
+            hint = "Name all of them, in their order."
+            raise CaseTableError(problem, hint, location=expected.location)
+        rows = typed_rows(expected, actual.schema)
+        missing, unexpected = difference(rows, actual)
+        return StepResult(step, outcome, missing, unexpected)
+
+    def refresh(self) -> ReasonCode:
+        """Bring the view up to date; the code says how and why."""
+        self.ticks += 1
+        found = self.refresher.run(self.case.view, tick=f"{GIVEN}+{self.ticks}")
+        return found.plan.reason.code
+
+    def verified(self) -> Verification:
+        """The published table against its SQL over the inputs."""
+        return verify(self.refresher.context, self.case.view)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The view's columns."""
+        entry = self.refresher.context.entry(self.case.view)
+        return tuple(column.name for column in entry.columns)
+
+    def table(self, text: str, *path: str | int) -> TextTable:
+        """A table of the case."""
+        return read_text_table(text, self.case.places.value_of(*path))
+
+
+@contextmanager
+def prepared(
+    case: Case, *, manifest: Manifest, settings: Settings, session: Callable[[], SparkSession]
+) -> Iterator[CaseRun]:
+    """A case whose inputs hold what is given, and whose view is not built yet.
+
+    Args:
+        case: the case.
+        manifest: the compiled project.
+        settings: of an empty state directory, which holds the lake and the control state.
+        session: gives the Spark session.
+
+    Raises:
+        CaseTableError: rows of the case do not fit their table.
+    """
+    clock = [case.content.clock or ANY_TIME]
+    own = alone(manifest, case.view)
+    Path(settings.state).mkdir(parents=True, exist_ok=True)
+    with ControlStore.open(settings.control_url) as store:
+        refresher = Refresher(
+            settings, own, store, session_factory=lambda _: session(), now=lambda: clock[0]
+        )
+        places = case.places
+        inputs = {}
+        for name in own.gold[case.view].inputs:
+            table = TableName.parse(name)
+            columns, keys = columns_and_keys(own, table)
+            schema = schema_of(session(), columns)
+            given = TextTable((), (), Location(places.file))
+            if name in case.content.given:
+                place = places.value_of("given", name)
+                given = read_text_table(case.content.given[name], place)
+            inputs[name] = InputTable(
+                refresher.context.locations.of(table),
+                schema,
+                keys=keys,
+                rows=typed_rows(given, schema),
+            )
+        yield CaseRun(case, refresher, inputs, clock=clock)
+
+
+def alone(manifest: Manifest, view: str) -> Manifest:
+    """The project for a case: changes are followed however few rows there are.
+
+    Tables of others are not where they really lie: a case writes its inputs.
+    """
+    entry = manifest.gold[view]
+    if entry.strategy is Strategy.AUTO:
+        entry = entry.model_copy(update={"strategy": Strategy.INCREMENTAL})
+    sources = {
+        name: source.model_copy(update={"location": None})
+        for name, source in manifest.sources.items()
+    }
+    gold = {**manifest.gold, view: entry}
+    return manifest.model_copy(update={"sources": sources, "gold": gold})

@@ -1,0 +1,18 @@
+/* gold
+description: >
+  Views, watch time and viewers per week (its Monday, UTC), title and country; computed on demand.
+  Viewers cannot be added up from days: who watched on two days counts once.
+owner: video
+refresh: bulk
+freshness: 8 days
+tags: [video]
+*/
+SELECT
+  CAST(DATE_TRUNC('WEEK', v.event_time) AS DATE) AS week,
+  v.title_id,
+  v.country,
+  COUNT(*) AS views,
+  SUM(v.watch_seconds) AS watch_seconds,
+  COUNT(DISTINCT v.user_id) AS viewers
+FROM silver.view_events AS v
+GROUP BY ALL

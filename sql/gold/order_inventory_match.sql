@@ -1,0 +1,20 @@
+/* gold
+description: >
+  Each order with every stock level that was reported for its product within the minute before
+  it, whichever of the two arrived first. An order without such a report has no row.
+owner: warehouse
+refresh: micro-batch
+every: 1 hour
+freshness: 2 hours
+tags: [shop]
+*/
+SELECT
+  o.order_id,
+  o.product_id,
+  o.amount,
+  i.stock_remaining,
+  i.event_time AS update_time
+FROM silver.orders AS o
+JOIN silver.inventory_updates AS i
+  ON i.product_id = o.product_id
+  AND i.event_time BETWEEN o.created_at - INTERVAL 1 MINUTE AND o.created_at

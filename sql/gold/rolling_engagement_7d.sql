@@ -1,0 +1,17 @@
+/* gold
+description: >
+  Days with any watching and seconds watched per user over the last seven days by the clock. It
+  changes by time alone: what is older than seven days leaves, without any event.
+owner: video
+refresh: micro-batch
+every: 1 hour
+freshness: 2 hours
+tags: [video]
+*/
+SELECT
+  v.user_id,
+  COUNT(DISTINCT CAST(v.event_time AS DATE)) AS active_days,
+  SUM(v.watch_seconds) AS watch_seconds
+FROM silver.view_events AS v
+WHERE v.event_time > CURRENT_TIMESTAMP() - INTERVAL 7 DAYS AND v.event_time <= CURRENT_TIMESTAMP()
+GROUP BY v.user_id

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import ProblemsError
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import REPOSITORY
+from spark_jobs.testing.case_files import chosen_cases, read_case
+from spark_jobs.testing.errors import NoCasesError
+
+RIGHT = """\
+description: Orders by status.
+given:
+  silver.orders: |
+    order_id | status
+    11       | placed
+then: |
+  status | orders
+  placed | 1
+when:
+  - step: it is paid
+    update:
+      silver.orders: |
+        order_id | status
+        11       | paid
+    then: |
+      status | orders
+      paid   | 1
+"""
+
+
+@pytest.fixture(scope="module")
+def manifest() -> Manifest:
+    return compile_project(REPOSITORY)
+
+
+def written(tmp_path: Path, text: str, *, name: str = "orders_by_status.yml") -> Path:
+    folder = tmp_path / "tests/cases/gold"
+    folder.mkdir(parents=True)
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_case_is_read(tmp_path: Path, manifest: Manifest) -> None:
+    case = read_case(written(tmp_path, RIGHT, name="orders_by_status.paid.yml"), manifest)
+
+    assert (case.name, case.view) == ("orders_by_status.paid", "orders_by_status")
+    assert [step.step for step in case.content.when] == ["it is paid"]
+
+
+VIEW, CLOCK = "orders_by_status.yml", "rolling_engagement_7d.yml"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "found"),
+    [
+        pytest.param("other.yml", ("", ""), ("CASE_OF_NO_VIEW", None), id="view"),
+        pytest.param(VIEW, ("given:\n  silver", "given:\n  gold"), ("CASE_INPUT", 3), id="given"),
+        pytest.param(VIEW, ("      silver", "      gold"), ("CASE_INPUT", 12), id="changed"),
+        pytest.param(VIEW, ("update:", "updaet:"), ("UNKNOWN_KEY", 11), id="key of a step"),
+        pytest.param(VIEW, ("given:", "givn:"), ("UNKNOWN_KEY", 2), id="key"),
+        pytest.param(CLOCK, ("orders", "view_events"), ("CASE_CLOCK", 1), id="clock"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(
+    tmp_path: Path,
+    manifest: Manifest,
+    name: str,
+    change: tuple[str, str],
+    found: tuple[str, int | None],
+) -> None:
+    file = written(tmp_path, RIGHT.replace(*change), name=name)
+    with pytest.raises(ProblemsError) as caught:
+        read_case(file, manifest)
+
+    problems = caught.value.problems
+    assert found in {(one.condition, one.location and one.location.line) for one in problems}
+    assert all(one.hint for one in caught.value.problems)
+
+
+def test_a_view_that_is_named_needs_a_case(tmp_path: Path, manifest: Manifest) -> None:
+    file = written(tmp_path, RIGHT)
+
+    assert chosen_cases(tmp_path, manifest, ["gold.orders_by_status"]) == (file,)
+    assert chosen_cases(tmp_path, manifest, None) == (file,)
+    with pytest.raises(NoCasesError):
+        chosen_cases(tmp_path, manifest, ["user_revenue"])

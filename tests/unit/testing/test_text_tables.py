@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.errors import Location
+from spark_jobs.testing.errors import CaseTableError
+from spark_jobs.testing.text_tables import read_text_table, typed_rows
+
+HERE = Location("case.yml", 3)
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "amount": pa.decimal128(12, 2),
+        "at": pa.timestamp("us", tz="UTC"),
+        "on": pa.date32(),
+        "good": pa.bool_(),
+        "mean": pa.float64(),
+        "tags": pa.list_(pa.int64()),
+        "name": pa.string(),
+    }
+)
+
+
+def rows(text: str) -> list[dict]:
+    return typed_rows(read_text_table(text, HERE), SCHEMA).to_pylist()
+
+
+def test_cells_have_the_types_of_their_columns() -> None:
+    text = """
+id | amount | at                  | on         | good | mean | tags   | name
+1  | 10.5   | 2026-03-01 08:00:00 | 2026-03-01 | true | 0.5  | [1, 2] | x y
+2  | NULL   | NULL                | NULL       | NULL | NULL | NULL   |
+"""
+    assert rows(text) == [
+        {
+            "id": 1,
+            "amount": Decimal("10.50"),
+            "at": datetime(2026, 3, 1, 8, tzinfo=UTC),
+            "on": date(2026, 3, 1),
+            "good": True,
+            "mean": 0.5,
+            "tags": [1, 2],
+            "name": "x y",
+        },
+        {**dict.fromkeys(SCHEMA.names), "id": 2, "name": ""},
+    ]
+
+
+def test_a_table_may_have_no_row() -> None:
+    assert rows("id | name") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("id | name\n1", "1 cells for 2 columns", id="too few cells"),
+        pytest.param("id | colour\n1 | x", "no column 'colour'", id="unknown column"),
+        pytest.param("id\nx", "'id' is of type int64", id="not a number"),
+        pytest.param("amount\n1.234", "'amount' is of type decimal", id="too many digits"),
+        pytest.param("at\nsoon", "'at' is of type timestamp", id="not a time"),
+        pytest.param("tags\n[1", "'tags' is of type list", id="not an array"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(text: str, words: str) -> None:
+    with pytest.raises(CaseTableError) as caught:
+        rows(text)
+
+    assert words in caught.value.problem
+    assert caught.value.location == HERE
