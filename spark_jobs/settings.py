@@ -85,6 +85,10 @@ class GoldSettings(BaseModel):
 
     # Replaces every view's own ``every`` (for instance "1 minute" in the demo). Empty: not at all.
     every_override: str = ""
+    # Views that are refreshed on schedule from the start, and the only ones that the setting above
+    # is for. The DAGs of all others are made paused, as a machine may not have the cores for all
+    # of them at once. Empty: all views.
+    scheduled_at_first: tuple[str, ...] = ()
     # A live holder renews its lease; so long does a dead one keep others waiting.
     lease_seconds: float = Field(default=60, gt=0)
     # How long a staged result that was not published is kept, for somebody to look at.

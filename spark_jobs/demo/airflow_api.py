@@ -1,4 +1,4 @@
-"""Asks Airflow, as its administrator, which scheduled runs a gold view has had."""
+"""Asks Airflow, as its administrator, which runs a gold view has had, and starts its schedule."""
 
 from __future__ import annotations
 
@@ -54,6 +54,18 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         except httpx.HTTPError as error:
             raise AirflowUnreachableError(str(error)) from error
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def unpause(self, view: str) -> None:
+        """Let a view's schedule run.
+
+        Raises:
+            AirflowUnreachableError: Airflow does not answer, or has no such DAG.
+        """
+        try:
+            answer = self._client.patch(f"/api/v2/dags/{dag_id(view)}", json={"is_paused": False})
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise AirflowUnreachableError(str(error)) from error
 
     def scheduled_runs(self, view: str, *, limit: int = 50) -> list[ScheduledRun]:
         """The newest scheduled runs of a view; none where Airflow has not read its DAG yet.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from sqlglot import exp
@@ -29,20 +29,25 @@ def compile_project(
     project_dir: Path,
     *,
     every_override: str | None = None,
+    scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
 ) -> Manifest:
     """Compile a project.
 
     Args:
         project_dir: the directory with ``sources/`` and ``sql/``.
-        every_override: replaces the period of every micro-batch view, for instance "1 minute".
+        every_override: replaces the period of micro-batch views, for instance "1 minute".
+        scheduled_at_first: the views whose period it replaces; with none, of all.
         delta_schema: tells the columns of Delta sources that declare none.
 
     Raises:
         ProblemsError: all problems of all files.
     """
     manifest, problems = read_project(
-        project_dir, every_override=every_override, delta_schema=delta_schema
+        project_dir,
+        every_override=every_override,
+        scheduled_at_first=scheduled_at_first,
+        delta_schema=delta_schema,
     )
     if problems:
         raise ProblemsError(problems)
@@ -53,6 +58,7 @@ def read_project(
     project_dir: Path,
     *,
     every_override: str | None = None,
+    scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it can be told, and every problem met on the way."""
@@ -86,8 +92,10 @@ def read_project(
             for name, entry in gold.items()
         },
     )
+    problems += _unknown_views(manifest, scheduled_at_first)
     if every_override:
-        manifest = _with_every(manifest, every_override, problems)
+        chosen = scheduled_at_first or manifest.gold
+        manifest = _with_every(manifest, every_override, chosen, problems)
     return manifest, sorted(problems, key=_position)
 
 
@@ -155,7 +163,17 @@ def _parse_views(
     return trees
 
 
-def _with_every(manifest: Manifest, period: str, problems: list[LakehouseError]) -> Manifest:
+def _unknown_views(manifest: Manifest, names: Collection[str]) -> Iterator[LakehouseError]:
+    for name in names:
+        if name not in manifest.gold:
+            problem = f"there is no gold view {name!r}"
+            place = Location(SETTINGS_FILE)
+            yield SettingError("gold.scheduled_at_first", problem, location=place)
+
+
+def _with_every(
+    manifest: Manifest, period: str, chosen: Collection[str], problems: list[LakehouseError]
+) -> Manifest:
     every = parse_duration(period)
     seconds = int(every.total_seconds()) if every else 0
     if cron_of(seconds) is None:
@@ -167,7 +185,7 @@ def _with_every(manifest: Manifest, period: str, problems: list[LakehouseError])
         update={
             "gold": {
                 name: entry.model_copy(update={"every_seconds": seconds})
-                if entry.refresh is RefreshPolicy.MICRO_BATCH
+                if entry.refresh is RefreshPolicy.MICRO_BATCH and name in chosen
                 else entry
                 for name, entry in manifest.gold.items()
             }

@@ -69,7 +69,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         start_date=START_DATE,
         catchup=False,
         max_active_runs=1,
-        is_paused_upon_creation=False,
+        is_paused_upon_creation=_paused(blueprint.view, settings),
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
@@ -165,6 +165,11 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
         "max_active_tis_per_dag": 1 if blueprint.writes else None,
         "weight_rule": WeightRule.ABSOLUTE,
     }
+
+
+def _paused(view: str, settings: Settings) -> bool:
+    first = settings.gold.scheduled_at_first
+    return bool(first) and view not in first
 
 
 def _timetable(cron: str | None) -> CronDataIntervalTimetable | None:

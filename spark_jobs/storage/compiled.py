@@ -18,6 +18,7 @@ def compile_settings(settings: Settings) -> Manifest:
     manifest = compile_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
+        scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
     )
     manifest.write(settings.manifest_file)
@@ -29,6 +30,7 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
     return read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
+        scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
     )
 

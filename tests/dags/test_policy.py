@@ -8,6 +8,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
+from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.blueprint import POOL
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
@@ -42,6 +43,17 @@ def test_one_run_at_a_time_on_aligned_intervals_without_catching_up(dags: list[D
         assert dag.is_paused_upon_creation is False
         assert isinstance(dag.timetable, CronDataIntervalTimetable)
         assert dag.start_date.tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "paused"), [((), False), (("order_totals",), False), (("another",), True)]
+)
+def test_views_that_are_not_scheduled_at_first_are_made_paused(project, first, paused) -> None:
+    project.compile()
+    gold = project.settings.gold.model_copy(update={"scheduled_at_first": first})
+    settings = project.settings.model_copy(update={"gold": gold})
+    [dag] = gold_dags(settings).values()
+    assert dag.is_paused_upon_creation is paused
 
 
 def test_every_task_has_retries_a_policy_a_limit_and_a_pool_that_exists(dags: list[DAG]) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from spark_jobs.cli.demo import PERIOD, SCHEDULED
 from tests.e2e.running import RunningStack, own_settings, remove
 
 
 @pytest.fixture(scope="session")
 def stack():
     """A full stack; tests share it, so each uses names and keys of its own."""
-    settings = own_settings(gold={"every_override": "1 minute"})
+    schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
+    settings = own_settings(gold=schedule)
     running = RunningStack(settings)
     try:
         running.up()

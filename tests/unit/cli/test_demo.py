@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from spark_jobs.cli.balances import Balance
-from spark_jobs.cli.demo import demo_settings
-from spark_jobs.cli.demo_report import sent_line
+from spark_jobs.cli.demo import PERIOD, SCHEDULED, demo_settings
+from spark_jobs.cli.demo_refreshes import build_order
+from spark_jobs.cli.demo_report import SHOWN, sent_line
 from spark_jobs.cli.demo_waits import (
     LONGEST_PAUSE_SECONDS,
     POLL_SECONDS,
@@ -22,6 +23,7 @@ from spark_jobs.demo.errors import DemoStepError
 from spark_jobs.demo.plan import LoadRun, plan
 from spark_jobs.demo.refreshes import ViewProgress
 from spark_jobs.demo.tally import Tally
+from spark_jobs.graph.compile import compile_project
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -38,9 +40,28 @@ HELD = RefreshAttempt(
 )
 
 
-def test_the_demo_shortens_periods_for_every_process():
-    settings = demo_settings(load_settings(REPOSITORY))
-    assert stack_environment(settings)["TIDEMARK_GOLD__EVERY_OVERRIDE"] == "1 minute"
+def test_every_process_knows_the_demos_schedule(monkeypatch: pytest.MonkeyPatch):
+    environment = stack_environment(demo_settings(load_settings(REPOSITORY)))
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    gold = load_settings().gold
+    assert (gold.every_override, gold.scheduled_at_first) == (PERIOD, SCHEDULED)
+
+
+def test_the_demo_names_views_that_exist():
+    views = compile_project(REPOSITORY, every_override=PERIOD, scheduled_at_first=SCHEDULED).gold
+    assert {*SCHEDULED, *SHOWN} <= views.keys()
+    assert {name for name, one in views.items() if one.every_seconds == 60} == set(SCHEDULED)
+
+
+def test_the_demo_builds_every_view_after_those_that_it_reads():
+    manifest = compile_project(REPOSITORY)
+    before, behind = build_order(manifest, SCHEDULED)
+    order = [*before, *SCHEDULED, *behind]
+    assert sorted(order) == sorted(manifest.gold)
+    for view in order:
+        for above in manifest.gold[view].upstream:
+            assert order.index(above) < order.index(view)
 
 
 def test_the_load_in_one_sentence():

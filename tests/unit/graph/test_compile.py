@@ -116,6 +116,23 @@ def test_period_can_be_replaced(tmp_path: Path) -> None:
     assert manifest.gold["spend"].every_seconds == 60
 
 
+def test_period_can_be_replaced_for_some_views(tmp_path: Path) -> None:
+    project = write_project(
+        tmp_path, {"sql/gold/other.sql": HEADER + "SELECT user_id FROM silver.orders"}
+    )
+    gold = compile_project(project, every_override="1 minute", scheduled_at_first=["spend"]).gold
+
+    assert (gold["spend"].every_seconds, gold["other"].every_seconds) == (60, 900)
+
+
+def test_a_view_that_shall_be_scheduled_at_first_has_to_be_there(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {})
+    with pytest.raises(ProblemsError) as caught:
+        compile_project(project, scheduled_at_first=["spent"])
+
+    assert [problem.condition for problem in caught.value.problems] == ["SETTING"]
+
+
 def test_bounds_of_time_windows_are_instants(tmp_path: Path) -> None:
     select = (
         "SELECT WINDOW(o.created_at, '1 hour').start AS since, "
