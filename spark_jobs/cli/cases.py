@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.cli.project import current_manifest
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
@@ -51,14 +52,12 @@ def run_cases(
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run the case files of gold views: given rows, changes, and the rows that must be there."""
-    from spark_jobs.storage.compiled import inspect_settings
     from spark_jobs.storage.session import QUIET, driver_session
     from spark_jobs.testing.case_files import chosen_cases
     from spark_jobs.testing.run import FEW_ROWS
 
     settings = load_settings(context.obj)
-    # Of a project with a mistake in one view, the others can be tested.
-    manifest, _ = inspect_settings(settings)
+    manifest = current_manifest(settings)
     files = chosen_cases(settings.project_dir, manifest, views)
     console = Console(stderr=as_json, highlight=False)
     with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GIVEN = "given"
+CHANGES = {
+    "delete": InputTable.delete,
+    "update": InputTable.update,
+    "insert": InputTable.insert,
+}
 # Settings for queries over a handful of rows: compiling them takes longer than interpreting them.
 FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
@@ -84,14 +89,21 @@ class CaseResult:
 
 
 @dataclass
+class StoppedClock:
+    """A clock that goes on when it is set."""
+
+    now: datetime
+
+
+@dataclass
 class CaseRun:
     """A case in a lake of its own."""
 
     case: Case
     refresher: Refresher
     inputs: Mapping[str, InputTable]
+    clock: StoppedClock
     ticks: int = 0
-    clock: list[datetime] = field(default_factory=list)
 
     def run(self) -> CaseResult:
         """Go through the steps.
@@ -107,18 +119,17 @@ class CaseRun:
                 break
             for kind, tables in changes_of(step).items():
                 for name, text in tables.items():
-                    change = getattr(self.inputs[name], kind)
-                    change(self.table(text, "when", at, kind, name))
+                    table = self.table(text, "when", at, kind, name)
+                    CHANGES[kind](self.inputs[name], table)
             for one in self.inputs.values():
                 one.commit()
-            if step.clock is not None:
-                self.clock[0] = step.clock
+            self.clock.now = step.clock or self.clock.now
             steps.append(self.refreshed(step.step, step.then, "when", at, "then"))
         return CaseResult(self.case, tuple(steps), self.verified())
 
     def refreshed(self, step: str, then: str, *path: str | int) -> StepResult:
         """Refresh the view and compare its rows with those that are expected."""
-        outcome = self.refresh()
+        reason = self.refresh()
         expected = self.table(then, *path)
         location = self.refresher.context.published_at(self.case.view)
         actual = read_columns(location, list(self.columns))
@@ -128,7 +139,7 @@ class CaseRun:
             raise CaseTableError(problem, hint, location=expected.location)
         rows = typed_rows(expected, actual.schema)
         missing, unexpected = difference(rows, actual)
-        return StepResult(step, outcome, missing, unexpected)
+        return StepResult(step, reason, missing, unexpected)
 
     def refresh(self) -> ReasonCode:
         """Bring the view up to date; the code says how and why."""
@@ -166,12 +177,12 @@ def prepared(
     Raises:
         CaseTableError: rows of the case do not fit their table.
     """
-    clock = [case.content.clock or ANY_TIME]
+    clock = StoppedClock(case.content.clock or ANY_TIME)
     own = alone(manifest, case.view)
     Path(settings.state).mkdir(parents=True, exist_ok=True)
     with ControlStore.open(settings.control_url) as store:
         refresher = Refresher(
-            settings, own, store, session_factory=lambda _: session(), now=lambda: clock[0]
+            settings, own, store, session_factory=lambda _: session(), now=lambda: clock.now
         )
         places = case.places
         inputs = {}
@@ -189,7 +200,7 @@ def prepared(
                 keys=keys,
                 rows=typed_rows(given, schema),
             )
-        yield CaseRun(case, refresher, inputs, clock=clock)
+        yield CaseRun(case, refresher, inputs, clock)
 
 
 def alone(manifest: Manifest, view: str) -> Manifest:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
+from spark_jobs.cli.cases import Ended, tell
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.decision import ReasonCode
@@ -53,4 +56,40 @@ def test_case(quick: SparkSession, manifest: Manifest, tmp_path: Path, file: Pat
     assert [one.reason for one in result.steps] == [
         ReasonCode.FIRST_BUILD,
         *[ReasonCode.INPUT_CHANGED_RULE] * len(case.content.when),
+    ]
+
+
+WRONG = """\
+description: Two orders are expected where there is one.
+given:
+  silver.orders: |
+    order_id | status
+    11       | placed
+then: |
+  status | orders
+  placed | 2
+when:
+  - step: never reached
+    then: |
+      status | orders
+"""
+
+
+def test_what_differs_is_told(quick: SparkSession, manifest: Manifest, tmp_path: Path) -> None:
+    file = tmp_path / "orders_by_status.yml"
+    file.write_text(WRONG, encoding="utf-8")
+    settings = load_settings(REPOSITORY, state_dir=tmp_path / "state", lake_root="", control_db="")
+    case = read_case(file, manifest)
+    with prepared(case, manifest=manifest, settings=settings, session=lambda: quick) as run:
+        result = run.run()
+
+    [step] = result.steps
+    assert step.missing == ({"status": "placed", "orders": 2},)
+    assert step.unexpected == ({"status": "placed", "orders": 1},)
+    assert not result.holds
+    text = io.StringIO()
+    tell(Console(file=text, width=80), Ended(file.stem, result))
+    assert [line.split() for line in text.getvalue().splitlines() if "placed" in line] == [
+        ["│", "-", "│", "placed", "│", "2", "│"],
+        ["│", "+", "│", "placed", "│", "1", "│"],
     ]
