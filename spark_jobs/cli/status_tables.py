@@ -30,6 +30,7 @@ STYLES: Final = {
     "passed": "green",
     "warned": "yellow",
     "running": "green",
+    "refused": "red",
     "silent": "red",
 }
 
@@ -37,12 +38,14 @@ STYLES: Final = {
 def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
     """A row per gold view."""
     table = Table(title="gold views", title_justify="left")
-    table.add_column("view", no_wrap=True)
+    for name in ("view", "refresh"):
+        table.add_column(name, no_wrap=True)
     for name in ("published", "freshness", "last attempt", "verdict"):
         table.add_column(name, overflow="fold")
     for one in views:
         table.add_row(
             one.view,
+            one.policy.value,
             published_cell(one, now=now),
             freshness_cell(one),
             attempt_cell(one),

@@ -82,12 +82,13 @@ def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[Gol
 
 def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[LakehouseError]:
     match header.refresh:
-        case RefreshPolicy.CONTINUOUS:
-            yield NotSupportedYetError(
+        case RefreshPolicy.CONTINUOUS if header.every is not None:
+            yield KeyNotApplicableError(
                 subject,
-                "a continuous refresh",
-                'Write "refresh: micro-batch" and "every: 1 minute".',
-                location=places.value_of("refresh"),
+                "every",
+                "a continuous view is refreshed whenever its inputs move",
+                'Remove "every", or write "refresh: micro-batch".',
+                location=places.of("every"),
             )
         case RefreshPolicy.MICRO_BATCH if header.every is None:
             reason = "A micro-batch view is refreshed on a schedule."

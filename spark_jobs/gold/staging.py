@@ -81,6 +81,7 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
     """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     location = staged_at(context, attempt)
@@ -90,7 +91,7 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
                 _write_change(context, attempt, location)
             else:
                 _write_result(context, attempt, location)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise QueryFailedError(attempt.view, first_lines(error)) from error
         failpoint("gold.stage.written")
     return staged_result(context, attempt)

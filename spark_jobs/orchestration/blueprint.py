@@ -87,7 +87,7 @@ class DagBlueprint:
     """One DAG: a gold view and when it is refreshed, or compared with its SQL.
 
     Attributes:
-        cron: in UTC; None for a view that only runs when somebody asks.
+        cron: in UTC; None for a DAG that only runs when somebody asks.
         tasks: in their order; each one needs the one before.
         inlets: what the DAG reads: a view's inputs, or the view that is compared.
         outlet: the view that is refreshed; None where it is compared.

@@ -4,9 +4,8 @@ description: >
   sum, and may lower the latest time; a user without completed orders has no row. The cast of
   total_spend raises an error above 9,999,999,999.99; it never wraps.
 owner: analytics
-refresh: micro-batch
-every: 5 minutes
-freshness: 15 minutes
+refresh: continuous
+freshness: 1 minute
 tags: [shop]
 */
 SELECT

@@ -217,11 +217,7 @@ CASES = (
         "SCHEDULE",
         _gold("every: 15 minutes", "every: 15 minutes\nverify: 7 minutes"),
     ),
-    Case(
-        "continuous",
-        "NOT_SUPPORTED_YET",
-        _gold("refresh: micro-batch\nevery: 15 minutes", "refresh: continuous"),
-    ),
+    Case("continuous_with_every", "KEY_NOT_APPLICABLE", _gold("micro-batch", "continuous")),
     Case(
         "history_rows",
         "NOT_SUPPORTED_YET",

@@ -48,6 +48,7 @@ class GoldProject:
         reads_clock: bool = False,
         describe: dict[str, str] | None = None,
         maintained: bool = False,
+        policy: str = "bulk",
     ) -> None:
         """Declare a view, or replace one; a maintained one follows changes where it can."""
         canonical = self.canonical(query, inputs) if maintained else query
@@ -55,7 +56,7 @@ class GoldProject:
             name=name,
             description="A view.",
             owner="tests",
-            refresh="bulk",
+            refresh=policy,
             # However little there is: the tests are about following changes.
             strategy="incremental" if maintained else "auto",
             sql=query,
