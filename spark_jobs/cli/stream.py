@@ -43,6 +43,8 @@ def run(context: typer.Context) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
+    # It tells of every call that Spark makes back into this process.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:

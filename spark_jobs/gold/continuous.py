@@ -59,18 +59,22 @@ class ContinuousGold:
     stopping: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     views: list[FollowedView] = field(default_factory=list, init=False)
+    # Who reports is another thread than who follows.
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _begun: threading.Event = field(default_factory=threading.Event, init=False)
     _watch: LogWatch = field(default_factory=LogWatch, init=False)
     _refresher: Refresher | None = field(default=None, init=False)
 
     @contextmanager
     def following(self, spark: SparkSession) -> Iterator[None]:
-        """Follow in a thread while the context lasts."""
+        """Follow in a thread while the context lasts, from the first report on."""
         thread = threading.Thread(target=self._run, args=(spark,), name="gold", daemon=True)
         thread.start()
         try:
             yield
         finally:
             self.stopping.set()
+            self._begun.set()
             thread.join(STOP_SECONDS)
             for view in self.views:
                 if view.state in {StreamState.STARTING, StreamState.RUNNING, StreamState.WAITING}:
@@ -78,9 +82,15 @@ class ContinuousGold:
             self.report()
 
     def report(self) -> None:
-        """Say how each view stands."""
-        for view in list(self.views):
-            self.store.record_progress(view.progress())
+        """Say how each view stands. The first report is the sign to begin.
+
+        It comes when all streams were started: before that, views would take the cores from them
+        and find little to read.
+        """
+        self._begun.set()
+        with self._lock:
+            for view in self.views:
+                self.store.record_progress(view.progress())
 
     def follow_once(self, spark: SparkSession) -> int:
         """Bring every view up to date that is due; returns how many were looked at.
@@ -102,6 +112,7 @@ class ContinuousGold:
         # In the application's one pool the jobs of two dozen streams would come first.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", str(Layer.GOLD))
         problem = None
+        self._begun.wait()
         while not self.stopping.wait(LOOK_SECONDS):
             began = time.monotonic()
             try:
@@ -124,16 +135,18 @@ class ContinuousGold:
         followed = [
             entry for entry in manifest.gold.values() if entry.refresh is RefreshPolicy.CONTINUOUS
         ]
-        self.views = [
+        views = [
             known[entry.name]
             if entry.name in known and known[entry.name].entry == entry
             else FollowedView(entry, self.settings.gold.clock_seconds)
             for entry in sorted(followed, key=lambda entry: (entry.tier, entry.name))
         ]
-        ours = {str(view.table) for view in self.views}
-        for row in self.store.progress():
-            if row.query.startswith(f"{Layer.GOLD}.") and row.query not in ours:
-                self.store.forget_query(row.query)
+        ours = {str(view.table) for view in views}
+        with self._lock:
+            self.views = views
+            for row in self.store.progress():
+                if row.query.startswith(f"{Layer.GOLD}.") and row.query not in ours:
+                    self.store.forget_query(row.query)
         logger.info("continuous views following=%s", ", ".join(sorted(ours)) or "none")
         self._refresher = Refresher(
             self.settings, manifest, self.store, session_factory=lambda _: spark

@@ -283,6 +283,7 @@ def test_the_application_follows_until_it_is_told_to_stop(gold: GoldProject) -> 
     stopping = threading.Event()
     one = ContinuousGold(quick, gold.store, lambda: gold.manifest, stopping)
     with one.following(gold.spark):
+        one.report()
         wait_for_version(gold, 0)
         gold.append("silver.orders", MORE)
         wait_for_version(gold, 1)
