@@ -115,7 +115,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                     store,
                     flows,
                     refused=RefusedError,
-                    topic_ids=lambda: topics.ids(known),
+                    topic_ids=(lambda: topics.ids(known)) if known else None,
                     stopping=stopping,
                     beat=gold.report,
                 ).run()
