@@ -133,10 +133,11 @@ def test_a_held_view_waits_for_other_inputs(gold: GoldProject, follower: Followe
     assert follower.follow(after=1000) == 0, "the same inputs would be held again"
     gold.append("silver.orders", MORE)
     assert follower.follow(after=1000) == 1
+    lake = gold.refresher.context.lake
     kept = [
         one
         for one in gold.attempts("totals", AttemptStatus.HELD)
-        if log.table_version(follower.one._refresher.context.lake.staging("totals", one.attempt_id))
+        if log.table_version(lake.staging("totals", one.attempt_id))
     ]
     gold.execute("DELETE FROM {} WHERE order_id = 4 AND customer = 'ann'", "silver.orders")
     assert follower.follow() == 0, "not before its pause is over"
