@@ -18,6 +18,9 @@ COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 # Kafka's own rule.
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
+# Where a sink keeps rows in Redis, which reads other characters as patterns.
+REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+
 # Columns and directories that the project itself adds start with these, so that they can never
 # meet a column or a table that a user declares.
 RESERVED_COLUMN_PREFIX = "__"

@@ -46,6 +46,7 @@ def _counts(manifest: Manifest) -> dict[str, list[str]]:
         "sources": list(manifest.sources),
         "silver": list(manifest.silver),
         "gold": list(manifest.gold),
+        "sinks": list(manifest.sinks),
     }
 
 
@@ -80,6 +81,9 @@ def found_table(manifest: Manifest) -> Table:
                 str(len(view.columns)),
                 _expectations(view.suite),
             )
+    for sink in manifest.sinks.values():
+        how = f"{sink.system} {escape(sink.target)} by {', '.join(sink.keys)}"
+        table.add_row(f"sink {sink.name}", sink.table, how, str(len(sink.columns)), "")
     return table
 
 

@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat, Strategy
+from spark_jobs.definitions.vocabulary import (
+    KafkaFormat,
+    RedisFormat,
+    RefreshPolicy,
+    SinkSystem,
+    SourceFormat,
+    Strategy,
+)
 from spark_jobs.names import Layer, TableName
 
 # The relation that stands for the typed source in ``SilverEntry.projection``.
@@ -170,6 +177,31 @@ class GoldEntry(_Entry):
         return TableName(Layer.GOLD, self.name)
 
 
+class SinkEntry(_Entry):
+    """Where the changes of a table are delivered.
+
+    Attributes:
+        table: as SQL names it.
+        target: the topic, the table as ``schema.table``, or the prefix of the keys.
+        keys: columns that no two rows of the table share.
+        columns: of the table, in its order.
+        format: None where the system has one only.
+    """
+
+    name: str
+    table: str
+    system: SinkSystem
+    target: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    format: KafkaFormat | RedisFormat | None = None
+    file: str
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName.parse(self.table)
+
+
 class Manifest(_Entry):
     """The whole project."""
 
@@ -179,6 +211,7 @@ class Manifest(_Entry):
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
     gold: dict[str, GoldEntry] = Field(default_factory=dict)
+    sinks: dict[str, SinkEntry] = Field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
