@@ -41,6 +41,7 @@ class Ports(BaseModel):
     spark_ui: int = 24040
     streams_ui: int = 24041
     airflow: int = 28080
+    redis: int = 26379
 
 
 class SparkSettings(BaseModel):
@@ -79,6 +80,21 @@ class StreamSettings(BaseModel):
     max_offsets_per_trigger: int = Field(default=200_000, ge=1)
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)
+
+
+class SinkSettings(BaseModel):
+    """Where sinks deliver to, and how often they look; the broker is ``kafka_bootstrap_servers``.
+
+    Addresses hold passwords: set them in the environment.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A libpq URL. Empty: the local stack's serving database.
+    postgres: str = ""
+    # A redis:// or rediss:// URL. Empty: the local stack's server.
+    redis: str = ""
+    trigger_seconds: float = Field(default=2, gt=0)
 
 
 class GoldSettings(BaseModel):
@@ -163,6 +179,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = SparkSettings()
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
+    sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()
 

@@ -22,6 +22,7 @@ from spark_jobs.cli import (
     query,
     reconcile,
     refresh,
+    sink,
     stack,
     status,
     stream,
@@ -53,6 +54,7 @@ app.command()(status.status)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(sink.app, name="sink")
 app.command()(load.load)
 app.command()(demo.demo)
 

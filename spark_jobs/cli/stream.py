@@ -13,7 +13,7 @@ import typer
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
-app = typer.Typer(no_args_is_help=True, help="Kafka to bronze, silver and continuous gold.")
+app = typer.Typer(no_args_is_help=True, help="Kafka to bronze, silver, continuous gold and sinks.")
 
 APPLICATION = "streams"
 
@@ -38,7 +38,7 @@ def streams() -> None:
 
 @app.command()
 def run(context: typer.Context) -> None:
-    """Keep bronze, silver and continuous gold up to date until the process is told to stop."""
+    """Keep all that follows a topic or a table up to date until the process is told to stop."""
     settings = load_settings(context.obj)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -80,7 +80,9 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.gold.continuous import ContinuousGold
     from spark_jobs.graph.compile import compile_project
+    from spark_jobs.local.serving import sink_addresses
     from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.sinks.runner import SinkRunner, deliveries
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.compiled import current_manifest
     from spark_jobs.storage.session import driver_session
@@ -101,7 +103,10 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             if manifest.sources[entry.source].format is not SourceFormat.DELTA
         ]
         spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+        work = deliveries(settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark)
+        sinks = SinkRunner(work, store, settings.sinks.trigger_seconds)
         try:
+            sinks.start()
             flows = [*landing, *applying]
             for flow in flows:
                 flow.create_tables(spark)
@@ -120,4 +125,5 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                     beat=gold.report,
                 ).run()
         finally:
+            sinks.stop()
             spark.stop()

@@ -11,7 +11,7 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.local.parts import Part
 from spark_jobs.names import Layer
 from spark_jobs.settings import Settings
-from spark_jobs.state.progress import StreamState
+from spark_jobs.state.progress import SINK_PREFIX, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.conf import session_environment
 
@@ -40,7 +40,8 @@ def probe_streams(settings: Settings) -> str | None:
     """What the application still lacks: it serves while every query of this run reports.
 
     A query that refuses its source has reported: the others run, and a person must decide. So has
-    a continuous view, whatever became of its refresh: the streams below it serve.
+    a continuous view, whatever became of its refresh: the streams below it serve. A sink whose
+    system is down is no lack of the application.
     """
     record = settings.state / "run" / f"{NAME}.pid"
     if not record.exists():
@@ -48,7 +49,11 @@ def probe_streams(settings: Settings) -> str | None:
     started = datetime.fromtimestamp(record.stat().st_mtime, UTC)
     try:
         with ControlStore.open(settings.control_url) as store:
-            rows = [row for row in store.progress() if row.heartbeat_at >= started]
+            rows = [
+                row
+                for row in store.progress()
+                if row.heartbeat_at >= started and not row.query.startswith(SINK_PREFIX)
+            ]
     except LakehouseError as error:
         return error.primary
     if not rows:

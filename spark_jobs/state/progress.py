@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
 
 from spark_jobs.state.tables import STREAM_PROGRESS
 from spark_jobs.state.types import JsonObject
 from spark_jobs.state.upsert import insert_or_replace
+
+# Sinks report in the same table as streaming queries, under names that begin so.
+SINK_PREFIX: Final = "sink."
 
 
 class StreamState(StrEnum):
@@ -66,6 +70,11 @@ class StreamProgress:
             "at": self.at.isoformat(),
             "heartbeat_at": self.heartbeat_at.isoformat(),
         }
+
+
+def sink_query(sink: str) -> str:
+    """The name under which a sink reports."""
+    return f"{SINK_PREFIX}{sink}"
 
 
 def record_progress(connection: Connection, progress: StreamProgress) -> None:

@@ -7,6 +7,9 @@ owner: analytics
 refresh: continuous
 freshness: 1 minute
 tags: [shop]
+sinks:
+  - postgres: {table: serving.user_order_stats}
+  - redis: {prefix: "user_order_stats:"}
 */
 SELECT
   o.user_id,

@@ -10,7 +10,7 @@ import pytest
 
 from spark_jobs.local.streams import NAME, probe_streams
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 
 
@@ -65,3 +65,11 @@ def test_a_continuous_view_that_is_not_heard_of_any_more_is_missed(started: Sett
     report(started, "bronze.orders", "running")
     report(started, "gold.totals", "running", ago=100)
     assert probe_streams(started) == "query gold.totals is silent"
+
+
+def test_a_sink_that_is_down_is_no_lack_of_the_application(started: Settings) -> None:
+    now = datetime.now(UTC) + timedelta(seconds=1)
+    with ControlStore.open(started.control_url) as store:
+        store.record_heartbeat("bronze.orders", at=now)
+        store.record_heartbeat(sink_query("a"), at=now, state=StreamState.WAITING, error="down")
+    assert probe_streams(started) is None
