@@ -8,16 +8,13 @@ process that had it open before.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import KafkaError, NewTopic
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.cimpl import KafkaError
 
 from spark_jobs.definitions.vocabulary import KafkaFormat
 from spark_jobs.graph.manifest import SinkEntry
@@ -31,20 +28,14 @@ from spark_jobs.sinks.errors import (
 from spark_jobs.sinks.messages import Message, fold, messages
 from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.sinks.target import Watermark
+from spark_jobs.sinks.topics import ANSWER_SECONDS, CLIENT_FENCED, Topics, client
 from spark_jobs.state.failpoints import failpoint
 
 MARKS = "_tidemark_sinks"
-ANSWER_SECONDS = 10.0
 COMMIT_SECONDS = 120.0
 # A transaction of a process that died ends with the next one of the sink, at the latest after this.
 TRANSACTION_SECONDS = 300
-# The client's own conditions begin with an underscore.
-_CLIENT_FENCED, _TIMED_OUT, _PARTITION_EOF = (
-    KafkaError._FENCED,  # noqa: SLF001
-    KafkaError._TIMED_OUT,  # noqa: SLF001
-    KafkaError._PARTITION_EOF,  # noqa: SLF001
-)
-_FENCED = {_CLIENT_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
+_FENCED = {CLIENT_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
 _REFUSED = {
     KafkaError.MSG_SIZE_TOO_LARGE,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -72,22 +63,22 @@ class KafkaTarget:
 
     def occupied(self) -> bool:
         with self._told():
-            return next(self._records(self.sink.target), None) is not None
+            return next(self._topics.records(self.sink.target), None) is not None
 
     def missing(self) -> bool:
         with self._told():
-            return self.sink.target not in self._topics()
+            return self.sink.target not in self._topics.names()
 
     def prepare(self) -> None:
         with self._told():
             keep = "delete" if self._form is KafkaFormat.CHANGELOG else "compact"
-            self._make_topic(
+            self._topics.make(
                 self.sink.target, {"cleanup.policy": keep, "retention.ms": "-1"}, partitions=-1
             )
 
     def rows(self) -> Iterator[tuple[str, str]]:
         with self._told():
-            yield from fold(self._records(self.sink.target), self._form).items()
+            yield from fold(self._topics.records(self.sink.target), self._form).items()
 
     def deliver(
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
@@ -96,7 +87,7 @@ class KafkaTarget:
             producer = self._open()
             if self._mark != before:
                 raise SinkMovedError(self.sink.name)
-            self._make_topic(MARKS, {"cleanup.policy": "compact", "segment.bytes": "1048576"})
+            self._topics.make(MARKS, {"cleanup.policy": "compact", "segment.bytes": "1048576"})
             with _transaction(producer):
                 count = 0
                 for change in changes:
@@ -116,16 +107,20 @@ class KafkaTarget:
         self._mark = None
 
     @property
+    def _topics(self) -> Topics:
+        return Topics(self.address, group=f"tidemark-sink-{self.sink.name}")
+
+    @property
     def _form(self) -> KafkaFormat:
         return KafkaFormat(str(self.sink.format))
 
     def _open(self) -> Producer:
         if self._producer is None:
             # Asked first, because a producer waits long for a broker that is not there.
-            self._topics()
+            self._topics.names()
             producer = Producer(
                 {
-                    **self._client(),
+                    **client(self.address),
                     "transactional.id": f"tidemark-sink-{self.sink.name}",
                     "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
                     "enable.idempotence": True,
@@ -139,70 +134,16 @@ class KafkaTarget:
             self._mark = self._stored()
         return self._producer
 
-    def _client(self) -> dict[str, Any]:
-        return {"bootstrap.servers": self.address, "logger": _silent_logger()}
-
     def _messages(self, change: Change, version: int) -> Iterator[Message]:
         now, table = int(time.time() * 1000), self.sink.table_name
         return messages(change, self._form, table=table, version=version, at_ms=now)
 
-    def _topics(self) -> set[str]:
-        return set(AdminClient(self._client()).list_topics(timeout=ANSWER_SECONDS).topics)
-
-    def _make_topic(self, name: str, config: dict[str, str], *, partitions: int = 1) -> None:
-        client = AdminClient(self._client())
-        if name in client.list_topics(timeout=ANSWER_SECONDS).topics:
-            return
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
-        try:
-            client.create_topics([topic], operation_timeout=ANSWER_SECONDS)[name].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-
     def _stored(self) -> Watermark | None:
         found = None
-        for record in self._records(MARKS):
+        for record in self._topics.records(MARKS):
             if record.key == self.sink.name and record.value is not None:
                 found = Watermark(**json.loads(record.value))
         return found
-
-    def _records(self, topic: str) -> Iterator[Message]:
-        """Every committed record of a topic, those of a key in their order; none where it is not.
-
-        Raises:
-            KafkaException: the broker does not answer.
-        """
-        consumer = Consumer(
-            {
-                **self._client(),
-                "group.id": f"tidemark-sink-{self.sink.name}",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-            }
-        )
-        try:
-            known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
-            if topic not in known:
-                return
-            partitions = list(known[topic].partitions)
-            consumer.assign([TopicPartition(topic, one, OFFSET_BEGINNING) for one in partitions])
-            open_ends = set(partitions)
-            while open_ends:
-                record = consumer.poll(ANSWER_SECONDS)
-                if record is None:
-                    raise KafkaException(KafkaError(_TIMED_OUT))
-                error = record.error()
-                if error is None:
-                    yield _message(record)
-                elif error.code() == _PARTITION_EOF:
-                    open_ends.discard(record.partition())
-                else:
-                    raise KafkaException(error)
-        finally:
-            consumer.close()
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -224,13 +165,6 @@ class KafkaTarget:
         except BaseException:
             self.close()
             raise
-
-
-def _silent_logger() -> logging.Logger:
-    """What the client logs comes as errors too; it takes being shut out for a catastrophe."""
-    logger = logging.getLogger("librdkafka")
-    logger.setLevel(logging.CRITICAL + 1)
-    return logger
 
 
 @contextmanager
@@ -255,8 +189,3 @@ def _send(producer: Producer, topic: str, message: Message) -> None:
         except BufferError:
             producer.poll(0.5)
     producer.poll(0)
-
-
-def _message(record: Any) -> Message:
-    key, value = record.key(), record.value()
-    return Message((key or b"").decode(), None if value is None else value.decode())

@@ -5,7 +5,6 @@ The watermarks of all sinks of a database are in the table ``tidemark.sinks``.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 from psycopg import sql
 from psycopg.rows import dict_row
 
@@ -26,15 +24,21 @@ from spark_jobs.sinks.errors import (
     SinkUnreachableError,
     SinkValueError,
 )
+from spark_jobs.sinks.postgres_tables import (
+    MARKS,
+    MINIMUM_VERSION,
+    exists,
+    make_table,
+    make_watermarks,
+    names_of,
+    text_maker,
+)
 from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.sinks.target import Watermark
 from spark_jobs.state.failpoints import failpoint
 
-# Unique indexes that take NULL for a value like others came with this version.
-MINIMUM_VERSION = 150_000
 FETCHED_ROWS = 10_000
 _LEAVES = "__leaves"
-_MARKS = sql.Identifier("tidemark", "sinks")
 # A server that is gone or paused must not hold the sink for ever.
 _CONNECTION: dict[str, Any] = {
     "connect_timeout": 5,
@@ -73,7 +77,7 @@ class PostgresTarget:
 
     def missing(self) -> bool:
         with self._told():
-            found = self._exists(self._table)
+            found = exists(self._connection, self._table)
             self._connection.rollback()
             return not found
 
@@ -82,21 +86,8 @@ class PostgresTarget:
         with self._told():
             if self._connection.info.server_version < MINIMUM_VERSION:
                 raise SinkValueError(self.sink.name, "PostgreSQL 15 or later is needed.")
-            self._make_watermarks()
-            self._make_schema(self.sink.target.partition(".")[0])
-            wanted = {one.name: column_type(one.type) for one in self.codec.schema}
-            if not self._exists(self._table):
-                self._execute("CREATE TABLE {} ()", self._table)
-            have = self._columns()
-            for name in have:
-                if have[name] != wanted.get(name):
-                    column = sql.Identifier(name)
-                    self._execute("ALTER TABLE {} DROP COLUMN {}", self._table, column)
-            for name, kind in wanted.items():
-                if have.get(name) != kind:
-                    added = sql.Identifier(name), sql.SQL(kind)
-                    self._execute("ALTER TABLE {} ADD COLUMN {} {}", self._table, *added)
-            self._make_index()
+            make_watermarks(self._connection)
+            make_table(self._connection, self.sink.target, self.codec)
 
     def rows(self) -> Iterator[tuple[str, str]]:
         with self._told():
@@ -112,7 +103,7 @@ class PostgresTarget:
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
     ) -> int:
         with self._told():
-            self._make_watermarks()
+            make_watermarks(self._connection)
             if self._stored(lock=True) != before:
                 raise SinkMovedError(self.sink.name)
             count = self._apply(changes)
@@ -120,7 +111,7 @@ class PostgresTarget:
                 "INSERT INTO {} AS s (sink, table_id, version, epoch) VALUES ({}, {}, {}, {}) "
                 "ON CONFLICT (sink) DO UPDATE SET table_id = EXCLUDED.table_id, "
                 "version = EXCLUDED.version, epoch = EXCLUDED.epoch, delivered_at = now()",
-                *(_MARKS, self.sink.name, after.table_id, after.version, after.epoch),
+                *(MARKS, self.sink.name, after.table_id, after.version, after.epoch),
             )
             failpoint("sink_delivered")
             self._connection.commit()
@@ -143,75 +134,20 @@ class PostgresTarget:
     def _table(self) -> sql.Identifier:
         return sql.Identifier(*self.sink.target.split("."))
 
-    def _names(self, columns: Iterable[str] | None = None, prefix: str = "") -> sql.Composed:
-        named = columns if columns is not None else self.codec.schema.names
-        start = sql.SQL(prefix)
-        return sql.SQL(", ").join(start + sql.Identifier(one) for one in named)
+    def _names(self, columns: Iterable[str] | None = None) -> sql.Composed:
+        return names_of(self.codec.schema.names if columns is None else columns)
 
     def _execute(self, text: str, *parts: Any) -> None:
         self._connection.execute(sql.SQL(text).format(*parts))
 
-    def _exists(self, table: sql.Identifier) -> bool:
-        name = table.as_string(self._connection)
-        found = self._connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()
-        return bool(found and found[0])
-
     def _stored(self, *, lock: bool = False) -> Watermark | None:
-        if not self._exists(_MARKS):
+        if not exists(self._connection, MARKS):
             return None
         query = sql.SQL("SELECT table_id, version, epoch FROM {} WHERE sink = {}{}").format(
-            _MARKS, self.sink.name, sql.SQL(" FOR UPDATE" if lock else "")
+            MARKS, self.sink.name, sql.SQL(" FOR UPDATE" if lock else "")
         )
         found = self._connection.execute(query).fetchone()
         return Watermark(*found) if found else None
-
-    def _make_schema(self, name: str) -> None:
-        # CREATE ... IF NOT EXISTS asks for the right to create even where there is nothing to do.
-        known = self._connection.execute("SELECT to_regnamespace(%s)", [name]).fetchone()
-        if known and known[0] is None:
-            self._execute("CREATE SCHEMA {}", sql.Identifier(name))
-
-    def _make_watermarks(self) -> None:
-        if self._exists(_MARKS):
-            return
-        # Sinks that start at the same moment wait for each other here.
-        self._connection.execute("SELECT pg_advisory_xact_lock(hashtext('tidemark.sinks'))")
-        self._make_schema("tidemark")
-        self._execute(
-            "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, table_id text NOT NULL, "
-            "version bigint NOT NULL, epoch bigint NOT NULL, "
-            "delivered_at timestamptz NOT NULL DEFAULT now())",
-            _MARKS,
-        )
-
-    def _columns(self) -> dict[str, str]:
-        found = self._connection.execute(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
-            "ORDER BY attnum",
-            [self._table.as_string(self._connection)],
-        ).fetchall()
-        return dict(found)
-
-    def _make_index(self) -> None:
-        schema, _, table = self.sink.target.partition(".")
-        name = f"{table[:50]}_tidemark"
-        keys = self._names(self.codec.keys)
-        wanted = f"({keys.as_string(self._connection)}) NULLS NOT DISTINCT"
-        found = self._connection.execute(
-            "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND indexname = %s",
-            [schema, name],
-        ).fetchone()
-        if found and _same_index(found[0], wanted):
-            return
-        if found:
-            self._execute("DROP INDEX {}", sql.Identifier(schema, name))
-        # Rows that are there may share a key; what follows fills the table again.
-        self._execute("DELETE FROM {}", self._table)
-        self._execute(
-            "CREATE UNIQUE INDEX {} ON {} ({}) NULLS NOT DISTINCT",
-            *(sql.Identifier(name), self._table, keys),
-        )
 
     def _apply(self, changes: Iterable[Change]) -> int:
         """Send the changes to a table of the transaction's own, and bring them in from there."""
@@ -280,41 +216,6 @@ class PostgresTarget:
             raise
 
 
-def column_type(kind: pa.DataType) -> str:
-    """PostgreSQL's type for a column, as the server itself spells it.
-
-    >>> column_type(pa.decimal128(12, 2)), column_type(pa.list_(pa.int32()))
-    ('numeric(12,2)', 'jsonb')
-    """
-    checks: list[tuple[Callable[[pa.DataType], bool], str]] = [
-        (pa.types.is_boolean, "boolean"),
-        (lambda one: pa.types.is_int8(one) or pa.types.is_int16(one), "smallint"),
-        (pa.types.is_int32, "integer"),
-        (pa.types.is_integer, "bigint"),
-        (pa.types.is_float32, "real"),
-        (pa.types.is_floating, "double precision"),
-        (pa.types.is_date, "date"),
-        (pa.types.is_nested, "jsonb"),
-        (lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one), "bytea"),
-    ]
-    if pa.types.is_decimal(kind):
-        return f"numeric({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        return f"timestamp {'with' if kind.tz else 'without'} time zone"
-    return next((name for holds, name in checks if holds(kind)), "text")
-
-
-def text_maker(kind: pa.DataType) -> Callable[[Any], Any]:
-    """From JSON's value to what COPY takes for the column."""
-    match column_type(kind):
-        case "jsonb":
-            return json.dumps
-        case "bytea":
-            return base64.b64decode
-        case _:
-            return lambda value: value
-
-
 def first_line(error: Exception) -> str:
     """What a driver says, without the statement and its values."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -322,8 +223,3 @@ def first_line(error: Exception) -> str:
 
 def _text(value: Any, make: Callable[[Any], Any]) -> Any:
     return None if value is None else make(value)
-
-
-def _same_index(definition: str, wanted: str) -> bool:
-    """Whether an index is over these columns; the server quotes names only where it must."""
-    return definition.replace('"', "").endswith(wanted.replace('"', ""))

@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
-from urllib.parse import quote
 
-import pyarrow as pa
 import redis
 
 from spark_jobs.definitions.vocabulary import RedisFormat
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.errors import SinkMovedError, SinkUnreachableError, SinkValueError
+from spark_jobs.sinks.hashes import address, fields, values_of
 from spark_jobs.sinks.rows import RowCodec, dumped
 from spark_jobs.sinks.target import BUILDING, Watermark
 from spark_jobs.state.failpoints import failpoint
@@ -28,10 +27,6 @@ from spark_jobs.state.failpoints import failpoint
 # A server does nothing else while it runs a transaction.
 ROWS_AT_ONCE = 5_000
 KEYS_AT_ONCE = 1_000
-# The part of an address that stands for NULL; a value is quoted, so that it is never this.
-_NULL = "%"
-# Everything but what parts an address.
-_PLAIN = " !\"#$&'()*+,-./;<=>?@[\\]^_`{|}~"
 # Found under the prefix, and no row of the sink.
 _STRANGE = "__key"
 
@@ -185,68 +180,6 @@ class RedisTarget:
         except BaseException:
             self.close()
             raise
-
-
-def address(parts: Iterable[Any]) -> str:
-    """The key of a row below the prefix; no two rows have the same.
-
-    >>> address([42]), address(["a:b", None, "50 %"])
-    ('42', 'a%3Ab:%:50 %25')
-    """
-    return ":".join(_NULL if one is None else _quoted(one) for one in parts)
-
-
-def _quoted(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return "".join(quote(one) if one in "%:" else one for one in text)
-
-
-def fields(row: str) -> dict[str, str]:
-    """A row as the fields of a hash: text as it is, the rest as JSON, NULL as no field.
-
-    >>> fields('{"id":1,"name":"Ann","gone":null}')
-    {'id': '1', 'name': 'Ann'}
-    """
-    found = {
-        name: value if isinstance(value, str) else dumped_value(value)
-        for name, value in json.loads(row).items()
-        if value is not None
-    }
-    # A hash has one field at least.
-    return found or {"": ""}
-
-
-def values_of(found: dict[bytes, bytes], schema: pa.Schema) -> dict[str, Any]:
-    """The values of a hash's fields."""
-    texts = {name.decode(): value.decode() for name, value in found.items()}
-    unknown = texts.keys() - {*schema.names, ""}
-    if unknown:
-        raise ValueError(unknown)
-    return {
-        field.name: json.loads(text) if _json_kind(field.type) and not _word(text) else text
-        for field in schema
-        if (text := texts.get(field.name)) is not None
-    }
-
-
-def dumped_value(value: Any) -> str:
-    """A value as JSON without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_kind(kind: pa.DataType) -> bool:
-    """Whether JSON has values of the type beside text."""
-    return bool(
-        pa.types.is_nested(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-    )
-
-
-def _word(text: str) -> bool:
-    """Whether a number is one that JSON does not have."""
-    return text in {"NaN", "Infinity", "-Infinity"}
 
 
 def _watermark(found: dict[Any, Any]) -> Watermark | None:
