@@ -95,6 +95,15 @@ class SilverColumn(StrEnum):
     SEQUENCE = "__sequence"
 
 
+class HistoryColumn(StrEnum):
+    """Columns that a silver table of history rows has after those of its SELECT."""
+
+    # The first moment at which the row held; with the key, it tells the table's rows apart.
+    VALID_FROM = "valid_from"
+    # The first moment at which it held no more; NULL while it holds.
+    VALID_TO = "valid_to"
+
+
 class Disposition(StrEnum):
     """What became of a bronze record in a silver table; every record has exactly one."""
 

@@ -63,7 +63,7 @@ def found_table(manifest: Manifest) -> Table:
         columns = str(len(source.columns))
         table.add_row(str(source.table_name), origin, source.format, columns, "")
     for silver in manifest.silver.values():
-        how = f"upsert by {', '.join(silver.keys)}" if silver.keys else silver.apply
+        how = f"{silver.apply} by {', '.join(silver.keys)}" if silver.keys else silver.apply
         table.add_row(
             str(silver.table_name),
             f"bronze.{silver.source}",

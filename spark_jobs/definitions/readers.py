@@ -59,17 +59,7 @@ class SqlFile(Generic[Header]):
 
 def read_silver(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[SilverHeader] | None:
     """Read a silver file; None where it has no header. Problems are added to the list."""
-    read = _read_sql(file, Layer.SILVER, SilverHeader, problems)
-    if read and read.header and read.header.stored_as_scd_type != 1:
-        problems.append(
-            NotSupportedYetError(
-                f'silver table "{file.name}"',
-                "history rows (stored_as_scd_type: 2)",
-                "Remove the key, or write 1: the table then holds the current rows.",
-                location=read.places.value_of("stored_as_scd_type"),
-            )
-        )
-    return read
+    return _read_sql(file, Layer.SILVER, SilverHeader, problems)
 
 
 def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[GoldHeader] | None:

@@ -14,7 +14,7 @@ from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
-from spark_jobs.graph.manifest import ApplyMode, GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.silver import compile_silver
@@ -143,11 +143,11 @@ def _compile_views(
 
 
 def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
-    """The columns that identify a row, for the tables that keep one row for each key."""
+    """The columns that identify a row, for the tables that keep rows by key."""
     return {
-        str(entry.table_name): frozenset(key.lower() for key in entry.keys)
+        str(entry.table_name): frozenset(key.lower() for key in entry.row_key)
         for entry in silver.values()
-        if entry.apply is ApplyMode.UPSERT and entry.keys
+        if entry.row_key
     }
 
 

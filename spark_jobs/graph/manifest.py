@@ -22,7 +22,7 @@ from spark_jobs.definitions.vocabulary import (
     SourceFormat,
     Strategy,
 )
-from spark_jobs.names import Layer, TableName
+from spark_jobs.names import HistoryColumn, Layer, TableName
 
 # The relation that stands for the typed source in ``SilverEntry.projection``.
 SOURCE_RELATION = "source"
@@ -31,8 +31,12 @@ SOURCE_RELATION = "source"
 class ApplyMode(StrEnum):
     """How typed records become silver rows."""
 
+    # Each event is a row.
     APPEND = "append"
+    # Each key has its current row.
     UPSERT = "upsert"
+    # Each key has a row for every span of time in which it held the same values.
+    HISTORY = "history"
 
 
 class _Entry(BaseModel):
@@ -137,6 +141,24 @@ class SilverEntry(_Entry):
     @property
     def table_name(self) -> TableName:
         return TableName(Layer.SILVER, self.name)
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that no two rows share; () where that is not known."""
+        match self.apply:
+            case ApplyMode.APPEND:
+                return ()
+            case ApplyMode.UPSERT:
+                return self.keys
+            case ApplyMode.HISTORY:
+                return (*self.keys, str(HistoryColumn.VALID_FROM))
+
+    @property
+    def selected(self) -> tuple[Column, ...]:
+        """The columns of the SELECT."""
+        if self.apply is not ApplyMode.HISTORY:
+            return self.columns
+        return tuple(column for column in self.columns if column.name not in set(HistoryColumn))
 
 
 class GoldEntry(_Entry):

@@ -224,10 +224,25 @@ CASES = (
     ),
     Case("continuous_with_every", "KEY_NOT_APPLICABLE", _gold("micro-batch", "continuous")),
     Case(
-        "history_rows",
-        "NOT_SUPPORTED_YET",
-        _silver("description:", "stored_as_scd_type: 2\ndescription:"),
+        "history_of_events",
+        "KEY_NOT_APPLICABLE",
+        _changed("sql/silver/clicks.sql", "description:", "stored_as_scd_type: 2\ndescription:"),
     ),
+    Case(
+        "history_by_a_number",
+        "UNEXPECTED_VALUE",
+        _silver("description:", "stored_as_scd_type: 2\nsequence_by: user_id\ndescription:"),
+    ),
+    Case(
+        "history_with_a_column_of_its_own",
+        "DUPLICATE_COLUMN",
+        _silver(
+            "description: Orders.\n*/\nSELECT order_id",
+            "stored_as_scd_type: 2\ndescription: Orders.\n*/\n"
+            "SELECT created_at AS Valid_From, order_id",
+        ),
+    ),
+    Case("changes_without_keys", "MISSING_KEY", _orders("keys: [order_id]\n", "")),
     Case(
         "scd_type_three",
         "UNEXPECTED_VALUE",
