@@ -14,7 +14,6 @@ from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.errors import (
     KeyNotApplicableError,
     MissingKeyError,
-    NotSupportedYetError,
     ScheduleError,
 )
 from spark_jobs.definitions.files import DeclaredFile
