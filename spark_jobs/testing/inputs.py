@@ -120,7 +120,7 @@ def columns_and_keys(
         case Layer.SILVER:
             silver = manifest.silver[table.name]
             event = (silver.event_id,) if silver.event_id else ()
-            return silver.columns, silver.keys or event
+            return silver.columns, silver.row_key or event
         case Layer.GOLD:
             gold = manifest.gold[table.name]
             return gold.columns, unique_key(gold)
