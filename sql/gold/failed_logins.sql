@@ -4,9 +4,8 @@ description: >
   five is not there; one late failure can bring it in.
 grain: [ip, window_start]
 owner: security
-refresh: micro-batch
-every: 5 minutes
-freshness: 15 minutes
+refresh: continuous
+freshness: 1 minute
 tags: [security]
 */
 SELECT
