@@ -29,11 +29,15 @@ from spark_jobs.orchestration.blueprint import (
 )
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.orchestration.scope import RunKind
 from spark_jobs.settings import ExecutorMode, Settings, load_settings
 
 # Fixed, so that a DAG is the same at every parse; no interval before it can be backfilled.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
+
+# Of a view whose rows no interval names. The values are Airflow's, whose own type is not public.
+BUT_BACKFILLS: Any = frozenset(RunKind) - {RunKind.BACKFILL}
 
 FORCE = Param(
     default=False,
@@ -73,6 +77,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
+        allowed_run_types=None if blueprint.backfills else BUT_BACKFILLS,
         params={} if blueprint.outlet is None else {"force": FORCE},
         render_template_as_native_obj=False,
     )
@@ -159,7 +164,7 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
         "retries": blueprint.retries,
         "retry_delay": timedelta(seconds=blueprint.retry_delay_seconds),
         "execution_timeout": timedelta(seconds=blueprint.timeout_seconds),
-        "pool": blueprint.pool,
+        "pool": str(blueprint.pool),
         # Airflow's own share in there being one writer; a run that was cleared or backfilled
         # does not count against max_active_runs.
         "max_active_tis_per_dag": 1 if blueprint.writes else None,

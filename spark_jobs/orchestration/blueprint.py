@@ -15,15 +15,25 @@ from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.orchestration.documentation import verification_documentation, view_documentation
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
+from spark_jobs.planning.ranges import time_column
 from spark_jobs.settings import ExecutorMode
 
 DAG_PREFIX = "gold__"
 VERIFY_PREFIX = "verify__"
-# Airflow makes this pool by itself; a task in a pool that does not exist is never scheduled.
-POOL = "default_pool"
 RETRIES = 2
 RETRY_DELAY_SECONDS = 15
 ASSET_SCHEME = "x-tidemark"
+
+
+class Lane(StrEnum):
+    """The pools that tasks with work on Spark wait in, so that no kind of work starves another.
+
+    The stack makes them by ``airflow.lanes``; a task in a pool that does not exist never starts.
+    """
+
+    LIVE = "live"
+    REPLAY = "replay"
+    MAINTENANCE = "maintenance"
 
 
 class Step(StrEnum):
@@ -78,7 +88,7 @@ class TaskBlueprint:
     retries: int = RETRIES
     retry_delay_seconds: int = RETRY_DELAY_SECONDS
     timeout_seconds: int
-    pool: str = POOL
+    pool: Lane = Lane.LIVE
     writes: bool = False
 
 
@@ -88,6 +98,7 @@ class DagBlueprint:
 
     Attributes:
         cron: in UTC; None for a view that only runs when somebody asks.
+        backfills: whether a range of intervals can be recomputed; it names rows by their time.
         tasks: in their order; each one needs the one before.
         inlets: what the DAG reads: a view's inputs, or the view that is compared.
         outlet: the view that is refreshed; None where it is compared.
@@ -100,6 +111,7 @@ class DagBlueprint:
     tags: tuple[str, ...]
     doc_md: str
     cron: str | None
+    backfills: bool = False
     tasks: tuple[TaskBlueprint, ...]
     inlets: tuple[AssetBlueprint, ...]
     outlet: AssetBlueprint | None
@@ -134,6 +146,7 @@ def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> Da
         tags=_tags(entry),
         doc_md=view_documentation(entry, cron),
         cron=cron,
+        backfills=cron is not None and time_column(entry) is not None,
         tasks=_tasks(mode),
         inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
         outlet=asset(entry.table_name),
@@ -205,5 +218,6 @@ def _task(step: Step) -> TaskBlueprint:
     return TaskBlueprint(
         step=step,
         timeout_seconds=TIMEOUT_SECONDS[step],
+        pool=Lane.MAINTENANCE if step is Step.VERIFY else Lane.LIVE,
         writes=step in {Step.PUBLISH, Step.REFRESH},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import Column, GoldEntry
+from spark_jobs.planning.ranges import DATE, time_column
 
 RUNBOOK = "docs/runbooks/gold-refresh.md"
 
@@ -59,7 +60,22 @@ def _refresh(entry: GoldEntry, cron: str | None) -> str:
         "A run that finds no input changed skips. A critical expectation that fails holds the "
         "publication; readers see the old content until a run succeeds."
     )
+    lines.append(_backfill(entry))
     return "\n".join(lines)
+
+
+def _backfill(entry: GoldEntry) -> str:
+    column = time_column(entry)
+    if column is None:
+        return (
+            "No backfill: the view has no time column, so that no range names some of its rows. "
+            "The DAG `ops__replay` recomputes the whole."
+        )
+    days = ", whole days," if column.type == DATE else ""
+    return (
+        f"A backfill recomputes the rows whose `{column.name}` lies in its intervals{days} and "
+        "replaces those that differ; no other row changes."
+    )
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
