@@ -144,6 +144,9 @@ class AirflowSettings(BaseModel):
     # The Airflow connection that names the cluster; only where the mode is submit.
     spark_connection: str = "spark_default"
     lanes: Lanes = Lanes()
+    # Spread the starts of views within their periods. It needs the plugin in
+    # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
+    stagger: bool = True
 
 
 class LocalSettings(BaseModel):

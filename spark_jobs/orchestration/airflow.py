@@ -59,7 +59,11 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
     wanted = get_parsing_context().dag_id
     return {
         one.dag_id: build_dag(one, settings)
-        for one in blueprints(compiled_manifest(settings), settings.airflow.executor_mode)
+        for one in blueprints(
+            compiled_manifest(settings),
+            settings.airflow.executor_mode,
+            stagger=settings.airflow.stagger,
+        )
         if wanted in {None, one.dag_id}
     }
 
@@ -69,7 +73,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     dag = DAG(
         dag_id=blueprint.dag_id,
         description=blueprint.description,
-        schedule=_timetable(blueprint.cron),
+        schedule=_timetable(blueprint.cron, blueprint.delay_seconds),
         start_date=START_DATE,
         catchup=False,
         max_active_runs=1,
@@ -177,9 +181,14 @@ def _paused(view: str, settings: Settings) -> bool:
     return bool(first) and view not in first
 
 
-def _timetable(cron: str | None) -> CronDataIntervalTimetable | None:
+def _timetable(cron: str | None, delay_seconds: int) -> Any:
     # A cron string would make a timetable whose intervals are empty.
-    return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+    if cron is None or not delay_seconds:
+        return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+    # Only staggered views need Airflow's own class, and the plugin that makes ours known to it.
+    from spark_jobs.orchestration.staggered import StaggeredTimetable
+
+    return StaggeredTimetable(cron, delay=timedelta(seconds=delay_seconds))
 
 
 def _asset(blueprint: AssetBlueprint) -> Asset:

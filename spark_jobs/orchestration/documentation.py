@@ -10,12 +10,12 @@ from spark_jobs.planning.ranges import DATE, time_column
 RUNBOOK = "docs/runbooks/gold-refresh.md"
 
 
-def view_documentation(entry: GoldEntry, cron: str | None) -> str:
+def view_documentation(entry: GoldEntry, cron: str | None, delay: int = 0) -> str:
     """What a reader of the DAG wants to know about its view."""
     sections = [
         f"## {entry.table_name}\n\n{entry.description.strip()}",
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.",
-        _refresh(entry, cron),
+        _refresh(entry, cron, delay),
         _columns(entry.columns),
         _lineage(entry),
         f"### SQL\n\n```sql\n{entry.sql.strip()}\n```",
@@ -48,10 +48,11 @@ def duration(seconds: int) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-def _refresh(entry: GoldEntry, cron: str | None) -> str:
+def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
     lines = ["### How it is refreshed", ""]
     if entry.refresh is RefreshPolicy.MICRO_BATCH and entry.every_seconds is not None:
-        lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC).")
+        later = f", {duration(delay)} after the end of each interval" if delay else ""
+        lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC){later}.")
     else:
         lines.append("Only when somebody triggers it.")
     if entry.freshness_seconds is not None:
