@@ -18,8 +18,9 @@ from spark_jobs.gold.errors import BaseMovedError, RecomputeOvertakenError
 from spark_jobs.gold.observe import catch_up, estimate, inputs_readable, newest, observe
 from spark_jobs.gold.publishing import Published
 from spark_jobs.gold.refresh import Refresher
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
-from spark_jobs.planning.recompute import Recompute, plan_recompute
+from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recompute
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
@@ -151,6 +152,6 @@ class Recomputer:
         """While this lasts, plans of refreshes skip the view; it ends with this process."""
         return self._context.store.lease(
             catch_up(attempt.view),
-            owner=attempt.tick,
+            owner=f"{RECOMPUTE_WORDS[ReasonCode(attempt.reason_code or '')]} {attempt.tick}",
             seconds=self._context.settings.gold.lease_seconds,
         )

@@ -12,7 +12,7 @@ from spark_jobs.gold import ledger
 from spark_jobs.gold.change_report import change_report
 from spark_jobs.gold.context import gold_table
 from spark_jobs.gold.errors import NotHeldError, NotPublishedError, RollbackRefusedError
-from spark_jobs.gold.publications import Publication, publications
+from spark_jobs.gold.publications import Publication, intruder, publications
 from spark_jobs.gold.refresh import Refresher
 from spark_jobs.planning.decision import Reason, ReasonCode, Rollback
 from spark_jobs.planning.plan import RefreshPlan
@@ -73,6 +73,9 @@ class Rollbacker:
             to = self._store.replay_view(replay, view).before_version
             if to is None:
                 raise RollbackRefusedError(view, f"{replay} published nothing", known=known)
+        if to is None and intruder(location, found[0]) is not None:
+            # What somebody else wrote is the newest change.
+            to = found[0].version
         if to is None:
             to = _before_newest_change(found)
         if to is None:

@@ -31,6 +31,7 @@ def verification_documentation(entry: GoldEntry) -> str:
         "Each run puts the rows of the newest publication and those of the view's SQL, at the "
         "versions that the publication records, into buckets by a hash, and compares some of "
         "the buckets, others each time. A small table is compared whole. Nothing is changed.\n\n"
+        "Where rows differ, `docs/runbooks/gold-is-wrong.md` tells what to do.\n\n"
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.\n\n{_trouble()}\n"
     )
 

@@ -89,13 +89,21 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Commit the audited result and announce it.
 
     Raises:
+        AirflowFailException: it was computed once more on newer content, and the gate holds that.
         AirflowSkipException: a newer attempt had published before.
     """
     from spark_jobs.gold.recompute import Recomputer
+    from spark_jobs.quality.errors import GateHeldError
 
     with refresher() as steps:
-        publisher = Recomputer(steps) if backfills(steps, attempt_id) else steps
-        published = publisher.publish(attempt_id)
+        try:
+            if backfills(steps, attempt_id):
+                published = Recomputer(steps).publish(attempt_id)
+            else:
+                published = steps.publish_on_newest(attempt_id)
+        except GateHeldError as held:
+            log_verdict(held.verdict)
+            raise AirflowFailException(str(held)) from None
         attempt_id = published.attempt_id
         rows = (steps.context.store.attempt(attempt_id).actual or {}).get("rows")
     if published.version is None:

@@ -17,7 +17,8 @@ from spark_jobs.planning.plan import RefreshPlan, ViewObservation
 from spark_jobs.planning.ranges import RowRange, TimeRange, row_range, time_column
 from spark_jobs.planning.vector import VersionVector
 
-_WORDS = {ReasonCode.REPLAYED: "replay", ReasonCode.BACKFILLED: "backfill"}
+# What people call each of them.
+RECOMPUTE_WORDS = {ReasonCode.REPLAYED: "replay", ReasonCode.BACKFILLED: "backfill"}
 # Values of these types cannot be compared, so that rows cannot be told apart.
 _INCOMPARABLE = ("map<", "variant")
 
@@ -128,7 +129,7 @@ def _vector_obstacle(seen: ViewObservation, *, readable: bool) -> str | None:
 def _decision(
     entry: GoldEntry, seen: ViewObservation, asked: Recompute, obstacle: str | None
 ) -> Decision:
-    word = _WORDS[asked.code]
+    word = RECOMPUTE_WORDS[asked.code]
     if asked.time is None:
         return Full(Reason(asked.code, f"{word} of the whole view"))
     column = time_column(entry)

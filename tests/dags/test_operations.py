@@ -148,6 +148,19 @@ def test_the_form_refuses_what_its_lists_do_not_name(project, wrong: dict[str, A
         run("ops__replay", **wrong)
 
 
+@pytest.mark.parametrize(
+    ("planned", "task"),
+    [
+        ({"dry_run": True, "views": ["a"], "approval": True}, None),
+        ({"dry_run": False, "views": [], "approval": True}, None),
+        ({"dry_run": False, "views": ["a"], "approval": True}, "approve"),
+        ({"dry_run": False, "views": ["a"], "approval": False}, "begin"),
+    ],
+)
+def test_a_person_is_asked_above_the_limit(planned: dict[str, Any], task: str | None) -> None:
+    assert replay_steps.next_of_plan(planned, approve="approve", begin="begin") == task
+
+
 def test_a_dry_run_is_what_nobody_clearly_declined(project) -> None:
     good = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
     for text in (*HOSTILE, None, 0, ""):

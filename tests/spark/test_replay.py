@@ -191,6 +191,25 @@ def test_a_refresh_that_is_faster_is_caught_up_with(shop: GoldProject, fields: d
     assert versions == sorted(versions), "never back in time"
 
 
+def test_a_refresh_that_a_replay_overtook_goes_on_top_of_it(gold: GoldProject) -> None:
+    gold.append("silver.sales", SALES)
+    declare(gold, maintained=True)
+    gold.refresh("daily", "t1")
+    spoil(gold)
+    replayer = begin(gold)
+    replayer.build("r1", "daily")
+    gold.append("silver.sales", MORE)
+    live = gold.refresher.plan("daily", tick="t2")
+    assert live.word == "incremental"
+    gold.refresher.stage(live.attempt_id)
+    gold.refresher.audit(live.attempt_id)
+    replayer.publish("r1", "daily")
+    assert not gold.refresher.publish_on_newest(live.attempt_id).superseded
+    assert sales(gold) == RIGHT | {"2026-01-02": 3}
+    assert gold.verify("daily").holds
+    assert [one["rule"] for one in gold.publications("daily")[2:]] == ["full", "incremental"]
+
+
 def test_refreshes_stand_back_while_a_replay_catches_up(shop: GoldProject) -> None:
     shop.append("silver.sales", MORE)
     with shop.store.lease("recompute/gold.daily", owner="r1", seconds=60):
@@ -231,6 +250,8 @@ def test_a_rollback_is_held_until_it_is_released(shop: GoldProject) -> None:
 
 
 def test_the_next_replay_releases_a_held_view(shop: GoldProject) -> None:
+    shop.execute("DELETE FROM {} WHERE sales = 1", "gold.daily")
+    assert Rollbacker(shop.refresher).target("daily").version == 1, "before the stranger"
     rollbacker = back(shop, to=0)
     with pytest.raises(RollbackRefusedError) as caught:
         rollbacker.target("daily", to=99)
