@@ -176,6 +176,10 @@ class Replayer:
         self._store.end_replay(replay_id, status=status, error="\n".join(problems) or None)
         return self._store.replay(replay_id)
 
+    def reject(self, replay_id: str) -> None:
+        """Note that somebody said no."""
+        self._store.end_replay(replay_id, status=ReplayStatus.REJECTED)
+
     def run(
         self, replay_id: str, *, on_step: Callable[[str, str], None] = lambda *_: None
     ) -> ReplayRecord:

@@ -186,6 +186,9 @@ def report(context: Context) -> str:
 
     answer = context["ti"].xcom_pull(task_ids=APPROVAL_TASK) or {}
     if "Reject" in answer.get("chosen_options", ()):
+        begin_replay(context["ti"].xcom_pull(task_ids="validate"), context)
+        with replayer() as replays:
+            replays.reject(replay_id(context))
         raise AirflowFailException("the plan was rejected; nothing was computed")
     if not _rows(context):
         planned = context["ti"].xcom_pull(task_ids="plan")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 from deltalake import DeltaTable
 
 from spark_jobs.orchestration import replay_steps
@@ -159,6 +160,24 @@ def test_the_form_refuses_what_its_lists_do_not_name(project, wrong: dict[str, A
 )
 def test_a_person_is_asked_above_the_limit(planned: dict[str, Any], task: str | None) -> None:
     assert replay_steps.next_of_plan(planned, approve="approve", begin="begin") == task
+
+
+def test_a_rejection_is_recorded_and_red(project) -> None:
+    form = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
+    answers = {
+        "approve": {"chosen_options": ["Reject"]},
+        "validate": replay_steps.validate_replay({"params": {**form, "dry_run": False}}),
+    }
+    context: Any = {
+        "run_id": "manual__1",
+        "dag_run": SimpleNamespace(triggering_user_name="oncall"),
+        "ti": SimpleNamespace(xcom_pull=lambda *, task_ids: answers.get(task_ids)),
+    }
+    with pytest.raises(AirflowFailException, match="rejected"):
+        replay_steps.report(context)
+    with ControlStore.open(load_settings().control_url) as store:
+        (record,) = store.replays()
+    assert (record.status, record.who) == (ReplayStatus.REJECTED, "airflow:oncall")
 
 
 def test_a_dry_run_is_what_nobody_clearly_declined(project) -> None:
