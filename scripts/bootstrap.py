@@ -119,6 +119,8 @@ def missing_packages() -> Iterator[str]:
     """Debian's names of what is not there."""
     if not any(Path("/").glob(POSTGRES_PROGRAMS)) and not shutil.which("initdb"):
         yield "postgresql"
+    if not shutil.which("redis-server"):
+        yield "redis-server"
     if any(map(stale_jars, CLASSPATHS)) and not shutil.which("mvn"):
         yield "maven"
     if not UV.exists() and find_spec("ensurepip") is None:
@@ -137,6 +139,8 @@ def install(names: list[str]) -> None:
     say(f"installing {listed}")
     if "postgresql" in names:
         say("(Debian starts a PostgreSQL of its own on port 5432, which the stack does not use)")
+    if "redis-server" in names:
+        say("(Debian starts a Redis of its own on port 6379, which the stack does not use)")
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *names]):
         if run([*apt, *arguments]) != 0:

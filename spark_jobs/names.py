@@ -18,6 +18,9 @@ COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 # Kafka's own rule.
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
+# Where a sink keeps rows in Redis, which reads other characters as patterns.
+REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+
 # Columns and directories that the project itself adds start with these, so that they can never
 # meet a column or a table that a user declares.
 RESERVED_COLUMN_PREFIX = "__"
@@ -90,6 +93,15 @@ class SilverColumn(StrEnum):
     ARRIVED_AT = "__arrived_at"
     # The place of a change in the source's commit order; only where changes are applied by key.
     SEQUENCE = "__sequence"
+
+
+class HistoryColumn(StrEnum):
+    """Columns that a silver table of history rows has after those of its SELECT."""
+
+    # The first moment at which the row held; with the key, it tells the table's rows apart.
+    VALID_FROM = "valid_from"
+    # The first moment at which it held no more; NULL while it holds.
+    VALID_TO = "valid_to"
 
 
 class Disposition(StrEnum):

@@ -41,6 +41,7 @@ class Ports(BaseModel):
     spark_ui: int = 24040
     streams_ui: int = 24041
     airflow: int = 28080
+    redis: int = 26379
 
 
 class SparkSettings(BaseModel):
@@ -72,10 +73,28 @@ class StreamSettings(BaseModel):
 
     bronze_trigger_seconds: float = Field(default=5, gt=0)
     silver_trigger_seconds: float = Field(default=5, gt=0)
+    # The shortest time from one pass over the continuous gold views to the next. A view whose
+    # inputs were quiet for longer is refreshed at once.
+    gold_trigger_seconds: float = Field(default=5, gt=0)
     # Back-pressure: no batch of one source holds more records than this.
     max_offsets_per_trigger: int = Field(default=200_000, ge=1)
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)
+
+
+class SinkSettings(BaseModel):
+    """Where sinks deliver to, and how often they look; the broker is ``kafka_bootstrap_servers``.
+
+    Addresses hold passwords: set them in the environment.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A libpq URL. Empty: the local stack's serving database.
+    postgres: str = ""
+    # A redis:// or rediss:// URL. Empty: the local stack's server.
+    redis: str = ""
+    trigger_seconds: float = Field(default=2, gt=0)
 
 
 class GoldSettings(BaseModel):
@@ -89,12 +108,14 @@ class GoldSettings(BaseModel):
     # is for. The DAGs of all others are made paused, as a machine may not have the cores for all
     # of them at once. Empty: all views.
     scheduled_at_first: tuple[str, ...] = ()
+    # A continuous view that reads the clock is refreshed that often where no input moves.
+    clock_seconds: float = Field(default=60, gt=0)
     # A live holder renews its lease; so long does a dead one keep others waiting.
     lease_seconds: float = Field(default=60, gt=0)
     # How long a staged result that was not published is kept, for somebody to look at.
     staging_days: float = Field(default=7, gt=0)
     # How long the input versions of a tick are kept: a run that is tried again later than this
-    # reads the newest versions.
+    # reads the newest versions. The ledger keeps the attempts of continuous refreshes as long.
     tick_days: float = Field(default=7, gt=0)
     # Two FLOAT or DOUBLE values of a table and of its SQL count as equal up to this relative
     # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
@@ -187,6 +208,7 @@ class Settings(BaseSettings):
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     replay: ReplaySettings = ReplaySettings()
+    sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()
 

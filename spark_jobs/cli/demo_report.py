@@ -14,7 +14,7 @@ from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
     from spark_jobs.cli.balances import Balance
-    from spark_jobs.demo.refreshes import ViewProgress
+    from spark_jobs.demo.refreshes import OwnRefresh, ViewProgress
     from spark_jobs.demo.tally import Tally
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.gold.freshness import ViewStatus
@@ -38,7 +38,7 @@ class Ending:
     """What the demo's steps found out.
 
     Attributes:
-        refreshed: the views that Airflow's schedule refreshes.
+        refreshed: the views that Airflow's schedule or the streams refresh.
         verified: one entry per gold view, by name.
     """
 
@@ -83,7 +83,7 @@ def gold_overview(gold: GoldContext, ending: Ending, statuses: list[ViewStatus])
     """One row per gold view: who refreshed it, what was published, and whether it is right."""
     from spark_jobs.cli.status_tables import freshness_cell, verdict_cell
 
-    runs = {one.view: one.published.run for one in ending.refreshed if one.published is not None}
+    own = {one.view: one.published for one in ending.refreshed if one.published is not None}
     table = Table(title="Gold views", title_justify="left")
     for name in ("view", "refreshed by", "rule"):
         table.add_column(name, overflow="fold")
@@ -92,11 +92,10 @@ def gold_overview(gold: GoldContext, ending: Ending, statuses: list[ViewStatus])
     for name in ("freshness", "rules", "against its SQL"):
         table.add_column(name, overflow="fold")
     for status, verification in zip(statuses, ending.verified, strict=True):
-        run = runs.get(status.view)
         maintenance = gold.manifest.gold[status.view].maintenance
         table.add_row(
             status.view,
-            "the demo" if run is None else f"schedule, {run.interval_end:%H:%M} UTC",
+            refreshed_by(own.get(status.view)),
             "" if maintenance is None else maintenance.rule.replace("_", " "),
             "" if verification.rows is None else f"{verification.rows:,}",
             f"{verification.version}",
@@ -105,6 +104,13 @@ def gold_overview(gold: GoldContext, ending: Ending, statuses: list[ViewStatus])
             Text(verification.finding.value, style="green" if verification.holds else "red"),
         )
     return table
+
+
+def refreshed_by(own: OwnRefresh | None) -> str:
+    """Who refreshed a view."""
+    if own is None:
+        return "the demo"
+    return "the streams" if own.run is None else f"schedule, {own.run.interval_end:%H:%M} UTC"
 
 
 def gold_tables(context: GoldContext) -> list[Table]:

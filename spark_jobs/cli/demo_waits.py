@@ -1,4 +1,4 @@
-"""What the demo waits for: every record has its outcome, every view its scheduled refresh."""
+"""What the demo waits for: every record has its outcome, every view its refresh."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFRESH_SECONDS = 420
 POLL_SECONDS = 2
 LONGEST_PAUSE_SECONDS = 16
 RECORDS = "wait until every record has its outcome"
-REFRESHES = "wait until Airflow's schedule has refreshed the views that it has so far"
+REFRESHES = "wait until schedule and streams have refreshed the views that they have so far"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def stalled(balance: Balance) -> DemoStepError:
 
 
 def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> list[ViewProgress]:
-    """Wait until the scheduler has refreshed its views with all that came in.
+    """Wait until scheduler and streams have refreshed their views with all that came in.
 
     Raises:
         DemoStepError: a result is held by its gate, or it takes too long.
@@ -132,7 +132,7 @@ def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> l
     with steps.step(REFRESHES) as note, AirflowApi(gold.settings) as airflow:
         airflow.log_in()
         while True:
-            names = scheduled_views(gold)
+            names = sorted([*scheduled_views(gold), *continuous_views(gold)])
             views = [progress_of(name, gold, airflow, since=since) for name in names]
             check(views, late=time.monotonic() > deadline)
             if all(view.complete for view in views):
@@ -151,6 +151,14 @@ def scheduled_views(gold: GoldContext) -> list[str]:
         for name, entry in sorted(gold.manifest.gold.items())
         if entry.refresh is RefreshPolicy.MICRO_BATCH and (not first or name in first)
     ]
+
+
+def continuous_views(gold: GoldContext) -> list[str]:
+    """The views that the streams refresh, by name."""
+    from spark_jobs.definitions.vocabulary import RefreshPolicy
+
+    entries = sorted(gold.manifest.gold.items())
+    return [name for name, entry in entries if entry.refresh is RefreshPolicy.CONTINUOUS]
 
 
 def progress_of(

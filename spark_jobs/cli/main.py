@@ -24,6 +24,7 @@ from spark_jobs.cli import (
     refresh,
     replay,
     rollback,
+    sink,
     stack,
     status,
     stream,
@@ -58,6 +59,7 @@ app.command()(status.status)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(sink.app, name="sink")
 app.command()(load.load)
 app.command()(demo.demo)
 

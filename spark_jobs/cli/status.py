@@ -1,4 +1,4 @@
-"""``tidemark status``: gold views and streams at a glance, or the history of one view."""
+"""``tidemark status``: gold views, streams and sinks at a glance, or one view's history."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.sink_status import print_sinks, sink_statuses
 from spark_jobs.cli.status_tables import history_table, streams_table, views_table
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def status(
     limit: Annotated[int, typer.Option(min=1, help="How many attempts to show.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
 ) -> None:
-    """Show what is published, how fresh it is, what was decided last and why, and the streams."""
+    """Show what is published, how fresh it is, what was decided last and why; streams, sinks."""
+    from spark_jobs.state.progress import SINK_PREFIX
     from spark_jobs.state.types import utc_now
 
     now = utc_now()
@@ -33,11 +35,13 @@ def status(
             _show_history(project, view.removeprefix("gold."), limit, now=now, as_json=as_json)
             return
         views = _views(project, now)
-        streams = project.store.progress()
+        sinks = sink_statuses(project, now=now)
+        streams = [one for one in project.store.progress() if not one.query.startswith(SINK_PREFIX)]
     if as_json:
         entries = {
             "views": [one.as_dict() for one in views],
             "streams": [one.as_dict() for one in streams],
+            "sinks": [one.as_dict() for one in sinks],
         }
         typer.echo(json.dumps(entries, indent=2))
         return
@@ -47,6 +51,8 @@ def status(
         console.print(streams_table(streams, now=now))
     else:
         console.print("No stream has reported yet.", style="dim")
+    if sinks:
+        print_sinks(console, sinks, now=now)
 
 
 def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:

@@ -30,19 +30,20 @@ STYLES: Final = {
     "passed": "green",
     "warned": "yellow",
     "running": "green",
+    "refused": "red",
     "silent": "red",
 }
 
 
 def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
-    """A row per gold view."""
+    """A row per gold view; below its name, who refreshes it."""
     table = Table(title="gold views", title_justify="left")
     table.add_column("view", no_wrap=True)
     for name in ("published", "freshness", "last attempt", "verdict"):
         table.add_column(name, overflow="fold")
     for one in views:
         table.add_row(
-            one.view,
+            Text(one.view).append(f"\n{one.policy}", style="dim"),
             published_cell(one, now=now),
             freshness_cell(one),
             attempt_cell(one),

@@ -13,7 +13,7 @@ import typer
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
-app = typer.Typer(no_args_is_help=True, help="Kafka to bronze to silver, without end.")
+app = typer.Typer(no_args_is_help=True, help="Kafka to bronze, silver, continuous gold and sinks.")
 
 APPLICATION = "streams"
 
@@ -38,11 +38,13 @@ def streams() -> None:
 
 @app.command()
 def run(context: typer.Context) -> None:
-    """Keep bronze and silver up to date until the process is told to stop."""
+    """Keep all that follows a topic or a table up to date until the process is told to stop."""
     settings = load_settings(context.obj)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
+    # It tells of every call that Spark makes back into this process.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -76,9 +78,13 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.bronze.flow import BronzeFlow
     from spark_jobs.bronze.topics import Topics
     from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.gold.continuous import ContinuousGold
     from spark_jobs.graph.compile import compile_project
+    from spark_jobs.local.serving import sink_addresses
     from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.sinks.runner import SinkRunner, deliveries
     from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.compiled import current_manifest
     from spark_jobs.storage.session import driver_session
     from spark_jobs.storage.streams import streaming_conf
     from spark_jobs.storage.supervisor import Flow, Supervisor
@@ -97,18 +103,27 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             if manifest.sources[entry.source].format is not SourceFormat.DELTA
         ]
         spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+        work = deliveries(settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark)
+        sinks = SinkRunner(work, store, settings.sinks.trigger_seconds)
         try:
+            sinks.start()
             flows = [*landing, *applying]
             for flow in flows:
                 flow.create_tables(spark)
             known = [source.topic for source in manifest.sources.values() if source.topic]
-            return Supervisor(
-                spark,
-                store,
-                flows,
-                refused=RefusedError,
-                topic_ids=lambda: topics.ids(known),
-                stopping=stopping,
-            ).run()
+            # Refreshes by hand and by schedule follow the compiled project; so does this one.
+            compiled = current_manifest(settings.manifest_file, manifest)
+            gold = ContinuousGold(settings, store, compiled, stopping)
+            with gold.following(spark):
+                return Supervisor(
+                    spark,
+                    store,
+                    flows,
+                    refused=RefusedError,
+                    topic_ids=(lambda: topics.ids(known)) if known else None,
+                    stopping=stopping,
+                    beat=gold.report,
+                ).run()
         finally:
+            sinks.stop()
             spark.stop()

@@ -46,6 +46,7 @@ def _counts(manifest: Manifest) -> dict[str, list[str]]:
         "sources": list(manifest.sources),
         "silver": list(manifest.silver),
         "gold": list(manifest.gold),
+        "sinks": list(manifest.sinks),
     }
 
 
@@ -62,7 +63,7 @@ def found_table(manifest: Manifest) -> Table:
         columns = str(len(source.columns))
         table.add_row(str(source.table_name), origin, source.format, columns, "")
     for silver in manifest.silver.values():
-        how = f"upsert by {', '.join(silver.keys)}" if silver.keys else silver.apply
+        how = f"{silver.apply} by {', '.join(silver.keys)}" if silver.keys else silver.apply
         table.add_row(
             str(silver.table_name),
             f"bronze.{silver.source}",
@@ -80,6 +81,9 @@ def found_table(manifest: Manifest) -> Table:
                 str(len(view.columns)),
                 _expectations(view.suite),
             )
+    for sink in manifest.sinks.values():
+        how = f"{sink.system} {escape(sink.target)} by {', '.join(sink.keys)}"
+        table.add_row(f"sink {sink.name}", sink.table, how, str(len(sink.columns)), "")
     return table
 
 

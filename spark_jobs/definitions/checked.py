@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,17 +15,9 @@ from spark_jobs.definitions.errors import (
     UnknownKeyError,
 )
 from spark_jobs.definitions.marked import Marked
-from spark_jobs.definitions.models import ColumnFile, ExpectationFile, StepFile
 from spark_jobs.errors import LakehouseError, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
-
-# The container that a location of a pydantic error passes through, and the model of its items.
-_ITEMS: dict[str, type[BaseModel]] = {
-    "columns": ColumnFile,
-    "expectations": ExpectationFile,
-    "when": StepFile,
-}
 
 
 def checked(
@@ -77,7 +69,8 @@ def _problem(
                 f'{subject}: column "{column}"', key, location=marked.places.of(*path)
             )
         case "missing":
-            return MissingKeyError(subject, key, location=marked.places.value_of(*path[:-1]))
+            within = f"{subject}: {path[2]} sink" if path[0] == "sinks" else subject
+            return MissingKeyError(within, key, location=marked.places.value_of(*path[:-1]))
         case "duration":
             place = marked.places.value_of(*path)
             return DurationError(subject, key, str(context["text"]), location=place)
@@ -106,6 +99,10 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
         hint = did_you_mean(str(value), known) or f"Write {words}."
     elif error["type"] == "string_type":
         hint = "Write text; put it in quotes where YAML reads it as something else."
+    elif error["type"] == "tuple_type":
+        hint = "Write a list: one entry a line, each after '- '."
+    elif error["type"] == "model_type":
+        hint = "Write keys and values, one 'key: value' a line."
     elif error["type"] == "string_too_short":
         problem, hint = "it is empty", "Write something there, or remove the key."
     elif error["type"].startswith(("greater", "less")):
@@ -118,8 +115,19 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
 
 def _known_keys(path: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
     """The keys of the model that the last step of the path is in."""
-    inner = _ITEMS.get(str(path[0])) if len(path) > 1 else None
-    return list((inner or model).model_fields)
+    inner = model
+    for step in path[:-1]:
+        field = inner.model_fields.get(str(step))
+        inner = _model_in(field.annotation if field else None) or inner
+    return list(inner.model_fields)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model of a field, or of the items that it holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(one) for one in get_args(annotation))
+    return next((one for one in found if one is not None), None)
 
 
 def _kind(value: object) -> str:

@@ -10,7 +10,14 @@ from pydantic_core import PydanticCustomError
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 from spark_jobs.definitions.durations import parse_duration
-from spark_jobs.definitions.vocabulary import RefreshPolicy, Severity, SourceFormat, Strategy
+from spark_jobs.definitions.vocabulary import (
+    KafkaFormat,
+    RedisFormat,
+    RefreshPolicy,
+    Severity,
+    SourceFormat,
+    Strategy,
+)
 
 
 def _duration(value: Any) -> timedelta:
@@ -84,6 +91,40 @@ class SourceFile(_File):
     table: Text | None = None
 
 
+class _SinkFile(_File):
+    name: Text | None = None
+    keys: Names = ()
+
+
+class KafkaSinkFile(_SinkFile):
+    """A topic that receives a table's changes."""
+
+    topic: Text
+    format: KafkaFormat = KafkaFormat.UPSERT
+
+
+class PostgresSinkFile(_SinkFile):
+    """A table in PostgreSQL that holds a table's rows."""
+
+    table: Text
+
+
+class RedisSinkFile(_SinkFile):
+    """Keys with a prefix that hold a table's rows."""
+
+    prefix: Text
+    format: RedisFormat = RedisFormat.HASH
+
+
+class SinkFile(_File):
+    """One entry of ``sinks``: a system, and what it needs to know."""
+
+    kafka: KafkaSinkFile | None = None
+    postgres: PostgresSinkFile | None = None
+    redis: RedisSinkFile | None = None
+    cassandra: dict[str, Any] | None = None
+
+
 class SilverHeader(_File):
     """The header of ``sql/silver/<name>.sql``."""
 
@@ -94,6 +135,7 @@ class SilverHeader(_File):
     sequence_by: Text | None = None
     apply_as_deletes: Text | None = None
     stored_as_scd_type: Annotated[int, Field(strict=True, ge=1, le=2)] = 1
+    sinks: tuple[SinkFile, ...] = ()
 
 
 class GoldHeader(_File):
@@ -109,6 +151,7 @@ class GoldHeader(_File):
     ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
+    sinks: tuple[SinkFile, ...] = ()
 
 
 class ExpectationFile(_File):

@@ -14,7 +14,6 @@ from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.errors import (
     KeyNotApplicableError,
     MissingKeyError,
-    NotSupportedYetError,
     ScheduleError,
 )
 from spark_jobs.definitions.files import DeclaredFile
@@ -59,17 +58,7 @@ class SqlFile(Generic[Header]):
 
 def read_silver(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[SilverHeader] | None:
     """Read a silver file; None where it has no header. Problems are added to the list."""
-    read = _read_sql(file, Layer.SILVER, SilverHeader, problems)
-    if read and read.header and read.header.stored_as_scd_type != 1:
-        problems.append(
-            NotSupportedYetError(
-                f'silver table "{file.name}"',
-                "history rows (stored_as_scd_type: 2)",
-                "Remove the key, or write 1: the table then holds the current rows.",
-                location=read.places.value_of("stored_as_scd_type"),
-            )
-        )
-    return read
+    return _read_sql(file, Layer.SILVER, SilverHeader, problems)
 
 
 def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[GoldHeader] | None:
@@ -82,12 +71,13 @@ def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[Gol
 
 def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[LakehouseError]:
     match header.refresh:
-        case RefreshPolicy.CONTINUOUS:
-            yield NotSupportedYetError(
+        case RefreshPolicy.CONTINUOUS if header.every is not None:
+            yield KeyNotApplicableError(
                 subject,
-                "a continuous refresh",
-                'Write "refresh: micro-batch" and "every: 1 minute".',
-                location=places.value_of("refresh"),
+                "every",
+                "a continuous view is refreshed whenever its inputs move",
+                'Remove "every", or write "refresh: micro-batch".',
+                location=places.of("every"),
             )
         case RefreshPolicy.MICRO_BATCH if header.every is None:
             reason = "A micro-batch view is refreshed on a schedule."

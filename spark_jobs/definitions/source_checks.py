@@ -28,7 +28,8 @@ _NEEDED = {
     SourceFormat.DEBEZIUM: {
         "topic": "Records are read from a Kafka topic.",
         "columns": "Records are typed by the columns that are declared.",
-        "keys": "Changes are applied by the primary key of the source table.",
+        "keys": "Changes are applied by the primary key of the source table. A table without one "
+        "cannot be followed: PostgreSQL does not say which of its rows changed.",
     },
     SourceFormat.DELTA: {
         "location": "The table is read where it lies: a path from the project, or a URL.",

@@ -34,6 +34,34 @@ class Strategy(StrEnum):
     FULL = "full"
 
 
+class SinkSystem(StrEnum):
+    """Where the changes of a table can be delivered."""
+
+    KAFKA = "kafka"
+    POSTGRES = "postgres"
+    REDIS = "redis"
+
+
+class KafkaFormat(StrEnum):
+    """How a topic tells a change."""
+
+    # The row under its key; a record without a value says that the row is gone.
+    UPSERT = "upsert"
+    # A record for each of +I, -U, +U and -D.
+    CHANGELOG = "changelog"
+    # An envelope with the row before and after, as Debezium writes it.
+    DEBEZIUM = "debezium"
+
+
+class RedisFormat(StrEnum):
+    """How a row is kept under its key."""
+
+    # A field for each column that is not NULL.
+    HASH = "hash"
+    # One text of JSON.
+    JSON = "json"
+
+
 class Severity(StrEnum):
     """What a failed expectation does: critical holds the publication, the others report."""
 

@@ -1,7 +1,7 @@
-"""How far the scheduled refreshes have come: Airflow's runs joined with the ledger's attempts.
+"""How far refreshes have come: Airflow's runs joined with the ledger's attempts.
 
 Airflow knows who made a run and how it ended; the ledger knows what the run published. The tick,
-which is the end of the run's interval, connects them.
+which is the end of the run's interval, connects them. Of a continuous view the ledger knows all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from datetime import UTC, datetime
 
 from spark_jobs.demo.airflow_api import ScheduledRun
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.ticks import CONTINUOUS
 
 
 @dataclass(frozen=True)
-class ScheduledRefresh:
-    """A scheduled run that succeeded, and the attempt that it made."""
+class OwnRefresh:
+    """A refresh that the project made by itself.
 
-    run: ScheduledRun
+    Attributes:
+        run: the scheduled run that succeeded; None where the streaming application follows.
+    """
+
+    run: ScheduledRun | None
     attempt: RefreshAttempt
 
     @property
@@ -32,14 +37,14 @@ class ViewProgress:
     """A view on its way.
 
     Attributes:
-        published: the scheduled refresh that made the newest publication; None while that is
-            somebody else's, or holds no row.
+        published: the refresh that made the newest publication, by schedule or continuously; None
+            while that is somebody else's, or holds no row.
         fresh: every change of the inputs is in the newest publication.
         held: an attempt that the quality gate holds, with no later success.
     """
 
     view: str
-    published: ScheduledRefresh | None
+    published: OwnRefresh | None
     fresh: bool
     held: RefreshAttempt | None
 
@@ -71,7 +76,7 @@ def view_progress(
         view: the gold view.
         runs: its scheduled runs.
         attempts: its attempts, the newest first.
-        since: a publication counts when its tick is not older.
+        since: a publication counts when its tick, or what followed its inputs, is not older.
         fresh: whether every change of the inputs is in the newest publication.
     """
     succeeded = {
@@ -81,7 +86,10 @@ def view_progress(
     last = next((one for one in newest if one.status is AttemptStatus.PUBLISHED), None)
     published = None
     if last is not None and last.tick in succeeded:
-        found = ScheduledRefresh(succeeded[last.tick], last)
-        published = found if found.rows else None
+        published = OwnRefresh(succeeded[last.tick], last)
+    elif last is not None and last.tick == CONTINUOUS and last.started_at >= since:
+        published = OwnRefresh(None, last)
+    if published is not None and not published.rows:
+        published = None
     held = newest[0] if newest and newest[0].status is AttemptStatus.HELD else None
     return ViewProgress(view, published, fresh, held)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.names import TableName
@@ -39,6 +40,7 @@ class ViewStatus:
     """How a view stands.
 
     Attributes:
+        policy: who refreshes it.
         behind: the age of the oldest change that is not in it; None where nothing is published.
         target: the declared freshness.
         last: the newest attempt.
@@ -48,6 +50,7 @@ class ViewStatus:
     """
 
     view: str
+    policy: RefreshPolicy
     published_version: int | None
     published_at: datetime | None
     rule: str | None
@@ -63,6 +66,7 @@ class ViewStatus:
         """The form for programs."""
         return {
             "view": self.view,
+            "refresh": self.policy.value,
             "published_version": self.published_version,
             "published_at": self.published_at and self.published_at.isoformat(),
             "rule": self.rule,
@@ -91,6 +95,7 @@ def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus
     attempts = context.store.attempts(view, limit=_ATTEMPTS_LOOKED_AT)
     return ViewStatus(
         view=view,
+        policy=entry.refresh,
         published_version=None if publication is None else publication.version,
         published_at=None if publication is None else publication.at,
         rule=None if publication is None else publication.watermark.rule,

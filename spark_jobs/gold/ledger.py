@@ -18,6 +18,7 @@ from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
@@ -143,14 +144,32 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
     return tuple(found)
 
 
+def keep_newest_unpublished(context: GoldContext, view: str) -> None:
+    """Discard what a continuous refresh staged in vain, but for the newest: it is to be looked at.
+
+    A view that is tried again and again would fill the disk within hours.
+    """
+    found = context.store.attempts(
+        view, tick=CONTINUOUS, statuses=(AttemptStatus.FAILED, AttemptStatus.HELD), limit=2
+    )
+    for attempt in found[1:]:
+        discard(context, attempt)
+
+
 def sweep(context: GoldContext, view: str) -> None:
-    """Discard what the settings keep no longer: results that were held or failed, and pins."""
+    """Discard what the settings keep no longer: results that were held or failed, and pins.
+
+    So are attempts of continuous refreshes, of which there may be thousands a day.
+    """
     days = context.settings.gold.staging_days
     for attempt in context.store.attempts(view, statuses=_UNSETTLED, limit=100):
         if (utc_now() - attempt.updated_at).total_seconds() > days * 86_400:
             discard(context, attempt)
     pins_kept = timedelta(days=context.settings.gold.tick_days)
     context.store.forget_ticks(before=utc_now() - pins_kept)
+    kept = timedelta(days=max(days, context.settings.gold.tick_days))
+    before = utc_now() - kept
+    context.store.forget_attempts(view, tick=CONTINUOUS, before=before, keep=_REMEMBERED)
 
 
 def with_attempt(plan: RefreshPlan, attempt: RefreshAttempt) -> RefreshPlan:

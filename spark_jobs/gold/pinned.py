@@ -124,4 +124,12 @@ def pinned_result(
 
 def first_lines(error: Exception, *, lines: int = 4) -> str:
     """The start of an error's text: Spark puts a query plan or a stack trace after it."""
-    return "\n".join(str(error).strip().splitlines()[:lines])
+    return "\n".join(_text(error).strip().splitlines()[:lines])
+
+
+def _text(error: Exception) -> str:
+    """What an error says; one that a JVM of this process raised says it at its root."""
+    root = getattr(error, "java_exception", None)
+    while root is not None and (cause := root.getCause()) is not None:
+        root = cause
+    return str(error if root is None else root.getMessage() or root.toString())

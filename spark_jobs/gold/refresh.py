@@ -27,6 +27,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 from spark_jobs.storage.session import open_session
@@ -119,10 +120,25 @@ class Refresher:
         ledger.settle(self.context, view)
         pin = pinned_for(self.context, tick)
         plan, epoch = self._plan(view, tick=tick, force=force, pin=pin)
-        seconds = perf_counter() - started
-        attempt = ledger.open_attempt(self.context, plan, epoch=epoch, seconds=seconds)
-        failpoint("gold.plan.recorded")
-        return ledger.with_attempt(plan, attempt)
+        return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
+
+    def follow(self, view: str, *, pin: Pin) -> RefreshPlan:
+        """Decide for a continuous view; only what is to be done is put into the ledger.
+
+        Args:
+            view: the gold view.
+            pin: the versions that the views of one pass share.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        started = perf_counter()
+        self.context.entry(view)
+        ledger.settle(self.context, view)
+        plan, epoch = self._plan(view, tick=CONTINUOUS, force=False, pin=pin)
+        if plan.skips:
+            return plan
+        return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
 
     def stage(self, attempt_id: str) -> StagedResult:
         """Compute the result beside the published table.
@@ -258,6 +274,11 @@ class Refresher:
             plan = replace(plan, estimate=estimate(self.context, plan))
         return plan, seen.epoch
 
+    def _recorded(self, plan: RefreshPlan, *, epoch: int, seconds: float) -> RefreshPlan:
+        attempt = ledger.open_attempt(self.context, plan, epoch=epoch, seconds=seconds)
+        failpoint("gold.plan.recorded")
+        return ledger.with_attempt(plan, attempt)
+
     def _attempt(self, attempt_id: str, *, step: str) -> RefreshAttempt:
         attempt = self.context.store.attempt(attempt_id)
         if attempt.status is AttemptStatus.SKIPPED:
@@ -286,6 +307,8 @@ class Refresher:
 
     def _pin(self, tick: str, view: str, version: int) -> None:
         """Let the views that read this one in the same tick use what was published in it."""
+        if tick == CONTINUOUS:
+            return
         found = log.table_version(self.context.published_at(view))
         if found is not None:
             pin = TableVersion(found.table_id, version)

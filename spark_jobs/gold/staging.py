@@ -82,6 +82,7 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
     """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     location = staged_at(context, attempt)
@@ -92,7 +93,7 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
         elif log.table_version(location) is None:
             _write(context, attempt, location)
             failpoint("gold.stage.written")
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise QueryFailedError(attempt.view, first_lines(error)) from error
     return staged_result(context, attempt)
 

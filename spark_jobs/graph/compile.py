@@ -14,10 +14,11 @@ from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
-from spark_jobs.graph.manifest import ApplyMode, GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.silver import compile_silver
+from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
 from spark_jobs.graph.typed_source import typed_columns
@@ -79,6 +80,7 @@ def read_project(
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
     gold = _compile_views(definitions, sources, silver, schemas, problems)
     problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
+    sinks = compile_sinks(definitions, sources, silver, gold, problems)
     suites = {table: suite.content for table, suite in definitions.suites.items()}
     manifest = Manifest(
         project=project_dir.name,
@@ -91,6 +93,7 @@ def read_project(
             name: entry.model_copy(update={"suite": suites.get(entry.table_name)})
             for name, entry in gold.items()
         },
+        sinks=sinks,
     )
     problems += _unknown_views(manifest, scheduled_at_first)
     if every_override:
@@ -140,11 +143,11 @@ def _compile_views(
 
 
 def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
-    """The columns that identify a row, for the tables that keep one row for each key."""
+    """The columns that identify a row, for the tables that keep rows by key."""
     return {
-        str(entry.table_name): frozenset(key.lower() for key in entry.keys)
+        str(entry.table_name): frozenset(key.lower() for key in entry.row_key)
         for entry in silver.values()
-        if entry.apply is ApplyMode.UPSERT and entry.keys
+        if entry.row_key
     }
 
 

@@ -298,3 +298,44 @@ class DeltaSchemaError(LakehouseError):
             hint='Mend "location", or declare the columns.',
             location=location,
         )
+
+
+class SinkTargetError(LakehouseError):
+    """A sink's topic, table, prefix or name that cannot be used as it is written."""
+
+    condition = "SINK_TARGET"
+
+    def __init__(
+        self, subject: str, key: str, value: str, *, hint: str, location: Location
+    ) -> None:
+        self.key = key
+        self.value = value
+        super().__init__(
+            f'{subject}: "{key}" cannot be {value!r}',
+            hint=hint,
+            location=location,
+        )
+
+
+class DuplicateSinkError(LakehouseError):
+    """A sink whose place or name is taken: by another sink, or by a source."""
+
+    condition = "DUPLICATE_SINK"
+
+    def __init__(self, subject: str, what: str, *, first: str, location: Location) -> None:
+        self.what = what
+        super().__init__(
+            f"{subject}: {what} is taken already",
+            detail=f"{first} declares it.",
+            hint='Give the sink another place; another name is given with "name".',
+            location=location,
+        )
+
+
+class SinkKeysError(LakehouseError):
+    """A sink without columns that tell the rows of its table apart."""
+
+    condition = "SINK_KEYS"
+
+    def __init__(self, subject: str, problem: str, *, hint: str, location: Location) -> None:
+        super().__init__(f"{subject}: {problem}", hint=hint, location=location)

@@ -14,8 +14,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat, Strategy
-from spark_jobs.names import Layer, TableName
+from spark_jobs.definitions.vocabulary import (
+    KafkaFormat,
+    RedisFormat,
+    RefreshPolicy,
+    SinkSystem,
+    SourceFormat,
+    Strategy,
+)
+from spark_jobs.names import HistoryColumn, Layer, TableName
 
 # The relation that stands for the typed source in ``SilverEntry.projection``.
 SOURCE_RELATION = "source"
@@ -24,8 +31,12 @@ SOURCE_RELATION = "source"
 class ApplyMode(StrEnum):
     """How typed records become silver rows."""
 
+    # Each event is a row.
     APPEND = "append"
+    # Each key has its current row.
     UPSERT = "upsert"
+    # Each key has a row for every span of time in which it held the same values.
+    HISTORY = "history"
 
 
 class _Entry(BaseModel):
@@ -131,6 +142,24 @@ class SilverEntry(_Entry):
     def table_name(self) -> TableName:
         return TableName(Layer.SILVER, self.name)
 
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that no two rows share; () where that is not known."""
+        match self.apply:
+            case ApplyMode.APPEND:
+                return ()
+            case ApplyMode.UPSERT:
+                return self.keys
+            case ApplyMode.HISTORY:
+                return (*self.keys, str(HistoryColumn.VALID_FROM))
+
+    @property
+    def selected(self) -> tuple[Column, ...]:
+        """The columns of the SELECT."""
+        if self.apply is not ApplyMode.HISTORY:
+            return self.columns
+        return tuple(column for column in self.columns if column.name not in set(HistoryColumn))
+
 
 class GoldEntry(_Entry):
     """A gold view: one SELECT and how it is refreshed."""
@@ -170,6 +199,31 @@ class GoldEntry(_Entry):
         return TableName(Layer.GOLD, self.name)
 
 
+class SinkEntry(_Entry):
+    """Where the changes of a table are delivered.
+
+    Attributes:
+        table: as SQL names it.
+        target: the topic, the table as ``schema.table``, or the prefix of the keys.
+        keys: columns that no two rows of the table share.
+        columns: of the table, in its order.
+        format: None where the system has one only.
+    """
+
+    name: str
+    table: str
+    system: SinkSystem
+    target: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    format: KafkaFormat | RedisFormat | None = None
+    file: str
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName.parse(self.table)
+
+
 class Manifest(_Entry):
     """The whole project."""
 
@@ -179,6 +233,7 @@ class Manifest(_Entry):
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
     gold: dict[str, GoldEntry] = Field(default_factory=dict)
+    sinks: dict[str, SinkEntry] = Field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -40,3 +41,19 @@ def split_projection(select: str) -> Projection:
         columns=tuple((column.alias_or_name, to_sql(column.unalias())) for column in tree.selects),
         condition=to_sql(where.this) if where else None,
     )
+
+
+# Every batch asks the same again, and parsing takes milliseconds.
+@lru_cache(maxsize=4096)
+def columns_read(expression: str, columns: tuple[str, ...]) -> frozenset[str]:
+    """Which of some columns a Spark SQL expression reads; lower case, and rather one too many.
+
+    >>> sorted(columns_read("concat(s.Body, t.x.y)", ("body", "X", "z")))
+    ['body', 'x']
+    """
+    parts = {
+        part.name.lower()
+        for column in parse(f"SELECT {expression}").find_all(exp.Column)
+        for part in column.parts
+    }
+    return frozenset(column.lower() for column in columns) & parts

@@ -20,6 +20,7 @@ from spark_jobs.graph.errors import (
     NotAProjectionError,
 )
 from spark_jobs.graph.functions import NONDETERMINISTIC, aggregates, called_name, reads_clock
+from spark_jobs.graph.history import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.manifest import (
     SOURCE_RELATION,
     ApplyMode,
@@ -110,8 +111,13 @@ def _entry(
     columns = output_columns(tree, resolved)
     named = [column.name for column in columns]
     wanted = header.keys if header else ()
-    keys = wanted or tuple(given.get(key.lower(), key) for key in source.keys) if upsert else ()
+    spelled = {name.lower(): name for name in named}
+    keys = tuple(spelled.get(key.lower(), key) for key in wanted)
+    keys = keys or tuple(given.get(key.lower(), key) for key in source.keys) if upsert else ()
     typed = schemas.get(source.table_name, {})
+    history = stores_history(definition)
+    if history:
+        problems += check_history(definition, named, typed, upsert=upsert)
     if header:
         declared = {column.name for column in source.columns}
         meant = [key for key in keys if wanted or key in declared]
@@ -142,9 +148,10 @@ def _entry(
                 required=back.get(column.name.lower(), "") in required,
             )
             for column in columns
-        ),
+        )
+        + (HISTORY_COLUMNS if history else ()),
         keys=keys,
-        apply=ApplyMode.UPSERT if upsert else ApplyMode.APPEND,
+        apply=_apply_mode(upsert=upsert, history=history),
         event_id=given.get((source.event_id or "").lower()),
         apply_as_deletes=deletes if upsert else None,
         sequence_by=header.sequence_by if header and upsert else None,
@@ -155,8 +162,15 @@ def _entry(
             *keys,
             deletes if upsert else "",
             (header.sequence_by if header else None) or "",
+            *([ApplyMode.HISTORY] if history else []),
         ),
     )
+
+
+def _apply_mode(*, upsert: bool, history: bool) -> ApplyMode:
+    if not upsert:
+        return ApplyMode.APPEND
+    return ApplyMode.HISTORY if history else ApplyMode.UPSERT
 
 
 def _given(tree: exp.Query) -> dict[str, str]:

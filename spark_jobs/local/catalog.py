@@ -11,12 +11,14 @@ from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import ensure_topics, kafka_part
 from spark_jobs.local.parts import Step, Task
 from spark_jobs.local.postgres_server import postgres_part
+from spark_jobs.local.redis_server import redis_part
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
 from spark_jobs.settings import Settings
 
 PART_NAMES = (
     "postgres",
+    "redis",
     "kafka",
     "connect",
     "spark-connect",
@@ -46,6 +48,7 @@ def all_steps(settings: Settings) -> list[Step]:
     """Every part and task of the stack."""
     return [
         postgres_part(settings),
+        redis_part(settings),
         kafka_part(settings),
         connect_part(settings),
         spark_connect_part(settings),
@@ -59,11 +62,12 @@ def all_steps(settings: Settings) -> list[Step]:
 def with_needs(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
     """The named parts and every step that they need, directly or not.
 
-    The connector joins whenever the streams do: it feeds them, though they can start without.
+    The connector and Redis join whenever the streams do: one feeds them, they feed the other,
+    and they can start without either.
     """
     by_name = {step.name: step for step in steps}
     kept: set[str] = set()
-    more = [*names, *(["connector"] if "streams" in names else [])]
+    more = [*names, *(["connector", "redis"] if "streams" in names else [])]
     while more:
         name = more.pop()
         if name not in kept:

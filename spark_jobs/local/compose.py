@@ -30,6 +30,7 @@ GATEWAY = "gateway"
 GATEWAY_OFFSET = 10_000
 IMAGES = {
     "postgres": "postgres",
+    "redis": "redis",
     "kafka": "kafka",
     "connect": "kafka",
     "spark-connect": "spark",

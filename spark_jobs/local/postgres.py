@@ -16,6 +16,8 @@ SUPERUSER = "postgres"
 DEBEZIUM = "debezium"
 SHOP = "shop"
 AIRFLOW = "airflow"
+# Where sinks deliver to.
+SERVING = "serving"
 PUBLICATION = "tidemark"
 
 
@@ -40,12 +42,17 @@ def connect(settings: Settings, database: str) -> psycopg.Connection:
 
 def ensure_databases(settings: Settings) -> None:
     """Make the roles, databases, grants and the publication that are not there yet."""
-    for role, attributes in ((SHOP, ""), (AIRFLOW, ""), (DEBEZIUM, "REPLICATION")):
+    for role, attributes in (
+        (SHOP, ""),
+        (AIRFLOW, ""),
+        (SERVING, ""),
+        (DEBEZIUM, "REPLICATION"),
+    ):
         ensure_secret(settings, secret_name(role))
         with connect(settings, SUPERUSER) as connection:
             ensure_role(connection, settings, role, attributes)
     with connect(settings, SUPERUSER) as connection:
-        for database in (SHOP, AIRFLOW):
+        for database in (SHOP, AIRFLOW, SERVING):
             ensure_database(connection, database)
         connection.execute(
             sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(

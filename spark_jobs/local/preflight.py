@@ -17,6 +17,7 @@ from spark_jobs.local.errors import (
 )
 from spark_jobs.local.java import check_java
 from spark_jobs.local.postgres_server import check_postgres
+from spark_jobs.local.redis_server import check_redis
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import spark_jars
 
@@ -35,6 +36,7 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
     checks = [
         (JAVA_PARTS & chosen, check_java),
         ({"postgres"} & chosen, check_postgres),
+        ({"redis"} & chosen, check_redis),
         ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
         ({"spark-connect", "streams"} & chosen, lambda: spark_jars(settings)),
         (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),

@@ -77,7 +77,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         start_date=START_DATE,
         catchup=False,
         max_active_runs=1,
-        is_paused_upon_creation=_paused(blueprint.view, settings),
+        is_paused_upon_creation=_paused(blueprint, settings),
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
@@ -176,9 +176,10 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
     }
 
 
-def _paused(view: str, settings: Settings) -> bool:
+def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
     first = settings.gold.scheduled_at_first
-    return bool(first) and view not in first
+    # A DAG without a schedule runs when somebody asks, and paused it would not.
+    return bool(first) and blueprint.cron is not None and blueprint.view not in first
 
 
 def _timetable(cron: str | None, delay_seconds: int) -> Any:

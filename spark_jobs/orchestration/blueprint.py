@@ -103,7 +103,7 @@ class DagBlueprint:
     """One DAG: a gold view and when it is refreshed, or compared with its SQL.
 
     Attributes:
-        cron: in UTC; None for a view that only runs when somebody asks.
+        cron: in UTC; None for a DAG that only runs when somebody asks.
         delay_seconds: from the end of an interval to the start of its run.
         backfills: whether a range of intervals can be recomputed; it names rows by their time.
         tasks: in their order; each one needs the one before.

@@ -54,6 +54,11 @@ def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
     if entry.refresh is RefreshPolicy.MICRO_BATCH and entry.every_seconds is not None:
         later = f", {duration(delay)} after the end of each interval" if delay else ""
         lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC){later}.")
+    elif entry.refresh is RefreshPolicy.CONTINUOUS:
+        lines.append(
+            "By the streaming application, as soon as its inputs move: `tidemark status` tells how "
+            "it stands. A run of this DAG refreshes it by hand, which is safe at any time."
+        )
     else:
         lines.append("Only when somebody triggers it.")
     if entry.freshness_seconds is not None:

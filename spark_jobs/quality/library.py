@@ -18,14 +18,15 @@ def load_library() -> Any:
     """Import Great Expectations; takes seconds the first time, so warm processes call it early."""
     # Telemetry is on unless this says otherwise before the import.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    # It logs each caught exception with its traceback; the gate reports them itself. Its import
+    # is as talkative.
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
     if "great_expectations" not in sys.modules:
         defer_import(DEFERRED)
     with warnings.catch_warnings():
         # Great Expectations imports the deprecated sre_constants of the standard library.
         warnings.filterwarnings("ignore", "module 'sre_", DeprecationWarning)
         import great_expectations  # noqa: PLC0415
-    # It logs each caught exception with its traceback; the gate reports them itself.
-    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
     return great_expectations
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.names import Disposition
 from spark_jobs.silver.documents import PROBLEM
 from spark_jobs.silver.rows import CANDIDATE, COORDINATES, EVENT_ID
+from spark_jobs.silver.truncations import Truncation
 from spark_jobs.silver.typed import SEQUENCE
 
 DISPOSITION = "__disposition"
@@ -47,7 +48,7 @@ def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: s
         joined = ranked.join(sf.broadcast(held), EVENT_ID, "left")
     own = _same_coordinates()
     disposition = (
-        _common()
+        common_disposition()
         .when(candidate & (sf.col(_RANK) > 1), str(Disposition.DUPLICATE))
         .when(candidate & sf.col(_HELD).isNotNull() & ~own, str(Disposition.DUPLICATE))
         .otherwise(str(Disposition.APPLIED))
@@ -56,14 +57,19 @@ def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: s
 
 
 def upsert_dispositions(
-    rows: DataFrame, state: Sequence[DataFrame], *, keys: Sequence[str]
+    rows: DataFrame,
+    state: Sequence[DataFrame],
+    *,
+    keys: Sequence[str],
+    truncation: Truncation | None = None,
 ) -> DataFrame:
     """Dispositions for a table of current rows: the last change of each key is applied.
 
     Args:
         rows: the batch, kept in memory.
         state: the silver table and its deleted keys, without those that are empty.
-        keys: the columns that identify a row.
+        keys: the columns that identify a row; NULL in a truncation.
+        truncation: the last one, the batch's own among them.
     """
     candidate = sf.col(CANDIDATE)
     partition = Window.partitionBy(*keys, CANDIDATE)
@@ -88,9 +94,14 @@ def upsert_dispositions(
         joined = ranked.withColumn(_HELD, _nothing(place))
     sequence, before = sf.col(SEQUENCE), sf.col(f"{_HELD}.{SEQUENCE}")
     duplicate, superseded = str(Disposition.DUPLICATE), str(Disposition.SUPERSEDED)
+    disposition = common_disposition()
+    if truncation is not None:
+        own = [sf.col(name) == getattr(truncation, name.strip("_")) for name in COORDINATES]
+        repeated = (sequence == truncation.sequence) & ~(own[0] & own[1])
+        disposition = disposition.when(candidate & (sequence < truncation.sequence), superseded)
+        disposition = disposition.when(candidate & repeated, duplicate)
     disposition = (
-        _common()
-        .when(candidate & (sequence < sf.col("__newest")), superseded)
+        disposition.when(candidate & (sequence < sf.col("__newest")), superseded)
         .when(candidate & (sf.col(_RANK) > 1), duplicate)
         .when(candidate & (sequence < before), superseded)
         .when(candidate & (sequence == before) & ~_same_coordinates(), duplicate)
@@ -99,7 +110,8 @@ def upsert_dispositions(
     return _annotated(joined, disposition).drop("__newest")
 
 
-def _common() -> Column:
+def common_disposition() -> Column:
+    """The dispositions that do not depend on other records; others are to be added."""
     return sf.when(sf.col(PROBLEM).isNotNull(), str(Disposition.QUARANTINED)).when(
         ~sf.col(CANDIDATE), str(Disposition.IGNORED)
     )

@@ -90,11 +90,10 @@ class SilverFlow:
         epoch = self.store.epoch(self.name)
         planned = last_planned(self.checkpoint(epoch))
         app_id = transaction_app(self.entry, epoch)
-        places = (self.tables.table, self.tables.quarantine, self.tables.tombstones)
         written = max(
             (
                 version
-                for version in (transaction_version(place, app_id) for place in places)
+                for version in (transaction_version(place, app_id) for place in self.tables.places)
                 if version is not None
             ),
             default=None,

@@ -18,12 +18,13 @@ class QuarantineReason(StrEnum):
     # An object without the operation that every Debezium change has.
     NOT_A_CHANGE = "NOT_A_CHANGE"
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
-    UNSUPPORTED_TRUNCATE = "UNSUPPORTED_TRUNCATE"
-    # Neither the image nor the Kafka key holds a key column.
+    # Neither the image nor the Kafka key holds a key column, or the SELECT makes NULL of it.
     KEY_MISSING = "KEY_MISSING"
-    # A change whose place in the order of changes cannot be told.
+    # A change whose place in the order of changes, or whose time, cannot be told; the detail is
+    # what the declaration orders by.
     SEQUENCE_MISSING = "SEQUENCE_MISSING"
-    # Debezium's placeholder for a large value that the database did not send.
+    # Debezium's placeholder for a large value that the database did not send, where no earlier row
+    # of the key is known to take the value from, or where the SELECT computes with it.
     UNAVAILABLE_VALUE = "UNAVAILABLE_VALUE"
     TYPE_MISMATCH = "TYPE_MISMATCH"
     MISSING_REQUIRED = "MISSING_REQUIRED"

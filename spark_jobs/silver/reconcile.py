@@ -29,6 +29,7 @@ class SilverFacts:
     Attributes:
         taken_up: rows of bronze that ended batches cover; None while a version is half read.
         bronze: the coordinates of all rows of bronze.
+        changes: the coordinates of the remembered changes of a history; None elsewhere.
     """
 
     apply: ApplyMode
@@ -37,6 +38,7 @@ class SilverFacts:
     bronze: Coordinates
     silver: Coordinates
     quarantine: Coordinates
+    changes: Coordinates | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ def reconcile_silver(
         bronze=_coordinates(source, BRONZE_COORDINATES),
         silver=_coordinates(tables.table, COORDINATES),
         quarantine=_coordinates(tables.quarantine, BRONZE_COORDINATES),
+        changes=_coordinates(tables.changes, COORDINATES)
+        if tables.entry.apply is ApplyMode.HISTORY
+        else None,
     )
     return balance(facts)
 
@@ -104,6 +109,9 @@ def balance(facts: SilverFacts) -> SilverBalance:
         equations["quarantine rows = quarantined"] = (quarantine, totals.quarantined)
         if facts.apply is ApplyMode.APPEND:
             equations["silver rows = applied"] = (silver, totals.applied)
+        if facts.changes is not None:
+            taken = totals.applied + totals.superseded
+            equations["remembered changes = applied + superseded"] = (facts.changes.total(), taken)
     problems = [
         f"{equation}: {left} is not {right}"
         for equation, (left, right) in equations.items()
@@ -129,6 +137,8 @@ def covered_version(checkpoint: str) -> int | None:
 
 def _overlaps(facts: SilverFacts) -> list[str]:
     parts = {"silver": facts.silver, "quarantine": facts.quarantine}
+    if facts.changes is not None:
+        parts["remembered changes"] = facts.changes
     problems = [
         f"{name}: {rows.total() - len(rows)} rows repeat a record"
         for name, rows in parts.items()

@@ -8,9 +8,20 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.projection import Projection, split_projection
-from spark_jobs.silver.documents import PROBLEM
+from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.documents import PROBLEM, problem
+from spark_jobs.silver.reasons import QuarantineReason
 from spark_jobs.silver.sequence import declared_sequence
-from spark_jobs.silver.typed import MESSAGE, OPERATION, SEQUENCE, typed_records
+from spark_jobs.silver.typed import (
+    CHANGES,
+    COMMITTED_AT,
+    MESSAGE,
+    OPERATION,
+    SEQUENCE,
+    TRUNCATE,
+    typed_records,
+)
+from spark_jobs.silver.unavailable import UNFILLED, Carried
 
 # The identity of an event, where the SELECT leaves it out.
 EVENT_ID = "__event_id"
@@ -31,26 +42,65 @@ def silver_rows(
 ) -> DataFrame:
     """One row for each record: the SELECT's columns and what the batch must know of the record.
 
-    Raw bytes are kept where there is a problem, so that a batch is small to hold.
+    Raw bytes are kept where there is or may be a problem, so that a batch is small to hold. A
+    truncation is a deletion whose key is NULL; no other candidate has a NULL in its key.
     """
     condition = sf.expr(projection.condition) if projection.condition else sf.lit(True)  # noqa: FBT003
     passes = sf.coalesce(condition, sf.lit(False))  # noqa: FBT003
-    usable = sf.col(PROBLEM).isNull() & sf.col("__value").isNotNull()
-    extra = (
-        _changes(passes, usable, source=source, entry=entry)
-        if entry.apply is ApplyMode.UPSERT
-        else _events(passes, usable, source)
-    )
-    problem = sf.col(PROBLEM)
-    raw = [sf.when(problem.isNotNull(), sf.col(name)).alias(name) for name in RAW_PAYLOAD]
-    return typed.alias(projection.relation).select(
-        *(sf.expr(sql).alias(name) for name, sql in projection.columns),
+    named = typed.alias(projection.relation)
+    outputs = {name: sf.expr(sql) for name, sql in projection.columns}
+    if entry.apply is ApplyMode.APPEND:
+        extra = _events(passes, source)
+        kept = sf.col(PROBLEM).isNotNull()
+    else:
+        carried = Carried.of(source, entry, projection)
+        problems = _change_problems(source, entry, carried=carried, projection=projection)
+        if problems:
+            first = sf.coalesce(sf.col(PROBLEM), *problems)
+            named = named.withColumn(PROBLEM, first).alias(projection.relation)
+        extra = _changes(passes, source=source, entry=entry)
+        kept = sf.col(PROBLEM).isNotNull()
+        if carried.outputs:
+            extra[UNFILLED] = sf.when(~extra[DELETED], carried.unfilled())
+            kept |= extra[UNFILLED].isNotNull()
+        else:
+            extra[UNFILLED] = sf.lit(None).cast("array<string>")
+        keyed = sf.col(OPERATION) != TRUNCATE
+        outputs |= {key: sf.when(keyed, outputs[key]) for key in entry.keys}
+    raw = [sf.when(kept, sf.col(name)).alias(name) for name in RAW_PAYLOAD]
+    return named.select(
+        *(value.alias(name) for name, value in outputs.items()),
         *(value.alias(name) for name, value in extra.items()),
         *COORDINATES,
         ARRIVED_AT,
         *raw,
         PROBLEM,
     )
+
+
+def _change_problems(
+    source: SourceEntry, entry: SilverEntry, *, carried: Carried, projection: Projection
+) -> list[Column]:
+    """What is wrong with a change in view of this table's SELECT and header."""
+    row = sf.col(OPERATION).isin(*CHANGES)
+    placed = sf.col(OPERATION).isin(*CHANGES, TRUNCATE)
+    found = []
+    if carried.needed:
+        lacking = carried.lacking()
+        reason = problem(QuarantineReason.UNAVAILABLE_VALUE, lacking)
+        found.append(sf.when(row & lacking.isNotNull(), reason))
+    for name, written in projection.columns:
+        # The source's own key is never NULL here.
+        if name in entry.keys and written.rpartition(".")[2].strip("`") not in source.keys:
+            reason = problem(QuarantineReason.KEY_MISSING, name)
+            found.append(sf.when(row & sf.expr(written).isNull(), reason))
+    if entry.sequence_by:
+        reason = problem(QuarantineReason.SEQUENCE_MISSING, entry.sequence_by)
+        found.append(sf.when(placed & _sequence(source, entry).isNull(), reason))
+    elif entry.apply is ApplyMode.HISTORY:
+        reason = problem(QuarantineReason.SEQUENCE_MISSING, "source.ts_ms")
+        found.append(sf.when(placed & sf.col(COMMITTED_AT).isNull(), reason))
+    return found
 
 
 def projected_columns(
@@ -62,32 +112,42 @@ def projected_columns(
     projection = split_projection(entry.projection)
     rows = silver_rows(typed, source, entry, projection=projection)
     types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    types.setdefault(HistoryColumn.VALID_TO, "timestamp")
     return tuple(column.model_copy(update={"type": types[column.name]}) for column in entry.columns)
 
 
-def _events(passes: Column, usable: Column, source: SourceEntry) -> dict[str, Column]:
+def _events(passes: Column, source: SourceEntry) -> dict[str, Column]:
     identity = sf.col(source.event_id) if source.event_id else _coordinates()
-    return {EVENT_ID: identity.cast("string"), CANDIDATE: usable & passes}
+    return {EVENT_ID: identity.cast("string"), CANDIDATE: _usable() & passes}
+
+
+def _usable() -> Column:
+    return sf.col(PROBLEM).isNull() & sf.col("__value").isNotNull()
 
 
 def _coordinates() -> Column:
     return sf.concat_ws("-", sf.col("__topic"), *(sf.col(name) for name in COORDINATES))
 
 
-def _changes(
-    passes: Column, usable: Column, *, source: SourceEntry, entry: SilverEntry
-) -> dict[str, Column]:
+def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict[str, Column]:
     told = sf.expr(entry.apply_as_deletes or f"{OPERATION} = 'd'")
-    removed = sf.coalesce(told, sf.lit(False)) | (sf.col(OPERATION) == "d")  # noqa: FBT003
-    sequence = sf.col(SEQUENCE)
-    if entry.sequence_by:
-        types = {column.name: column.type for column in source.columns}
-        kind = types.get(entry.sequence_by, "bigint")
-        sequence = declared_sequence(sf.expr(entry.sequence_by), kind, commit=sequence)
-    return {
+    removed = sf.coalesce(told, sf.lit(False)) | sf.col(OPERATION).isin("d", TRUNCATE)  # noqa: FBT003
+    found = {
         OPERATION: sf.col(OPERATION),
-        SEQUENCE: sequence,
+        SEQUENCE: _sequence(source, entry),
         # A row that the SELECT no longer keeps leaves the table like a deleted one.
         DELETED: removed | ~passes,
-        CANDIDATE: usable & (sf.col(OPERATION) != MESSAGE),
+        CANDIDATE: _usable() & (sf.col(OPERATION) != MESSAGE),
     }
+    if entry.apply is ApplyMode.HISTORY:
+        time = sf.expr(entry.sequence_by) if entry.sequence_by else sf.col(COMMITTED_AT)
+        found[HistoryColumn.VALID_FROM] = time.cast("timestamp")
+    return found
+
+
+def _sequence(source: SourceEntry, entry: SilverEntry) -> Column:
+    if not entry.sequence_by:
+        return sf.col(SEQUENCE)
+    types = {column.name: column.type for column in source.columns}
+    kind = types.get(entry.sequence_by, "bigint")
+    return declared_sequence(sf.expr(entry.sequence_by), kind, commit=sf.col(SEQUENCE))

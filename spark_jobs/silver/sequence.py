@@ -33,6 +33,16 @@ def commit_sequence(change: Column, operation: Column) -> Column:
     )
 
 
+def commit_time(change: Column) -> Column:
+    """When PostgreSQL committed a change, to the microsecond where Debezium tells it so exactly.
+
+    Of a snapshot's row it is when the snapshot read it; NULL where there is no such time.
+    """
+    exact = text_at(change, "$.source.ts_us").try_cast("bigint")
+    rough = text_at(change, "$.source.ts_ms").try_cast("bigint")
+    return sf.timestamp_micros(sf.coalesce(exact, sf.try_multiply(rough, sf.lit(1000))))
+
+
 def declared_sequence(declared: Column, type_name: str, *, commit: Column) -> Column:
     """A declared time or whole number, then the source's own order for equal values."""
     if type_name in ("timestamp", "date"):

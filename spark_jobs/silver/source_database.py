@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
+from spark_jobs.names import HistoryColumn
 
 EXAMPLES = 5
 
@@ -59,7 +60,7 @@ def compare_with_source(
 
     Args:
         spark: any session.
-        silver: the silver table.
+        silver: the silver table; of history rows those count that hold now.
         source: the source; its ``table`` is read in one snapshot.
         entry: the silver table's declaration.
         dsn: where the source database is.
@@ -78,7 +79,9 @@ def compare_with_source(
     if projection.condition:
         expected = expected.where(projection.condition)
     selected = expected.select(*(sf.expr(text).alias(name) for name, text in projection.columns))
-    found = silver.select(*(column.name for column in entry.columns))
+    if entry.apply is ApplyMode.HISTORY:
+        silver = silver.where(sf.col(HistoryColumn.VALID_TO).isNull())
+    found = silver.select(*(column.name for column in entry.selected))
     if _same(selected, found):
         return SourceDifference(len(rows), 0, 0)
     missing, unexpected = selected.exceptAll(found), found.exceptAll(selected)

@@ -1,4 +1,8 @@
-"""The tables of a silver table: itself, its quarantine and its tombstones."""
+"""The tables of a silver table: itself, its quarantine, and what it must remember beside its rows.
+
+A table of current rows remembers deleted keys, its tombstones. A table of history rows remembers
+every change that it took up: a late one can need values of any that came before.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
-from spark_jobs.silver.rows import EVENT_ID, projected_columns
+from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.rows import DELETED, EVENT_ID, projected_columns
+from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.streams import create_stream_table
 
@@ -20,6 +26,12 @@ _ARRIVED_AT = Column(
 )
 _SEQUENCE = Column(
     name="__sequence", type="string", description="The change's place in the source's order."
+)
+_DELETED = Column(name=DELETED, type="boolean", description="Whether the change removed the row.")
+_UNFILLED = Column(
+    name=UNFILLED,
+    type="array<string>",
+    description="The columns whose values the database did not send.",
 )
 _EVENT_ID = Column(name=EVENT_ID, type="string", description="The event's identity.")
 
@@ -47,6 +59,7 @@ class SilverTables:
     table: str
     quarantine: str
     tombstones: str
+    changes: str
 
     @classmethod
     def of(cls, lake: Lake, entry: SilverEntry) -> SilverTables:
@@ -56,6 +69,7 @@ class SilverTables:
             table=lake.location(entry.table_name),
             quarantine=lake.quarantine(entry.name),
             tombstones=lake.tombstones(entry.name),
+            changes=lake.changes(entry.name),
         )
 
     @property
@@ -64,18 +78,35 @@ class SilverTables:
         return self.entry.event_id or EVENT_ID
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """Where a batch may write."""
+        remembered = {
+            ApplyMode.APPEND: (),
+            ApplyMode.UPSERT: (self.tombstones,),
+            ApplyMode.HISTORY: (self.changes,),
+        }
+        return (self.table, self.quarantine, *remembered[self.entry.apply])
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The silver table's columns."""
-        if self.entry.apply is ApplyMode.UPSERT:
+        if self.entry.apply is not ApplyMode.APPEND:
             return (*self.entry.columns, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
         added = () if self.entry.event_id else (_EVENT_ID,)
         return (*self.entry.columns, *added, *_COORDINATES, _ARRIVED_AT)
 
     @property
     def tombstone_columns(self) -> tuple[Column, ...]:
-        """The tombstones' columns."""
+        """The tombstones' columns; a truncation has NULL for the key."""
         keys = [column for column in self.entry.columns if column.name in self.entry.keys]
         return (*keys, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
+
+    @property
+    def change_columns(self) -> tuple[Column, ...]:
+        """The columns of remembered changes; a truncation has NULL for the key."""
+        valid_to = str(HistoryColumn.VALID_TO)
+        given = [column for column in self.entry.columns if column.name != valid_to]
+        return (*given, _DELETED, _UNFILLED, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create what is missing, empty, with the types that Spark gives the SELECT."""
@@ -83,5 +114,10 @@ class SilverTables:
         own = replace(self, entry=self.entry.model_copy(update={"columns": columns}))
         create_stream_table(spark, own.table, own.columns, change_feed=True)
         create_stream_table(spark, own.quarantine, QUARANTINE_COLUMNS)
-        if own.entry.apply is ApplyMode.UPSERT:
-            create_stream_table(spark, own.tombstones, own.tombstone_columns)
+        match own.entry.apply:
+            case ApplyMode.UPSERT:
+                create_stream_table(spark, own.tombstones, own.tombstone_columns)
+            case ApplyMode.HISTORY:
+                create_stream_table(spark, own.changes, own.change_columns)
+            case ApplyMode.APPEND:
+                pass

@@ -1,12 +1,11 @@
 """Bronze records as the typed source that a silver SELECT reads.
 
-Beside the declared columns: ``__op`` (c, u, d or r; NULL for an event), ``__sequence``, the raw
-record under reserved names, and ``__problem``, which says why a record cannot be used.
+Beside the declared columns: ``__op`` (c, u, d, r or t; NULL for an event), ``__sequence``, when the
+source committed the change, the columns that it did not send, the raw record under reserved names,
+and ``__problem``, which says why a record cannot be used.
 """
 
 from __future__ import annotations
-
-import base64
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -26,7 +25,8 @@ from spark_jobs.silver.documents import (
 )
 from spark_jobs.silver.nested import Nested, nested
 from spark_jobs.silver.reasons import QuarantineReason
-from spark_jobs.silver.sequence import commit_sequence
+from spark_jobs.silver.sequence import commit_sequence, commit_time
+from spark_jobs.silver.unavailable import UNAVAILABLE, is_placeholder, large_columns
 
 OPERATION = "__op"
 SEQUENCE = "__sequence"
@@ -34,17 +34,10 @@ IMAGE = "__image"
 CHANGES = ("c", "u", "r", "d")
 # Logical messages have no row.
 MESSAGE = "m"
+# Has no row and no key: it deletes all rows.
 TRUNCATE = "t"
-_PLACEHOLDER = "__debezium_unavailable_value"
-# Debezium writes its placeholder as a value of the column's type: a text, bytes, an array of texts
-# or of bytes, or an hstore.
-UNAVAILABLE = (
-    _PLACEHOLDER,
-    base64.b64encode(_PLACEHOLDER.encode()).decode(),
-    f'["{_PLACEHOLDER}"]',
-    str(list(_PLACEHOLDER.encode())).replace(" ", ""),
-    f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
-)
+# When the source committed a change; of a snapshot's row, when the snapshot read it.
+COMMITTED_AT = "__committed_at"
 
 
 def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
@@ -59,7 +52,8 @@ def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> 
     if source.format is SourceFormat.DEBEZIUM:
         return _typed_changes(documents, source)
     image = documents.withColumn(IMAGE, sf.col(DOCUMENT))
-    nothing = {OPERATION: sf.lit(None).cast("string"), SEQUENCE: sf.lit(None).cast("string")}
+    types = {OPERATION: "string", SEQUENCE: "string", COMMITTED_AT: "timestamp"}
+    nothing = {name: sf.lit(None).cast(kind) for name, kind in types.items()}
     typed = _with_declared(image.withColumns(nothing), source)
     return _select(typed, source, _column_problems(source, deleted=sf.lit(False)))  # noqa: FBT003
 
@@ -74,10 +68,12 @@ def _typed_changes(documents: DataFrame, source: SourceEntry) -> DataFrame:
     images = changes.withColumns(
         {
             SEQUENCE: commit_sequence(change, operation),
+            COMMITTED_AT: commit_time(change),
             IMAGE: sf.when(operation == "d", before).otherwise(after),
         }
     )
-    deleted = operation == "d"
+    # Of a deletion only the key counts, and a truncation has not even that.
+    deleted = operation.isin("d", TRUNCATE)
     return _select(
         _with_declared(images, source),
         source,
@@ -117,39 +113,56 @@ def _text(column: Declared) -> str:
     return f"__text_{column.name}"
 
 
+def _unavailable(source: SourceEntry) -> Column:
+    """The names of the columns that hold a placeholder."""
+    if source.format is not SourceFormat.DEBEZIUM:
+        return sf.array().cast("array<string>")
+    large = large_columns(source)
+    found = [
+        sf.when(is_placeholder(sf.col(_text(column))), sf.lit(column.name))
+        for column in source.columns
+        if column.name in large
+    ]
+    return sf.array_compact(sf.array(*found).cast("array<string>"))
+
+
 def _path(column: Declared) -> str:
     return f"$.{column.name}"
 
 
 def _change_problems(source: SourceEntry) -> list[Column]:
     operation = sf.col(OPERATION)
-    row = operation.isin(*CHANGES)
+    row, placed = operation.isin(*CHANGES), operation.isin(*CHANGES, TRUNCATE)
     keyless = [
         sf.when(row & sf.col(_text(column)).isNull(), _named(QuarantineReason.KEY_MISSING, column))
         for column in source.columns
         if column.name in source.keys
     ]
-    known = operation.isin(*CHANGES, MESSAGE)
+    known = operation.isin(*CHANGES, MESSAGE, TRUNCATE)
     return [
         sf.when(operation.isNull(), problem(QuarantineReason.NOT_A_CHANGE)),
-        sf.when(operation == TRUNCATE, problem(QuarantineReason.UNSUPPORTED_TRUNCATE)),
         sf.when(~known, problem(QuarantineReason.UNKNOWN_OPERATION, operation)),
         *keyless,
-        sf.when(row & sf.col(SEQUENCE).isNull(), problem(QuarantineReason.SEQUENCE_MISSING)),
+        sf.when(placed & sf.col(SEQUENCE).isNull(), problem(QuarantineReason.SEQUENCE_MISSING)),
     ]
 
 
 def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
     """What is wrong with single columns; of a deleted row only the key is looked at."""
+    large = large_columns(source) if source.format is SourceFormat.DEBEZIUM else ()
     found = []
     for column in source.columns:
         text = sf.col(_text(column))
-        checked = sf.lit(True) if column.name in source.keys else ~deleted  # noqa: FBT003
-        if source.format is SourceFormat.DEBEZIUM:
+        key = column.name in source.keys
+        checked = sf.col(OPERATION) != TRUNCATE if key else ~deleted
+        if key:
             unavailable = _named(QuarantineReason.UNAVAILABLE_VALUE, column)
-            found.append(sf.when(checked & text.isin(*UNAVAILABLE), unavailable))
-        mismatch = _named(QuarantineReason.TYPE_MISMATCH, column)
-        found.append(sf.when(checked & _misfit(column, source), mismatch))
+            found.append(sf.when(checked & is_placeholder(text), unavailable))
+        misfit = _misfit(column, source)
+        if column.name in large:
+            # What stands in a value's place is not its value.
+            misfit = ~sf.coalesce(is_placeholder(text), sf.lit(False)) & misfit  # noqa: FBT003
+        found.append(sf.when(checked & misfit, _named(QuarantineReason.TYPE_MISMATCH, column)))
         if column.required or column.name == source.event_id:
             missing = _named(QuarantineReason.MISSING_REQUIRED, column)
             found.append(sf.when(checked & text.isNull(), missing))
@@ -171,6 +184,8 @@ def _select(frame: DataFrame, source: SourceEntry, problems: list[Column]) -> Da
         *(sf.col(column.name) for column in source.columns),
         OPERATION,
         SEQUENCE,
+        COMMITTED_AT,
+        _unavailable(source).alias(UNAVAILABLE),
         *RAW_COLUMNS.values(),
         sf.coalesce(sf.col(PROBLEM), sf.when(usable, first)).alias(PROBLEM),
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from spark_jobs.state.epochs import lock_epoch
 from spark_jobs.state.errors import AttemptNotFoundError
@@ -171,6 +171,20 @@ def attempts(
     if statuses:
         query = query.where(ATTEMPTS.c.status.in_(statuses))
     return [_attempt(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def forget_attempts(
+    connection: Connection, view: str, *, tick: str, before: datetime, keep: int
+) -> int:
+    """Drop a view's attempts of a tick that are older; the newest ``keep`` of them stay."""
+    ours = (ATTEMPTS.c.view == view) & (ATTEMPTS.c.tick == tick)
+    started = ATTEMPTS.c.started_at
+    newest = select(started).where(ours).order_by(started.desc()).offset(keep - 1).limit(1)
+    last_kept = connection.scalar(newest)
+    if last_kept is None:
+        return 0
+    old = started < min(last_kept, before)
+    return connection.execute(delete(ATTEMPTS).where(ours & old)).rowcount
 
 
 def _attempt(row: RowMapping) -> RefreshAttempt:

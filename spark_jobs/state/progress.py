@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from spark_jobs.state.tables import STREAM_PROGRESS
 from spark_jobs.state.types import JsonObject
 from spark_jobs.state.upsert import insert_or_replace
+
+# Sinks report in the same table as streaming queries, under names that begin so.
+SINK_PREFIX: Final = "sink."
 
 
 class StreamState(StrEnum):
@@ -22,18 +26,21 @@ class StreamState(StrEnum):
     WAITING = "waiting"
     # Records are lost, or would be: an operator must decide.
     REFUSED = "refused"
+    # The quality gate holds a continuous view's result; its inputs or its rules must change.
+    HELD = "held"
     STOPPED = "stopped"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgress:
-    """A query's last batch and its last sign of life.
+    """A query's last batch and its last sign of life; a continuous view's refreshes are batches.
 
     Attributes:
         query: the query's name, for instance ``bronze.orders``.
-        batch_id: the last batch that ended; -1 before the first.
-        records: records in that batch.
+        batch_id: the last batch that ended; -1 before the first. Of a view: its
+            table's version.
+        records: records in that batch. Of a view: rows of its inputs that had changed.
         end_offsets: where that batch ended, as the source tells it.
         at: when that batch ended.
         heartbeat_at: when the query was last seen alive.
@@ -65,6 +72,11 @@ class StreamProgress:
         }
 
 
+def sink_query(sink: str) -> str:
+    """The name under which a sink reports."""
+    return f"{SINK_PREFIX}{sink}"
+
+
 def record_progress(connection: Connection, progress: StreamProgress) -> None:
     """Replace the query's row."""
     insert_or_replace(connection, STREAM_PROGRESS, asdict(progress))
@@ -88,6 +100,11 @@ def record_heartbeat(
             query=query, batch_id=-1, records=0, at=at, heartbeat_at=at, state=state, error=error
         )
         record_progress(connection, first)
+
+
+def forget_query(connection: Connection, query: str) -> None:
+    """Drop the row of a query that runs no more."""
+    connection.execute(delete(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == query))
 
 
 def progress(connection: Connection) -> list[StreamProgress]:

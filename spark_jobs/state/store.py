@@ -114,6 +114,11 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
                 connection, view=view, tick=tick, statuses=statuses, limit=limit
             )
 
+    def forget_attempts(self, view: str, *, tick: str, before: datetime, keep: int) -> int:
+        """Drop attempts of a tick that are older, but not the newest; returns how many."""
+        with self._write() as connection:
+            return attempts.forget_attempts(connection, view, tick=tick, before=before, keep=keep)
+
     # Verifications.
 
     def record_verification(self, record: VerificationRecord) -> None:
@@ -222,6 +227,11 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         """Note that a query lives, or how it ended."""
         with self._write() as connection:
             progress.record_heartbeat(connection, query, at=at, state=state, error=error)
+
+    def forget_query(self, query: str) -> None:
+        """Drop the row of a query that runs no more."""
+        with self._write() as connection:
+            progress.forget_query(connection, query)
 
     def progress(self) -> list[StreamProgress]:
         """Every query's row, by name."""

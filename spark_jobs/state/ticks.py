@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, delete, select
 
@@ -11,6 +12,10 @@ from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.tables import TICKS
 from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_keep
+
+# Stands where an attempt's tick would: continuous refreshes follow no schedule, and the views of
+# one pass share versions in the memory of their process.
+CONTINUOUS: Final = "continuous"
 
 
 def pin_versions(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.compile import compile_project, read_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
 from spark_jobs.storage import log
+
+logger = logging.getLogger(__name__)
 
 
 def compile_settings(settings: Settings) -> Manifest:
@@ -33,6 +41,31 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
     )
+
+
+def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
+    """Tells the manifest as it is now: the same object until the project is compiled anew.
+
+    Args:
+        path: the manifest file.
+        first: what holds while there is no file.
+    """
+    known, mark = first, None
+
+    def current() -> Manifest:
+        nonlocal known, mark
+        try:
+            found = path.stat()
+            # A manifest is put in place whole, as another file.
+            if mark != (found.st_ino, found.st_mtime_ns):
+                mark = (found.st_ino, found.st_mtime_ns)
+                known = Manifest.read(path)
+        except (OSError, ValidationError) as error:
+            if not isinstance(error, FileNotFoundError):
+                logger.warning("manifest not read, the one before stays error=%s", error)
+        return known
+
+    return current
 
 
 def delta_schema(location: str) -> dict[str, str]:

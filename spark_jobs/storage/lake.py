@@ -73,6 +73,10 @@ class Lake:
         """The deleted keys of a silver table, so that a late change cannot bring them back."""
         return self._reserved("tombstones", silver)
 
+    def changes(self, silver: str) -> str:
+        """The changes that the history rows of a silver table are made of."""
+        return self._reserved("changes", silver)
+
     def staging(self, view: str, attempt: str) -> str:
         """One attempt's result before it is published."""
         return self._reserved("staging", f"{view}/{attempt}")

@@ -61,18 +61,22 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     table = log.open_table(location, version=version)
     if table is None or _PATTERN & set(plain_location(location)):
         return None
-    schema = table.schema().to_json()
-    if table.metadata().partition_columns or any(one in schema for one in _NO_FILE_ROWS):
+    if table.metadata().partition_columns or not files_are_rows(table):
         return None
-    readable, written = _features(table)
+    _, written = _features(table)
     actions = log.files(table)
     files = tuple(actions.column("path").to_pylist())
     size = int(pc.sum(actions.column("size_bytes")).as_py() or 0)
-    if not readable or not _plain_files(files) or size > MOST_BYTES:
+    if not _plain_files(files) or size > MOST_BYTES:
         return None
-    return PlainTable(
-        plain_location(location), table.version(), json.loads(schema), files, written, size
-    )
+    schema = json.loads(table.schema().to_json())
+    return PlainTable(plain_location(location), table.version(), schema, files, written, size)
+
+
+def files_are_rows(table: DeltaTable) -> bool:
+    """Whether a Parquet file of the table holds its rows, under their names, and nothing else."""
+    schema = table.schema().to_json()
+    return not any(one in schema for one in _NO_FILE_ROWS) and _features(table)[0]
 
 
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:

@@ -21,7 +21,7 @@ from spark_jobs.storage.tables import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 # A stream commits every few seconds: small files are joined while it writes, and the log is
@@ -61,13 +61,18 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Merge:
-    """Rows to merge by key: which change, which go in, which leave; conditions over t and s."""
+    """Rows to merge by key: which change, which go in, which leave; conditions over t and s.
+
+    Attributes:
+        delete_others: which rows leave although no row of the source has their key; over t.
+    """
 
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     update: str
     insert: str
     delete: str | None = None
+    delete_others: Column | None = None
 
 
 def create_stream_table(
@@ -111,6 +116,8 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
         builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
         if how.delete:
             builder = builder.whenMatchedDelete(how.delete)
+        if how.delete_others is not None:
+            builder = builder.whenNotMatchedBySourceDelete(how.delete_others)
         builder = builder.whenMatchedUpdate(how.update, set=values)
         builder.whenNotMatchedInsert(how.insert, values=values).execute()
 

@@ -64,6 +64,7 @@ class Supervisor:
     Attributes:
         refused: the class of errors that only an operator can cure.
         topic_ids: asks for the identities of all topics; None where no flow needs them.
+        beat: called with every round, for what runs in this driver beside the queries.
     """
 
     spark: SparkSession
@@ -72,6 +73,7 @@ class Supervisor:
     refused: type[LakehouseError]
     topic_ids: Callable[[], dict[str, str]] | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
+    beat: Callable[[], None] | None = None
 
     def run(self) -> bool:
         """Run until ``stopping`` is set; False where no query can be kept running."""
@@ -81,6 +83,8 @@ class Supervisor:
             while not self.stopping.is_set():
                 for slot in slots:
                     self._tend(slot)
+                if self.beat is not None:
+                    self.beat()
                 if time.monotonic() - watched > WATCH_SECONDS:
                     self._watch(slots)
                     watched = time.monotonic()

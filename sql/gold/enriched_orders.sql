@@ -5,9 +5,8 @@ description: >
   product have arrived too.
 grain: [order_id]
 owner: analytics
-refresh: micro-batch
-every: 5 minutes
-freshness: 15 minutes
+refresh: continuous
+freshness: 1 minute
 tags: [shop]
 */
 SELECT

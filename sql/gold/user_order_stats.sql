@@ -4,10 +4,12 @@ description: >
   sum, and may lower the latest time; a user without completed orders has no row. The cast of
   total_spend raises an error above 9,999,999,999.99; it never wraps.
 owner: analytics
-refresh: micro-batch
-every: 5 minutes
-freshness: 15 minutes
+refresh: continuous
+freshness: 1 minute
 tags: [shop]
+sinks:
+  - postgres: {table: serving.user_order_stats}
+  - redis: {prefix: "user_order_stats:"}
 */
 SELECT
   o.user_id,

@@ -7,6 +7,8 @@ refresh: micro-batch
 every: 10 minutes
 freshness: 30 minutes
 tags: [video]
+sinks:
+  - kafka: {topic: gold.viewership_summary, format: upsert}
 */
 SELECT
   v.user_id,

@@ -61,6 +61,20 @@ def test_a_view_that_is_not_refreshed_by_schedule_has_none(project, policy) -> N
     assert blueprint(manifest.gold["order_totals"]).cron is None
 
 
+def test_a_continuous_view_has_a_page_lineage_and_a_button(project) -> None:
+    manifest = project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
+    scheduled = blueprint(project.compile().gold["order_totals"])
+    found = blueprint(manifest.gold["order_totals"])
+    assert (found.dag_id, found.inlets, found.outlet, found.tasks) == (
+        scheduled.dag_id,
+        scheduled.inlets,
+        scheduled.outlet,
+        scheduled.tasks,
+    )
+    assert "refresh:continuous" in found.tags
+    assert "By the streaming application, as soon as its inputs move" in found.doc_md
+
+
 def test_a_view_is_compared_as_often_as_it_declares(project) -> None:
     refresh, compared = blueprints(project.compile(verify_seconds=DAY))
     assert (compared.dag_id, compared.cron) == ("verify__order_totals", "0 0 * * *")

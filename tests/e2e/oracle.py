@@ -6,16 +6,20 @@ import time
 from collections.abc import Callable
 
 import psycopg
+import redis
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 from psycopg import sql
+from psycopg.rows import dict_row
 
-from spark_jobs.graph.manifest import Manifest
+from spark_jobs.graph.manifest import Manifest, SinkEntry
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
 from spark_jobs.storage.lake import Lake
 
 Rows = list[tuple[object, ...]]
+Row = dict[str, object]
+Key = tuple[object, ...]
 
 
 def kafka_ends(settings: Settings) -> dict[str, int]:
@@ -76,6 +80,53 @@ def postgres_rows(settings: Settings, shop: str, name: str) -> Rows:
             sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(name))
         ).fetchall()
     return sorted((tuple(row) for row in rows), key=repr)
+
+
+def gold_rows(settings: Settings, view: str) -> dict[Key, Row]:
+    """The rows of a published view, by their values in the sink's keys."""
+    sink = next(one for one in _sinks(settings) if one.table == f"gold.{view}")
+    table = DeltaTable(Lake(settings.lake).location(TableName(Layer.GOLD, view)))
+    return {_key(row, sink): row for row in table.to_pyarrow_table().to_pylist()}
+
+
+def served_rows(settings: Settings, dsn: str, table: str) -> dict[Key, Row]:
+    """The rows of a sink's table in Postgres, by key."""
+    sink = next(one for one in _sinks(settings) if one.target == table)
+    with psycopg.connect(dsn, row_factory=dict_row) as connection:
+        query = sql.SQL("SELECT * FROM {}").format(sql.Identifier(*table.split(".")))
+        return {_key(row, sink): row for row in connection.execute(query)}
+
+
+def redis_hashes(url: str, prefix: str) -> dict[str, dict[str, str]]:
+    """The hashes under a prefix, by what follows it."""
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        return {
+            name.removeprefix(prefix): client.hgetall(name) for name in client.keys(f"{prefix}*")
+        }
+
+
+def topic_records(bootstrap: str, topic: str) -> list[tuple[str, str | None]]:
+    """Every committed record of a topic with one partition, as text, in its order."""
+    options = {"bootstrap.servers": bootstrap, "group.id": "oracle", "enable.partition.eof": True}
+    consumer = Consumer(options)
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found = []
+        while (record := consumer.poll(20)) is not None and record.error() is None:
+            value = record.value()
+            found.append((record.key().decode(), None if value is None else value.decode()))
+        assert record is not None, "the broker does not answer"
+        return found
+    finally:
+        consumer.close()
+
+
+def _sinks(settings: Settings) -> list[SinkEntry]:
+    return list(Manifest.read(settings.manifest_file).sinks.values())
+
+
+def _key(row: Row, sink: SinkEntry) -> Key:
+    return tuple(row[name] for name in sink.keys)
 
 
 def wait_until(holds: Callable[[], bool], *, seconds: float, what: str) -> None:

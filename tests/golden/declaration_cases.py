@@ -100,6 +100,11 @@ def _changed(file: str, old: str, new: str) -> dict[str, str | None]:
     return {file: text.replace(old, new)}
 
 
+def _sinks(*entries: str) -> dict[str, str | None]:
+    listed = "".join(f"\n  - {entry}" for entry in entries)
+    return _gold("every: 15 minutes", f"every: 15 minutes\nsinks:{listed}")
+
+
 def _view(select: str, name: str = "view", more: str = "") -> dict[str, str | None]:
     header = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + more
     return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
@@ -217,16 +222,27 @@ CASES = (
         "SCHEDULE",
         _gold("every: 15 minutes", "every: 15 minutes\nverify: 7 minutes"),
     ),
+    Case("continuous_with_every", "KEY_NOT_APPLICABLE", _gold("micro-batch", "continuous")),
     Case(
-        "continuous",
-        "NOT_SUPPORTED_YET",
-        _gold("refresh: micro-batch\nevery: 15 minutes", "refresh: continuous"),
+        "history_of_events",
+        "KEY_NOT_APPLICABLE",
+        _changed("sql/silver/clicks.sql", "description:", "stored_as_scd_type: 2\ndescription:"),
     ),
     Case(
-        "history_rows",
-        "NOT_SUPPORTED_YET",
-        _silver("description:", "stored_as_scd_type: 2\ndescription:"),
+        "history_by_a_number",
+        "UNEXPECTED_VALUE",
+        _silver("description:", "stored_as_scd_type: 2\nsequence_by: user_id\ndescription:"),
     ),
+    Case(
+        "history_with_a_column_of_its_own",
+        "DUPLICATE_COLUMN",
+        _silver(
+            "description: Orders.\n*/\nSELECT order_id",
+            "stored_as_scd_type: 2\ndescription: Orders.\n*/\n"
+            "SELECT created_at AS Valid_From, order_id",
+        ),
+    ),
+    Case("changes_without_keys", "MISSING_KEY", _orders("keys: [order_id]\n", "")),
     Case(
         "scd_type_three",
         "UNEXPECTED_VALUE",
@@ -332,6 +348,58 @@ CASES = (
             **_view("SELECT user_id FROM gold.c", "b"),
             **_view("SELECT user_id FROM gold.a", "c"),
         },
+    ),
+    # sinks
+    Case("sink_unknown_system", "UNKNOWN_KEY", _sinks("kafak: {topic: spend}")),
+    Case("sink_unknown_key", "UNKNOWN_KEY", _sinks("kafka: {topic: spend, formt: upsert}")),
+    Case("sink_without_topic", "MISSING_KEY", _sinks("kafka: {format: upsert}")),
+    Case("sink_unknown_format", "UNEXPECTED_VALUE", _sinks("kafka: {topic: spend, format: upsrt}")),
+    Case("sink_no_list", "UNEXPECTED_VALUE", _gold("every", "sinks: {redis: {prefix: a}}\nevery")),
+    Case("sink_no_mapping", "UNEXPECTED_VALUE", _sinks("redis")),
+    Case("sink_empty", "UNEXPECTED_VALUE", _sinks("{}")),
+    Case(
+        "sink_of_two_systems",
+        "UNEXPECTED_VALUE",
+        _sinks("{kafka: {topic: spend}, redis: {prefix: spend}}"),
+    ),
+    Case("sink_cassandra", "NOT_SUPPORTED_YET", _sinks("cassandra: {table: shop.spend}")),
+    Case(
+        "sink_targets",
+        "SINK_TARGET",
+        _sinks(
+            "kafka: {topic: _spend, name: Spend}",
+            "postgres: {table: Serving.spend}",
+            "postgres: {table: pg_catalog.spend, name: other}",
+            'redis: {prefix: "spend*"}',
+            'redis: {prefix: "tidemark:", name: another}',
+        ),
+    ),
+    Case("sink_to_a_source", "DUPLICATE_SINK", _sinks("kafka: {topic: clicks}")),
+    Case(
+        "sink_places_twice",
+        "DUPLICATE_SINK",
+        _sinks(
+            "postgres: {table: spend}",
+            "postgres: {table: public.spend, name: again}",
+            'redis: {prefix: "spend:"}',
+            'redis: {prefix: "spend:more:", name: more}',
+        ),
+    ),
+    Case(
+        "sink_names_twice",
+        "DUPLICATE_SINK",
+        _sinks('redis: {prefix: "a:"}', 'redis: {prefix: "b:"}'),
+    ),
+    Case("sink_unknown_column", "KEY_NOT_IN_OUTPUT", _sinks("kafka: {topic: a, keys: [userid]}")),
+    Case("sink_key_not_unique", "SINK_KEYS", _sinks("kafka: {topic: a, keys: [spend]}")),
+    Case(
+        "sink_without_keys",
+        "SINK_KEYS",
+        _view(
+            "SELECT o.user_id FROM silver.orders AS o",
+            "users",
+            "sinks:\n  - kafka: {topic: users}\n",
+        ),
     ),
     # suites
     Case(

@@ -51,6 +51,7 @@ class GoldProject:
         columns: Sequence[Column] = (),
         grain: Sequence[str] = (),
         downstream: Sequence[str] = (),
+        policy: str = "bulk",
     ) -> None:
         """Declare a view, or replace one; a maintained one follows changes where it can."""
         canonical = self.canonical(query, inputs) if maintained else query
@@ -58,7 +59,7 @@ class GoldProject:
             name=name,
             description="A view.",
             owner="tests",
-            refresh="bulk",
+            refresh=policy,
             # However little there is: the tests are about following changes.
             strategy="incremental" if maintained else "auto",
             sql=query,

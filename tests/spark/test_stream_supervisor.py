@@ -193,6 +193,14 @@ def test_a_driver_on_which_nothing_runs_is_given_up(
     assert {one.state for one in store.progress()} == {StreamState.FAILED}
 
 
+def test_each_round_beats_for_what_runs_beside_the_queries(store: ControlStore) -> None:
+    beats: list[bool] = []
+    one = Supervisor(None, store, [], refused=DecisionNeededError)
+    one.beat = lambda: (beats.append(True), len(beats) > 2 and one.stopping.set())
+    assert one.run()
+    assert len(beats) == 3
+
+
 def test_one_query_that_runs_is_reason_to_go_on(supervise, tmp_path) -> None:
     lost = Ticking("lost", tmp_path, RuntimeError("no such host"))
     with supervise(lost, Ticking("steady", tmp_path)) as row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,41 +10,24 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from spark_jobs.cli.cases import Ended, tell
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.testing.case_files import case_files, read_case, view_of
-from spark_jobs.testing.run import FEW_ROWS, prepared
+from spark_jobs.testing.run import prepared
 
 CASES = case_files(REPOSITORY)
 
 
-@pytest.fixture(scope="module")
-def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
-
-
-@pytest.fixture(scope="module")
-def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, set for few rows while this module runs."""
-    before = {key: spark.conf.get(key) for key in FEW_ROWS}
-    for key, value in FEW_ROWS.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key, value in before.items():
-        spark.conf.set(key, value)
-
-
-def test_every_view_has_a_case(manifest: Manifest) -> None:
-    assert {view_of(file) for file in CASES} == set(manifest.gold)
+def test_every_view_has_a_case(shipped: Manifest) -> None:
+    assert {view_of(file) for file in CASES} == set(shipped.gold)
 
 
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
-def test_case(quick: SparkSession, manifest: Manifest, tmp_path: Path, file: Path) -> None:
-    case = read_case(file, manifest)
+def test_case(quick: SparkSession, shipped: Manifest, tmp_path: Path, file: Path) -> None:
+    case = read_case(file, shipped)
     settings = load_settings(REPOSITORY, state_dir=tmp_path, lake_root="", control_db="")
-    with prepared(case, manifest=manifest, settings=settings, session=lambda: quick) as run:
+    with prepared(case, manifest=shipped, settings=settings, session=lambda: quick) as run:
         result = run.run()
 
     assert [(one.step, one.missing, one.unexpected) for one in result.steps] == [
@@ -75,12 +57,12 @@ when:
 """
 
 
-def test_what_differs_is_told(quick: SparkSession, manifest: Manifest, tmp_path: Path) -> None:
+def test_what_differs_is_told(quick: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
     file = tmp_path / "orders_by_status.yml"
     file.write_text(WRONG, encoding="utf-8")
     settings = load_settings(REPOSITORY, state_dir=tmp_path / "state", lake_root="", control_db="")
-    case = read_case(file, manifest)
-    with prepared(case, manifest=manifest, settings=settings, session=lambda: quick) as run:
+    case = read_case(file, shipped)
+    with prepared(case, manifest=shipped, settings=settings, session=lambda: quick) as run:
         result = run.run()
 
     [step] = result.steps

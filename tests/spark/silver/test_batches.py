@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.silver import batch as batch_module
+from spark_jobs.silver import current_rows, history_rows
 from spark_jobs.silver.batch import BatchApplier
+from spark_jobs.silver.outcome import HeldTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.tables import read
@@ -21,6 +23,7 @@ from tests.spark.silver.world import (
     CHANGES,
     CLICKS,
     EVENTS,
+    HISTORY,
     ORDERS,
     Record,
     applier,
@@ -136,6 +139,7 @@ CHANGE_BATCHES: list[list[Record]] = [
         change("u", 2, 215, commit=200),
         change("c", 4, 230, commit=200),
         change("d", 8, 230, commit=200),
+        change("t", 0, 204, commit=200),
         (b"{}", b"{"),
     ],
     [change("u", 1, 205, commit=200), change("c", 1, 310, commit=300), change("u", 8, 1, commit=1)],
@@ -149,30 +153,43 @@ POINTS = (
 )
 
 
+# What only a history has.
+HISTORY_POINTS = ("silver.after_changes",)
+
+
+@pytest.mark.parametrize(
+    ("entry", "points"), [(ORDERS, POINTS), (HISTORY, HISTORY_POINTS)], ids=["current", "history"]
+)
 def test_a_batch_that_was_cut_off_ends_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    entry: SilverEntry,
+    points: tuple[str, ...],
 ) -> None:
     """Each batch is cut off at each point and then run to its end, beside an undisturbed twin."""
-    calm, calm_record = started(spark, tmp_path / "calm", CHANGES, ORDERS)
-    cut, cut_record = started(spark, tmp_path / "cut", CHANGES, ORDERS)
+    calm, calm_record = started(spark, tmp_path / "calm", CHANGES, entry)
+    cut, cut_record = started(spark, tmp_path / "cut", CHANGES, entry)
     armed = [""]
 
     def crash(name: str) -> None:
         if name == armed[0]:
             raise CrashError(name)
 
-    monkeypatch.setattr(batch_module, "failpoint", crash)
+    for module in (batch_module, current_rows, history_rows):
+        monkeypatch.setattr(module, "failpoint", crash)
     first = 0
-    for number, records in enumerate(CHANGE_BATCHES):
+    for number, records in enumerate(CHANGE_BATCHES if entry is ORDERS else CHANGE_BATCHES[:2]):
         frame = bronze(spark, records, first=first)
         calm.apply(frame, number)
-        for armed[0] in (*POINTS, ""):
+        for armed[0] in (*points, ""):
+            # A process that starts anew knows nothing but the tables.
             with suppress(CrashError):
-                cut.apply(frame, number)
+                replace(cut, held=HeldTables()).apply(frame, number)
         first += len(records)
     assert {batch.batch_id: batch for batch in cut_record} == dict(enumerate(calm_record))
     names = [column.name for column in calm.tables.columns]
     assert rows(spark, cut.tables.table, *names) == rows(spark, calm.tables.table, *names)
-    for place in ("quarantine", "tombstones"):
-        held = [read(spark, getattr(one.tables, place)).count() for one in (cut, calm)]
-        assert held[0] == held[1]
+    for place in calm.tables.places[1:]:
+        other = place.replace("/calm/", "/cut/")
+        assert read(spark, place).count() == read(spark, other).count()

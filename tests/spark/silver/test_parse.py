@@ -216,7 +216,8 @@ def test_a_value_that_the_database_did_not_send(
 ) -> None:
     source = CHANGES.model_copy(update={"columns": columns(order_id="bigint", c=kind)})
     record = with_value(change("u", 1, 200), after={"order_id": 1, "c": value})
-    assert [reason(row) for row in typed(spark, [record], source)] == [("UNAVAILABLE_VALUE", "c")]
+    [row] = typed(spark, [record], source)
+    assert (reason(row), row["__unavailable"]) == (None, ["c"])
 
 
 def with_value(record: Record, **fields: Any) -> Record:
@@ -252,17 +253,19 @@ def test_changes(spark: SparkSession) -> None:
         None,
         None,
         None,
-        ("UNSUPPORTED_TRUNCATE", None),
+        None,
         ("UNKNOWN_OPERATION", "x"),
         ("NOT_A_CHANGE", None),
         ("NOT_A_CHANGE", None),
         ("SEQUENCE_MISSING", None),
         ("KEY_MISSING", "order_id"),
-        ("UNAVAILABLE_VALUE", "status"),
+        None,
         ("TYPE_MISMATCH", "amount"),
         None,
     ]
     assert [row["order_id"] for row in rows[:4]] == [1, 1, 5, 1]
+    assert [row["__unavailable"] for row in rows[11:13]] == [["status"], []]
+    assert rows[0]["__committed_at"] == datetime.fromtimestamp(200)  # noqa: DTZ006
     assert rows[0]["__sequence"] == f"{150:020}.{200:020}.1.{0:010}"
     assert rows[1]["__sequence"] == f"{200:020}.{200:020}.0.{0:010}"
     assert rows[3]["__sequence"] == rows[0]["__sequence"]
@@ -275,3 +278,54 @@ def test_a_required_column_is_not_asked_of_a_deletion(spark: SparkSession) -> No
         spark, [change("d", 1, 5), with_value(change("u", 1, 6), after={"order_id": 1})], source
     )
     assert [reason(row) for row in rows] == [None, ("MISSING_REQUIRED", "status")]
+
+
+def test_a_truncation_has_a_place_and_needs_no_columns(spark: SparkSession) -> None:
+    required = tuple(Column(name=c.name, type=c.type, required=True) for c in CHANGES.columns)
+    source = CHANGES.model_copy(update={"columns": required})
+    truncated = change("t", 0, 7, commit=5)
+    rows = typed(spark, [truncated, with_value(truncated, source={})], source)
+    assert [reason(row) for row in rows] == [None, ("SEQUENCE_MISSING", None)]
+    assert rows[0]["__sequence"] == f"{5:020}.{7:020}.1.{0:010}"
+
+
+def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:
+    """Added is ignored, widened fits while the values do, all else says what does not fit."""
+    source = CHANGES.model_copy(
+        update={
+            "columns": (
+                Column(name="order_id", type="bigint"),
+                Column(name="status", type="string", required=True),
+                Column(name="number", type="int"),
+                Column(name="amount", type="decimal(12,2)"),
+            )
+        }
+    )
+    whole = {"order_id": 1, "status": "paid", "number": 1, "amount": "1.50"}
+    images: list[dict[str, Any]] = [
+        {**whole, "added": {"any": ["shape"]}},
+        {**whole, "number": 2147483647, "amount": "1.5"},
+        {**whole, "amount": 7},
+        {**whole, "number": 2147483648},
+        {**whole, "amount": "1.505"},
+        {**whole, "number": "one"},
+        {**whole, "amount": {"scale": 2, "value": "AJY="}},
+        {"order_id": 1, "state": "paid", "number": 1, "amount": "1.50"},
+        {"order_id": 1, "status": "paid"},
+    ]
+    placed = change("u", 1, 200)
+    rows = typed(spark, [with_value(placed, after=image) for image in images], source)
+    assert [reason(row) for row in rows] == [
+        None,
+        None,
+        None,
+        ("TYPE_MISMATCH", "number"),
+        ("TYPE_MISMATCH", "amount"),
+        ("TYPE_MISMATCH", "number"),
+        ("TYPE_MISMATCH", "amount"),
+        ("MISSING_REQUIRED", "status"),
+        None,
+    ]
+    assert "added" not in rows[0]
+    assert (rows[1]["number"], rows[2]["amount"]) == (2147483647, Decimal("7.00"))
+    assert (rows[8]["number"], rows[8]["amount"]) == (None, None)

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.history import HISTORY_COLUMNS
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.tables import SilverTables
@@ -70,6 +71,15 @@ ORDERS = SilverEntry(
     fingerprint="1",
 )
 
+# The same orders as the rows that each held for a while; nothing is computed from a large value.
+HISTORY = ORDERS.model_copy(
+    update={
+        "apply": ApplyMode.HISTORY,
+        "projection": "SELECT o.order_id, o.status, o.amount FROM source AS o",
+        "columns": (*CHANGES.columns, *HISTORY_COLUMNS),
+    }
+)
+
 
 def bronze(
     spark: SparkSession, records: Sequence[Record], *, first: int = 0, topic: str = "t"
@@ -94,17 +104,34 @@ def change(
     commit: int | None = None,
     status: str = "placed",
     amount: str = "1.50",
+    at: int | None = None,
 ) -> Record:
-    """A Debezium change of an order; a snapshot's row has no commit."""
+    """A Debezium change of an order; a snapshot's row has no commit.
+
+    Args:
+        operation: c, u, r, d or t.
+        key: the order.
+        position: its place in the log, and the second of its commit.
+        commit: the end of the transaction before.
+        status: of the order.
+        amount: of the order.
+        at: the second of its commit, where it is not the position.
+    """
     image = {"order_id": key, "status": status, "amount": amount}
     sequence = json.dumps([None if commit is None else str(commit), str(position)])
     value = {
         "op": operation,
         "before": {"order_id": key} if operation == "d" else None,
         "after": None if operation == "d" else image,
-        "source": {"lsn": position, "sequence": sequence},
+        "source": {
+            "lsn": position,
+            "sequence": sequence,
+            "ts_us": (position if at is None else at) * 1_000_000,
+        },
         "transaction": None,
     }
+    if operation == "t":
+        return None, json.dumps({**value, "after": None}).encode()
     return json.dumps({"order_id": key}).encode(), json.dumps(value).encode()
 
 

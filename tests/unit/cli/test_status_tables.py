@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.cli.status_tables import ago, duration, history_table, streams_table, views_table
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.freshness import Freshness, ViewStatus
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.progress import StreamProgress, StreamState
@@ -30,6 +31,7 @@ ATTEMPT = RefreshAttempt(
 )
 VIEW = ViewStatus(
     view="daily",
+    policy=RefreshPolicy.CONTINUOUS,
     published_version=4,
     published_at=NOW - timedelta(minutes=4),
     rule="full",
@@ -64,6 +66,7 @@ def test_a_current_view() -> None:
     text = view()
     for part in (
         "daily",
+        "continuous",
         "4 min ago @4 full",
         "current (target 30 min)",
         "published; full: first build",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from spark_jobs.demo.airflow_api import ScheduledRun
 from spark_jobs.demo.refreshes import ViewProgress, tick_of, view_progress
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.ticks import CONTINUOUS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -36,6 +38,17 @@ def judge(
     runs: list[ScheduledRun], attempts: list[RefreshAttempt], *, fresh: bool = True
 ) -> ViewProgress:
     return view_progress("orders_by_day", runs=runs, attempts=attempts, since=NOON, fresh=fresh)
+
+
+def continuous(minute: int) -> RefreshAttempt:
+    return replace(an_attempt(None), tick=CONTINUOUS, started_at=NOON + minute * MINUTE)
+
+
+def test_a_continuous_publication_counts_without_any_run():
+    progress = judge([], [continuous(1)])
+    assert progress.complete
+    assert progress.published.run is None
+    assert judge([], [continuous(-1)]).published is None, "before the demo began"
 
 
 def test_a_publication_by_a_scheduled_run_counts():

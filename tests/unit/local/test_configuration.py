@@ -121,7 +121,7 @@ def test_a_part_brings_what_it_needs(settings):
     names = [step.name for step in with_needs(all_steps(settings), ["airflow-scheduler"])]
     assert names == ["postgres", "airflow-database", "airflow-api-server", "airflow-scheduler"]
     streams = {step.name for step in with_needs(all_steps(settings), ["streams"])}
-    assert streams == {"postgres", "kafka", "connect", "topics", "connector", "streams"}
+    assert streams == {"postgres", "redis", "kafka", "connect", "topics", "connector", "streams"}
 
 
 def test_all_parts_are_chosen_by_default():

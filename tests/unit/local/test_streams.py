@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from spark_jobs.local.streams import NAME, probe_streams
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 
 
@@ -20,6 +21,16 @@ def started(tmp_path: Path) -> Settings:
     record.parent.mkdir(parents=True)
     record.touch()
     return settings
+
+
+def report(settings: Settings, query: str, state: str, *, ago: float = -1) -> None:
+    """A query's sign of life, some seconds ago."""
+    at = datetime.now(UTC) - timedelta(seconds=ago)
+    row = StreamProgress(
+        query=query, batch_id=0, records=0, at=at, state=StreamState(state), heartbeat_at=at
+    )
+    with ControlStore.open(settings.control_url) as store:
+        store.record_progress(row)
 
 
 @pytest.mark.parametrize(
@@ -36,17 +47,29 @@ def started(tmp_path: Path) -> Settings:
 def test_it_serves_once_each_query_reports(
     started: Settings, states: list[str], lacks: str | None
 ) -> None:
+    for index, state in enumerate(states):
+        report(started, f"q{index}", state)
+    assert probe_streams(started) == lacks
+
+
+@pytest.mark.parametrize("state", ["starting", "running", "waiting", "held", "failed"])
+def test_what_becomes_of_a_continuous_view_stops_no_start(started: Settings, state: str) -> None:
+    report(started, "bronze.orders", "running")
+    report(started, "gold.totals", state)
+    assert probe_streams(started) is None
+
+
+def test_a_continuous_view_that_is_not_heard_of_any_more_is_missed(started: Settings) -> None:
+    record = started.state / "run" / f"{NAME}.pid"
+    os.utime(record, (0, 0))
+    report(started, "bronze.orders", "running")
+    report(started, "gold.totals", "running", ago=100)
+    assert probe_streams(started) == "query gold.totals is silent"
+
+
+def test_a_sink_that_is_down_is_no_lack_of_the_application(started: Settings) -> None:
     now = datetime.now(UTC) + timedelta(seconds=1)
     with ControlStore.open(started.control_url) as store:
-        for index, state in enumerate(states):
-            store.record_progress(
-                StreamProgress(
-                    query=f"q{index}",
-                    batch_id=0,
-                    records=0,
-                    at=now,
-                    state=StreamState(state),
-                    heartbeat_at=now,
-                )
-            )
-    assert probe_streams(started) == lacks
+        store.record_heartbeat("bronze.orders", at=now)
+        store.record_heartbeat(sink_query("a"), at=now, state=StreamState.WAITING, error="down")
+    assert probe_streams(started) is None

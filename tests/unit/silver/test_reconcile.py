@@ -57,6 +57,22 @@ def test_what_does_not_hold_is_named(change: dict[str, Any], problem: str):
     assert balance(replace(FACTS, **change)).problems == (problem,)
 
 
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ([(0, 0), (0, 3), (0, 4)], ()),
+        ([(0, 0), (0, 3)], ("remembered changes = applied + superseded: 2 is not 3",)),
+        ([(0, 0), (0, 3), (0, 3)], ("remembered changes: 1 rows repeat a record",)),
+    ],
+)
+def test_a_history_remembers_every_change(
+    changes: list[tuple[int, int]], problems: tuple[str, ...]
+):
+    totals = replace(TOTALS, superseded=1, duplicate=1)
+    facts = replace(FACTS, apply=ApplyMode.HISTORY, totals=totals, changes=Counter(changes))
+    assert balance(facts).problems == problems
+
+
 def test_records_on_their_way_are_pending():
     more = Counter((0, offset) for offset in range(9))
     found = balance(replace(FACTS, bronze=more, silver=Counter([(0, 0), (0, 3), (0, 7)])))

@@ -110,6 +110,21 @@ def test_attempts_come_newest_first_and_can_be_narrowed(store: ControlStore) -> 
 # Ticks.
 
 
+def test_old_attempts_of_a_tick_are_forgotten_but_not_the_newest(store: ControlStore) -> None:
+    for number in range(6):
+        started = NOW + timedelta(days=number)
+        store.create_attempt(attempt(f"a{number}", tick="t", started_at=started))
+    store.create_attempt(attempt("other tick"))
+    store.create_attempt(attempt("other view", tick="t", view="users"))
+    noon = NOW + timedelta(days=3)
+    assert store.forget_attempts("orders", tick="t", before=noon, keep=10) == 0
+    assert store.forget_attempts("orders", tick="t", before=noon, keep=5) == 1
+    assert store.forget_attempts("orders", tick="t", before=noon, keep=1) == 2
+    left = [one.attempt_id for one in store.attempts()]
+    assert left == ["a5", "a4", "a3", "other tick", "other view"]
+    assert store.create_attempt(attempt("next")).sequence == 8
+
+
 def test_the_first_pin_of_a_tick_wins(store: ControlStore) -> None:
     first, later = TableVersion("id", 3), TableVersion("id", 4)
     assert store.pin_version("t1", ORDERS, first) == first
@@ -260,6 +275,13 @@ def test_progress_is_one_row_per_query(store: ControlStore) -> None:
     for entry in (first, other, second):
         store.record_progress(entry)
     assert store.progress() == [second, other]
+
+
+def test_a_query_that_runs_no_more_is_forgotten(store: ControlStore) -> None:
+    for query in ("gold.orders", "gold.users"):
+        store.record_heartbeat(query, at=NOW)
+    store.forget_query("gold.users")
+    assert [one.query for one in store.progress()] == ["gold.orders"]
 
 
 def test_a_heartbeat_leaves_the_last_batch_as_it_was(store: ControlStore) -> None:

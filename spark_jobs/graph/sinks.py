@@ -1,0 +1,234 @@
+"""Sinks compiled: each has a name, a place of its own, and keys that tell its rows apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from spark_jobs.definitions.errors import NotSupportedYetError, UnexpectedValueError
+from spark_jobs.definitions.models import (
+    KafkaSinkFile,
+    PostgresSinkFile,
+    RedisSinkFile,
+    SinkFile,
+)
+from spark_jobs.definitions.project import Definitions, GoldDefinition, SilverDefinition
+from spark_jobs.definitions.vocabulary import SinkSystem
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.errors import (
+    DuplicateSinkError,
+    KeyNotInOutputError,
+    SinkKeysError,
+    SinkTargetError,
+)
+from spark_jobs.graph.manifest import ApplyMode, GoldEntry, SilverEntry, SinkEntry, SourceEntry
+from spark_jobs.names import IDENTIFIER, REDIS_PREFIX, RESERVED_DIRECTORY_PREFIX, TOPIC
+
+_SYSTEMS = ", ".join(SinkSystem)
+# Where the sinks keep how far they have come; see the package sinks.
+_RESERVED = "tidemark"
+_SYSTEM_SCHEMAS = ("pg_", "information_schema", _RESERVED)
+Declared = KafkaSinkFile | PostgresSinkFile | RedisSinkFile
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One entry of ``sinks``: whose, and the names and places that messages need."""
+
+    owner: SilverDefinition | GoldDefinition
+    at: int
+    system: SinkSystem
+    kind: str
+
+    @property
+    def subject(self) -> str:
+        return f'{self.kind} "{self.owner.name}": {self.system} sink'
+
+    def of(self, *path: str | int) -> Location:
+        return self.owner.places.value_of("sinks", self.at, self.system.value, *path)
+
+
+def compile_sinks(
+    definitions: Definitions,
+    sources: Mapping[str, SourceEntry],
+    silver: Mapping[str, SilverEntry],
+    gold: Mapping[str, GoldEntry],
+    problems: list[LakehouseError],
+) -> dict[str, SinkEntry]:
+    """The sinks of every table that compiled, by name; what is wrong is added to the problems."""
+    topics = {source.topic: source.file for source in sources.values() if source.topic}
+    found: list[tuple[SinkEntry, _Place]] = []
+    for owner, entry, kind in _tables(definitions, silver, gold):
+        for at, declared in enumerate(owner.header.sinks if owner.header else ()):
+            chosen = _chosen(declared, owner, at, kind, problems)
+            if chosen is None or entry is None:
+                continue
+            place = _Place(owner, at, chosen[0], kind)
+            problems += _check_target(chosen[1], place, topics)
+            keys = _keys(chosen[1], entry, place, problems)
+            found.append((_entry(chosen[1], entry, place, keys), place))
+    problems += _repeated(found)
+    return {sink.name: sink for sink, _ in sorted(found, key=lambda one: one[0].name)}
+
+
+def _tables(
+    definitions: Definitions,
+    silver: Mapping[str, SilverEntry],
+    gold: Mapping[str, GoldEntry],
+) -> Iterator[tuple[SilverDefinition | GoldDefinition, SilverEntry | GoldEntry | None, str]]:
+    for name, table in definitions.silver.items():
+        yield table, silver.get(name), "silver table"
+    for name, view in definitions.gold.items():
+        yield view, gold.get(name), "gold view"
+
+
+def unique_key(entry: SilverEntry | GoldEntry) -> tuple[str, ...]:
+    """The columns that no two rows of a table share, as far as the graph can tell."""
+    if isinstance(entry, GoldEntry):
+        return entry.maintenance.key if entry.maintenance else ()
+    if entry.apply is ApplyMode.UPSERT:
+        return entry.keys
+    return (entry.event_id,) if entry.event_id else ()
+
+
+def _chosen(
+    declared: SinkFile,
+    owner: SilverDefinition | GoldDefinition,
+    at: int,
+    kind: str,
+    problems: list[LakehouseError],
+) -> tuple[SinkSystem, Declared] | None:
+    """The one system that an entry names."""
+    place = owner.places.value_of("sinks", at)
+    subject = f'{kind} "{owner.name}"'
+    if declared.cassandra is not None:
+        instead = f"Deliver to one of {_SYSTEMS}."
+        problems.append(NotSupportedYetError(subject, "a Cassandra sink", instead, location=place))
+        return None
+    named = [(one, value) for one in SinkSystem if (value := getattr(declared, one)) is not None]
+    if len(named) != 1:
+        problem = f"it names {' and '.join(one for one, _ in named) or 'no system'}"
+        hint = f"Write one of {_SYSTEMS} in each entry: '- kafka: {{topic: ...}}'."
+        problems.append(UnexpectedValueError(subject, "sinks", problem, hint, location=place))
+        return None
+    return named[0]
+
+
+def _check_target(
+    declared: Declared, place: _Place, topics: Mapping[str, str]
+) -> Iterator[LakehouseError]:
+    subject = place.subject
+    if declared.name is not None and not IDENTIFIER.fullmatch(declared.name):
+        hint = "Use up to 63 lower-case letters, digits and underscores, a letter first."
+        yield SinkTargetError(subject, "name", declared.name, hint=hint, location=place.of("name"))
+    match declared:
+        case KafkaSinkFile(topic=topic):
+            if topic in topics:
+                yield DuplicateSinkError(
+                    subject, f'topic "{topic}"', first=topics[topic], location=place.of("topic")
+                )
+            elif not TOPIC.fullmatch(topic) or topic.startswith(RESERVED_DIRECTORY_PREFIX):
+                hint = 'Use letters, digits, ".", "_" and "-", and no "_" first.'
+                yield SinkTargetError(
+                    subject, "topic", topic, hint=hint, location=place.of("topic")
+                )
+        case PostgresSinkFile(table=table):
+            parts = table.split(".")
+            right = len(parts) <= 2 and all(map(IDENTIFIER.fullmatch, parts))
+            if not right or (len(parts) == 2 and parts[0].startswith(_SYSTEM_SCHEMAS)):
+                hint = (
+                    "Write schema.table, each of up to 63 lower-case letters, digits and "
+                    "underscores; the schema is none of the system's, nor tidemark."
+                )
+                yield SinkTargetError(
+                    subject, "table", table, hint=hint, location=place.of("table")
+                )
+        case RedisSinkFile(prefix=prefix):
+            if not REDIS_PREFIX.fullmatch(prefix) or prefix.startswith(_RESERVED):
+                hint = (
+                    'Use letters, digits, "_", ".", ":" and "-", at most 100 of them, and '
+                    f'start with another word than "{_RESERVED}".'
+                )
+                yield SinkTargetError(
+                    subject, "prefix", prefix, hint=hint, location=place.of("prefix")
+                )
+
+
+def _keys(
+    declared: Declared,
+    entry: SilverEntry | GoldEntry,
+    place: _Place,
+    problems: list[LakehouseError],
+) -> tuple[str, ...]:
+    """The declared keys in the table's spelling, or the table's own."""
+    known = unique_key(entry)
+    if not declared.keys:
+        if not known:
+            problem = "nothing is known to tell the table's rows apart"
+            hint = 'Name the columns that do: "keys: [...]".'
+            problems.append(SinkKeysError(place.subject, problem, hint=hint, location=place.of()))
+        return known
+    spelled = {column.name.lower(): column.name for column in entry.columns}
+    for at, key in enumerate(declared.keys):
+        if key.lower() not in spelled:
+            names = list(spelled.values())
+            location = place.of("keys", at)
+            problems.append(
+                KeyNotInOutputError(place.subject, "keys", key, names, location=location)
+            )
+            return known
+    keys = tuple(dict.fromkeys(spelled[key.lower()] for key in declared.keys))
+    if known and not {key.lower() for key in known} <= {key.lower() for key in keys}:
+        problem = f"rows that share {', '.join(keys)} can be several"
+        hint = f"Its rows are told apart by {', '.join(known)}: name these, or leave keys out."
+        problems.append(SinkKeysError(place.subject, problem, hint=hint, location=place.of("keys")))
+    return keys
+
+
+def _entry(
+    declared: Declared,
+    entry: SilverEntry | GoldEntry,
+    place: _Place,
+    keys: tuple[str, ...],
+) -> SinkEntry:
+    match declared:
+        case KafkaSinkFile():
+            target = declared.topic
+        case PostgresSinkFile():
+            target = declared.table if "." in declared.table else f"public.{declared.table}"
+        case RedisSinkFile():
+            target = declared.prefix
+    return SinkEntry(
+        name=declared.name or f"{entry.name}_{place.system}"[:63],
+        table=str(entry.table_name),
+        system=place.system,
+        target=target,
+        keys=keys,
+        columns=tuple(column.name for column in entry.columns),
+        format=None if isinstance(declared, PostgresSinkFile) else declared.format,
+        file=entry.file,
+    )
+
+
+def _repeated(found: list[tuple[SinkEntry, _Place]]) -> Iterator[LakehouseError]:
+    """Sinks with the name or the place of an earlier one."""
+    for at, (sink, place) in enumerate(found):
+        for other, _ in found[:at]:
+            if sink.name == other.name:
+                yield DuplicateSinkError(
+                    place.subject,
+                    f'the name "{sink.name}"',
+                    first=other.file,
+                    location=place.of("name"),
+                )
+            if sink.system is other.system and _meet(sink, other):
+                yield DuplicateSinkError(
+                    place.subject, f'"{sink.target}"', first=other.file, location=place.of()
+                )
+
+
+def _meet(one: SinkEntry, other: SinkEntry) -> bool:
+    """Whether two sinks of a system share a place; a Redis prefix holds all that begins so."""
+    if one.system is SinkSystem.REDIS:
+        return one.target.startswith(other.target) or other.target.startswith(one.target)
+    return one.target == other.target

@@ -1,0 +1,28 @@
+"""Where the sinks' systems are: as set, or parts of the local stack where those were started."""
+
+from __future__ import annotations
+
+from spark_jobs.local.postgres import SERVING, dsn, secret_name
+from spark_jobs.local.redis_server import PASSWORD, url
+from spark_jobs.local.secrets import secret_path
+from spark_jobs.settings import Settings
+from spark_jobs.sinks.target import Addresses
+
+
+def sink_addresses(settings: Settings) -> Addresses:
+    """The addresses; they hold passwords, so keep them out of logs."""
+    return Addresses(
+        kafka=settings.kafka,
+        postgres=settings.sinks.postgres or _local_postgres(settings),
+        redis=settings.sinks.redis or _local_redis(settings),
+    )
+
+
+def _local_postgres(settings: Settings) -> str:
+    if not secret_path(settings, secret_name(SERVING)).exists():
+        return ""
+    return dsn(settings, database=SERVING, role=SERVING)
+
+
+def _local_redis(settings: Settings) -> str:
+    return url(settings) if secret_path(settings, PASSWORD).exists() else ""

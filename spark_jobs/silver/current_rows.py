@@ -1,0 +1,112 @@
+"""Applies a batch to a table of current rows: the last change of each key counts.
+
+Truncations and values that the database did not send are rare. The first pass over a batch only
+tells whether it has any; the tables are then asked once more with them in mind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.names import Disposition
+from spark_jobs.silver.dispositions import DISPOSITION, KNOWN, upsert_dispositions
+from spark_jobs.silver.filling import fill_current
+from spark_jobs.silver.outcome import HeldTables, Outcome
+from spark_jobs.silver.rows import DELETED
+from spark_jobs.silver.tables import SilverTables
+from spark_jobs.silver.truncations import (
+    Truncation,
+    joined,
+    remembered_truncations,
+    truncations_in,
+)
+from spark_jobs.silver.typed import OPERATION, SEQUENCE, TRUNCATE
+from spark_jobs.silver.unavailable import UNFILLED
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.streams import Merge, merge
+from spark_jobs.storage.tables import Txn, append
+
+NEWER = "s.__sequence > t.__sequence"
+_RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
+
+
+@dataclass(frozen=True)
+class CurrentRows:
+    """A table of current rows.
+
+    Attributes:
+        names: the columns that may have to be filled.
+        truncations: those that were seen, by the tombstones' location; only this writer adds any.
+    """
+
+    tables: SilverTables
+    held: HeldTables
+    names: tuple[str, ...]
+    truncations: dict[str, tuple[Truncation, ...]] = field(default_factory=dict)
+
+    def outcome(self, rows: DataFrame) -> Outcome:
+        """What becomes of each record of a batch."""
+        held = self._held(rows)
+        known = self._remembered() if self.tables.tombstones in self.held.filled else ()
+        first = self._outcome(rows, held, known)
+        truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
+        if not truncates and not lacks:
+            return first
+        if truncates:
+            known = joined(known, truncations_in(rows, timed=False))
+            self.truncations[self.tables.tombstones] = known
+        if lacks:
+            after, keys = (known[-1] if known else None), self.tables.entry.keys
+            rows = fill_current(rows, held, keys=keys, names=self.names, after=after)
+        return self._outcome(rows, held, known)
+
+    def _outcome(
+        self, rows: DataFrame, held: list[DataFrame], known: tuple[Truncation, ...]
+    ) -> Outcome:
+        last = known[-1] if known else None
+        annotated = upsert_dispositions(rows, held, keys=self.tables.entry.keys, truncation=last)
+        truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
+        lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
+        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks)
+
+    def _held(self, rows: DataFrame) -> list[DataFrame]:
+        places = (self.tables.table, self.tables.tombstones)
+        found = (self.held.read(rows.sparkSession, place) for place in places)
+        return [table for table in found if table is not None]
+
+    def _remembered(self) -> tuple[Truncation, ...]:
+        place = self.tables.tombstones
+        if place not in self.truncations:
+            keys = self.tables.entry.keys
+            self.truncations[place] = remembered_truncations(place, keys, timed=False)
+        return self.truncations[place]
+
+    def write(self, outcome: Outcome, txn: Txn) -> None:
+        """Tombstones first: a key that is only in the table is deleted by the batch's re-run."""
+        groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
+        if not groups:
+            return
+        rows = outcome.having(Disposition.APPLIED)
+        names = tuple(column.name for column in self.tables.columns)
+        if any(group[DELETED] for group in groups):
+            # A key may be deleted many times; who asks takes the last.
+            columns = [column.name for column in self.tables.tombstone_columns]
+            append(rows.where(DELETED).select(*columns), self.tables.tombstones, txn=txn)
+            failpoint("silver.after_tombstones")
+        truncates = any(group[_TRUNCATES] for group in groups)
+        if truncates or any(group[KNOWN] for group in groups):
+            last = self._remembered()[-1].sequence if truncates else None
+            how = Merge(
+                self.tables.entry.keys,
+                names,
+                update=f"NOT s.{DELETED} AND {NEWER}",
+                insert=f"NOT s.{DELETED}",
+                delete=f"s.{DELETED} AND {NEWER}",
+                delete_others=None if last is None else sf.col(f"t.{SEQUENCE}") < last,
+            )
+            merge(rows.select(*names, DELETED), self.tables.table, how, txn=txn)
+        elif not all(group[DELETED] for group in groups):
+            append(rows.where(f"NOT {DELETED}").select(*names), self.tables.table, txn=txn)

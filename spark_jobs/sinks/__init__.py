@@ -1,0 +1,1 @@
+"""From the change feed of a table to Kafka, Postgres and Redis."""

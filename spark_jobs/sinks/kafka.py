@@ -1,0 +1,191 @@
+"""A Kafka topic: the records of a delivery and its watermark are one Kafka transaction.
+
+Readers whose ``isolation.level`` is ``read_committed`` see each change once. The watermarks of all
+sinks are in one topic that keeps the last record of each. Whoever opens a sink shuts out the
+process that had it open before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.cimpl import KafkaError
+
+from spark_jobs.definitions.vocabulary import KafkaFormat
+from spark_jobs.graph.manifest import SinkEntry
+from spark_jobs.sinks.changes import Change
+from spark_jobs.sinks.errors import (
+    SinkMovedError,
+    SinkRefusedError,
+    SinkUnreachableError,
+    SinkValueError,
+)
+from spark_jobs.sinks.messages import Message, fold, messages
+from spark_jobs.sinks.rows import RowCodec
+from spark_jobs.sinks.target import Watermark
+from spark_jobs.sinks.topics import ANSWER_SECONDS, CLIENT_FENCED, Topics, client
+from spark_jobs.state.failpoints import failpoint
+
+MARKS = "_tidemark_sinks"
+COMMIT_SECONDS = 120.0
+# A transaction of a process that died ends with the next one of the sink, at the latest after this.
+TRANSACTION_SECONDS = 300
+_FENCED = {CLIENT_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
+_REFUSED = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+}
+
+
+@dataclass
+class KafkaTarget:
+    """A sink's topic."""
+
+    sink: SinkEntry
+    codec: RowCodec
+    address: str = field(repr=False)
+    _producer: Producer | None = None
+    _mark: Watermark | None = None
+
+    def watermark(self) -> Watermark | None:
+        with self._told():
+            self._open()
+            return self._mark
+
+    def occupied(self) -> bool:
+        with self._told():
+            return next(self._topics.records(self.sink.target), None) is not None
+
+    def missing(self) -> bool:
+        with self._told():
+            return self.sink.target not in self._topics.names()
+
+    def prepare(self) -> None:
+        with self._told():
+            keep = "delete" if self._form is KafkaFormat.CHANGELOG else "compact"
+            self._topics.make(
+                self.sink.target, {"cleanup.policy": keep, "retention.ms": "-1"}, partitions=-1
+            )
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        with self._told():
+            yield from fold(self._topics.records(self.sink.target), self._form).items()
+
+    def deliver(
+        self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
+    ) -> int:
+        with self._told():
+            producer = self._open()
+            if self._mark != before:
+                raise SinkMovedError(self.sink.name)
+            self._topics.make(MARKS, {"cleanup.policy": "compact", "segment.bytes": "1048576"})
+            with _transaction(producer):
+                count = 0
+                for change in changes:
+                    count += 1
+                    for one in self._messages(change, after.version):
+                        _send(producer, self.sink.target, one)
+                _send(producer, MARKS, Message(self.sink.name, json.dumps(asdict(after))))
+                # What is sent is with the broker, in a transaction that is not committed.
+                producer.flush(COMMIT_SECONDS)
+                failpoint("sink_delivered")
+            self._mark = after
+            return count
+
+    def close(self) -> None:
+        # Without a commit: the broker takes back what a transaction holds with the next opening.
+        self._producer = None
+        self._mark = None
+
+    @property
+    def _topics(self) -> Topics:
+        return Topics(self.address, group=f"tidemark-sink-{self.sink.name}")
+
+    @property
+    def _form(self) -> KafkaFormat:
+        return KafkaFormat(str(self.sink.format))
+
+    def _open(self) -> Producer:
+        if self._producer is None:
+            # Asked first, because a producer waits long for a broker that is not there.
+            self._topics.names()
+            producer = Producer(
+                {
+                    **client(self.address),
+                    "transactional.id": f"tidemark-sink-{self.sink.name}",
+                    "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
+                    "enable.idempotence": True,
+                    # As Java's clients place keys, so that both find a key in one partition.
+                    "partitioner": "murmur2_random",
+                    "linger.ms": 5,
+                }
+            )
+            producer.init_transactions(ANSWER_SECONDS)
+            self._producer = producer
+            self._mark = self._stored()
+        return self._producer
+
+    def _messages(self, change: Change, version: int) -> Iterator[Message]:
+        now, table = int(time.time() * 1000), self.sink.table_name
+        return messages(change, self._form, table=table, version=version, at_ms=now)
+
+    def _stored(self) -> Watermark | None:
+        found = None
+        for record in self._topics.records(MARKS):
+            if record.key == self.sink.name and record.value is not None:
+                found = Watermark(**json.loads(record.value))
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Let go of the producer after a failure, and say what it was."""
+        name = self.sink.name
+        try:
+            yield
+        except SinkRefusedError:
+            self.close()
+            raise
+        except KafkaException as error:
+            self.close()
+            cause = error.args[0]
+            if cause.code() in _FENCED:
+                raise SinkMovedError(name) from error
+            if cause.code() in _REFUSED:
+                raise SinkValueError(name, cause.str()) from error
+            raise SinkUnreachableError(name, "Kafka", cause.str()) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+@contextmanager
+def _transaction(producer: Producer) -> Iterator[None]:
+    """Commit what is sent meanwhile, or take it back."""
+    producer.begin_transaction()
+    try:
+        yield
+        producer.commit_transaction(COMMIT_SECONDS)
+    except BaseException:
+        # Readers of committed records wait for the end of every transaction.
+        with suppress(KafkaException):
+            producer.abort_transaction(ANSWER_SECONDS)
+        raise
+
+
+def _send(producer: Producer, topic: str, message: Message) -> None:
+    while True:
+        try:
+            producer.produce(topic, key=message.key, value=message.value)
+            break
+        except BufferError:
+            producer.poll(0.5)
+    producer.poll(0)

@@ -1,0 +1,89 @@
+"""What a topic's records say, and what the rows are after all of them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spark_jobs.definitions.vocabulary import KafkaFormat
+from spark_jobs.names import TableName
+from spark_jobs.sinks.changes import Change
+
+
+@dataclass(frozen=True)
+class Message:
+    """A record: its key and its value as text; a value of None is a tombstone."""
+
+    key: str
+    value: str | None
+
+
+def messages(
+    change: Change, form: KafkaFormat, *, table: TableName, version: int, at_ms: int
+) -> Iterator[Message]:
+    """The records that tell a change, in their order.
+
+    Args:
+        change: of one key.
+        form: of the topic.
+        table: whose row it is.
+        version: of the table, with which the change is delivered.
+        at_ms: now, in milliseconds since 1970.
+    """
+    key, before, after = change.key, change.before, change.after
+    match form:
+        case KafkaFormat.UPSERT:
+            yield Message(key, after)
+        case KafkaFormat.CHANGELOG:
+            gone, come = ("-D", "+I") if before is None or after is None else ("-U", "+U")
+            if before is not None:
+                yield Message(key, f'{{"op":"{gone}","data":{before}}}')
+            if after is not None:
+                yield Message(key, f'{{"op":"{come}","data":{after}}}')
+        case KafkaFormat.DEBEZIUM:
+            op = "c" if before is None else "d" if after is None else "u"
+            source = json.dumps(
+                {
+                    "connector": "tidemark",
+                    "schema": table.layer.value,
+                    "table": table.name,
+                    "version": version,
+                },
+                separators=(",", ":"),
+            )
+            yield Message(
+                key,
+                f'{{"before":{before or "null"},"after":{after or "null"},"source":{source},'
+                f'"op":"{op}","ts_ms":{at_ms}}}',
+            )
+            if after is None:
+                # A topic that keeps the last record of each key may then forget the key.
+                yield Message(key, None)
+
+
+def fold(records: Iterable[Message], form: KafkaFormat) -> dict[str, str]:
+    """The rows by key after all records of a topic, each as text."""
+    rows: dict[str, str] = {}
+    for record in records:
+        row = _after(record.value, form)
+        if row is None:
+            rows.pop(record.key, None)
+        else:
+            rows[record.key] = row
+    return rows
+
+
+def _after(value: str | None, form: KafkaFormat) -> str | None:
+    """The row of a key after a record; the word null where somebody else wrote the record."""
+    if value is None or form is KafkaFormat.UPSERT:
+        return value
+    try:
+        told = json.loads(value)
+        if form is KafkaFormat.DEBEZIUM:
+            row = told["after"]
+        else:
+            row = told["data"] if told["op"].startswith("+") else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "null"
+    return None if row is None else json.dumps(row, ensure_ascii=False, separators=(",", ":"))

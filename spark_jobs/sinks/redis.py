@@ -1,0 +1,189 @@
+"""Keys in Redis: a hash or one text of JSON for each row, under a prefix.
+
+The rows of a delivery and its watermark change in one MULTI/EXEC. A delivery of very many rows goes
+in several, and the watermark with the last: whoever is killed between them delivers again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+import redis
+
+from spark_jobs.definitions.vocabulary import RedisFormat
+from spark_jobs.graph.manifest import SinkEntry
+from spark_jobs.sinks.changes import Change
+from spark_jobs.sinks.errors import SinkMovedError, SinkUnreachableError, SinkValueError
+from spark_jobs.sinks.hashes import address, fields, values_of
+from spark_jobs.sinks.rows import RowCodec, dumped
+from spark_jobs.sinks.target import BUILDING, Watermark
+from spark_jobs.state.failpoints import failpoint
+
+# A server does nothing else while it runs a transaction.
+ROWS_AT_ONCE = 5_000
+KEYS_AT_ONCE = 1_000
+# Found under the prefix, and no row of the sink.
+_STRANGE = "__key"
+
+
+@dataclass
+class RedisTarget:
+    """A sink's keys."""
+
+    sink: SinkEntry
+    codec: RowCodec
+    address: str = field(repr=False)
+    _opened: redis.Redis | None = None
+
+    def watermark(self) -> Watermark | None:
+        with self._told():
+            return _watermark(dict(self._client.hgetall(self._mark)))
+
+    def occupied(self) -> bool:
+        with self._told():
+            return next(self._keys(), None) is not None
+
+    def missing(self) -> bool:
+        return False
+
+    def prepare(self) -> None:
+        """Redis makes keys as they come."""
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        with self._told():
+            keys = self._keys()
+            seen: set[bytes] = set()
+            while some := [one for one in islice(keys, KEYS_AT_ONCE) if one not in seen]:
+                seen.update(some)
+                pipeline = self._client.pipeline(transaction=False)
+                for key in some:
+                    pipeline.get(key) if self._as_text else pipeline.hgetall(key)
+                values = pipeline.execute(raise_on_error=False)
+                for key, value in zip(some, values, strict=True):
+                    yield self._row(key, value)
+
+    def deliver(
+        self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
+    ) -> int:
+        count, expected = 0, before
+        rest = iter(changes)
+        some = list(islice(rest, ROWS_AT_ONCE))
+        while True:
+            following = list(islice(rest, 1))
+            reached = after
+            if following:
+                epoch = after.epoch if before is None else before.epoch
+                reached = before or Watermark(after.table_id, BUILDING, epoch)
+            with self._told():
+                self._transaction(some, expected, reached)
+            count, expected = count + len(some), reached
+            if not following:
+                return count
+            some = list(islice(chain(following, rest), ROWS_AT_ONCE))
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _client(self) -> redis.Redis:
+        if self._opened is None:
+            self._opened = redis.Redis.from_url(
+                self.address,
+                socket_timeout=30,
+                socket_connect_timeout=5,
+                client_name=f"tidemark-{self.sink.name}",
+            )
+        return self._opened
+
+    @property
+    def _mark(self) -> str:
+        return f"tidemark:sink:{self.sink.name}"
+
+    @property
+    def _as_text(self) -> bool:
+        return self.sink.format is RedisFormat.JSON
+
+    def _keys(self) -> Iterator[bytes]:
+        found: Iterator[bytes] = self._client.scan_iter(
+            match=f"{self.sink.target}*", count=KEYS_AT_ONCE
+        )
+        return found
+
+    def _transaction(
+        self, changes: list[Change], before: Watermark | None, after: Watermark
+    ) -> None:
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.watch(self._mark)  # type: ignore[no-untyped-call]
+            if _watermark(dict(pipeline.hgetall(self._mark))) != before:
+                raise SinkMovedError(self.sink.name)
+            marked: dict[Any, Any] = dict(vars(after))
+            pipeline.multi()
+            for change in changes:
+                self._write(pipeline, change)
+            pipeline.hset(self._mark, mapping=marked)
+            failpoint("sink_delivered")
+            try:
+                pipeline.execute()
+            except redis.WatchError as error:
+                raise SinkMovedError(self.sink.name) from error
+
+    def _write(self, pipeline: Any, change: Change) -> None:
+        key = self._address(change.key)
+        if change.after is None:
+            pipeline.delete(key)
+        elif self._as_text:
+            pipeline.set(key, change.after)
+        else:
+            # A hash keeps the fields that nobody names.
+            pipeline.delete(key)
+            pipeline.hset(key, mapping=fields(change.after))
+
+    def _address(self, key: str) -> str:
+        values = json.loads(key)
+        if _STRANGE in values:
+            return str(values[_STRANGE])
+        return self.sink.target + address(values.values())
+
+    def _row(self, key: bytes, value: Any) -> tuple[str, str]:
+        """A row as the codec writes it; what is no row of the sink stands under its own key."""
+        name = key.decode("utf-8", "surrogateescape")
+        try:
+            row = self.codec.row(
+                json.loads(value) if self._as_text else values_of(value, self.codec.schema)
+            )
+            found = self.codec.key_of(row)
+            if self._address(found) == name:
+                return found, row
+        except (ValueError, TypeError, AttributeError, ArithmeticError):
+            pass
+        return dumped({_STRANGE: name}), ""
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Let go of the connection after a failure, and say what it was."""
+        name = self.sink.name
+        try:
+            yield
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            self.close()
+            raise SinkUnreachableError(name, "Redis", str(error)) from error
+        except redis.RedisError as error:
+            self.close()
+            raise SinkValueError(name, str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+def _watermark(found: dict[Any, Any]) -> Watermark | None:
+    if not found:
+        return None
+    texts = {name.decode(): value.decode() for name, value in found.items()}
+    return Watermark(texts["table_id"], int(texts["version"]), int(texts["epoch"]))

@@ -1,0 +1,155 @@
+"""A row as JSON text, the same text for the same row wherever it was read. Pure.
+
+Decimals, times and bytes (Base64) are text, so that no reader rounds them; NaN and the infinities
+are text too. A key is such a row of the key columns alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+Converter = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class RowCodec:
+    """How rows of a table are written as text.
+
+    Attributes:
+        schema: the columns that a sink gets.
+        keys: some of them, which tell rows apart.
+    """
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+
+    @cached_property
+    def _converters(self) -> dict[str, Converter]:
+        return {field.name: converter(field.type) for field in self.schema}
+
+    def row(self, values: Mapping[str, Any]) -> str:
+        """A row as text; the values are Python's, or come from such a text."""
+        return dumped(
+            {
+                name: None if (value := values.get(name)) is None else convert(value)
+                for name, convert in self._converters.items()
+            }
+        )
+
+    def key_of(self, row: str) -> str:
+        """The key of a row."""
+        values = json.loads(row)
+        return dumped({name: values[name] for name in self.keys})
+
+    def rows(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+        """Key and row of every row of a batch."""
+        names = self.schema.names
+        columns = [_converted(batch.column(name), self._converters[name]) for name in names]
+        for values in zip(*columns, strict=True):
+            row = dict(zip(names, values, strict=True))
+            yield dumped({name: row[name] for name in self.keys}), dumped(row)
+
+
+def dumped(values: Mapping[str, Any]) -> str:
+    """A mapping as JSON without spaces, its keys in the order that they have."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def converter(kind: pa.DataType) -> Converter:
+    """What makes JSON's value of a value that is not NULL.
+
+    >>> converter(pa.decimal128(12, 2))(Decimal("1E+1"))
+    '10.00'
+    >>> converter(pa.timestamp("us", tz="UTC"))(datetime(2024, 5, 2, 12, tzinfo=UTC))
+    '2024-05-02T12:00:00.000000Z'
+    >>> from datetime import date
+    >>> converter(pa.float64())(float("nan")), converter(pa.list_(pa.date32()))([date(2024, 5, 2)])
+    ('NaN', ['2024-05-02'])
+    """
+    if pa.types.is_boolean(kind):
+        return bool
+    if pa.types.is_integer(kind):
+        return int
+    if pa.types.is_floating(kind):
+        return _single if pa.types.is_float32(kind) else _double
+    if pa.types.is_decimal(kind):
+        smallest = Decimal(1).scaleb(-kind.scale)
+        return lambda value: format(Decimal(value).quantize(smallest), "f")
+    if pa.types.is_timestamp(kind):
+        return _instant if kind.tz else _local_time
+    if pa.types.is_date(kind):
+        return lambda value: value if isinstance(value, str) else value.isoformat()
+    return _nested(kind)
+
+
+def _nested(kind: pa.DataType) -> Converter:
+    if pa.types.is_struct(kind):
+        fields = {field.name: _or_null(converter(field.type)) for field in kind}
+        return lambda value: {name: to(value.get(name)) for name, to in fields.items()}
+    if pa.types.is_map(kind):
+        items = _or_null(converter(kind.item_type))
+        return lambda value: {
+            str(key): items(one)
+            for key, one in sorted(_pairs(value), key=lambda pair: str(pair[0]))
+        }
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        one = _or_null(converter(kind.value_type))
+        return lambda value: [one(item) for item in value]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
+        return str
+    return _bytes
+
+
+def _converted(column: pa.Array, convert: Converter) -> list[Any]:
+    return [None if value is None else convert(value) for value in column.to_pylist()]
+
+
+def _or_null(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _pairs(value: Any) -> Sequence[tuple[Any, Any]]:
+    return list(value.items()) if isinstance(value, Mapping) else list(value)
+
+
+def _double(value: Any) -> float | str:
+    number = float(value)
+    if number != number:  # noqa: PLR0124 - the one value that is not itself
+        return "NaN"
+    if number in {float("inf"), float("-inf")}:
+        return "Infinity" if number > 0 else "-Infinity"
+    return number
+
+
+def _single(value: Any) -> float | str:
+    """The nearest number of 32 bits, as every system gives it back in its own digits."""
+    number = _double(value)
+    return (
+        number
+        if isinstance(number, str)
+        else float(struct.unpack("f", struct.pack("f", number))[0])
+    )
+
+
+def _instant(value: datetime | str) -> str:
+    if isinstance(value, str):
+        return value
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _local_time(value: datetime | str) -> str:
+    return value if isinstance(value, str) else value.isoformat(timespec="microseconds")
+
+
+def _bytes(value: Any) -> str:
+    return value if isinstance(value, str) else base64.b64encode(bytes(value)).decode()

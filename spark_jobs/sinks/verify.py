@@ -1,0 +1,93 @@
+"""A sink against its table at the version that was delivered, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spark_jobs.names import TableVersion
+from spark_jobs.sinks.changes import Change, difference
+from spark_jobs.sinks.delivery import Delivery
+from spark_jobs.sinks.errors import SinkGapError, SinkMovedError, SinkNotBuiltError
+from spark_jobs.sinks.target import Watermark
+from spark_jobs.storage import log
+from spark_jobs.storage.errors import TableMissingError
+from spark_jobs.storage.history import readable
+
+EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class SinkVerification:
+    """What was found.
+
+    Attributes:
+        rows: of the sink.
+        missing: rows of the table that the sink lacks.
+        unexpected: keys of the sink that the table does not have.
+        different: keys of both whose rows differ.
+        examples: some of them; ``before`` is the sink's row and ``after`` the table's.
+    """
+
+    sink: str
+    watermark: Watermark
+    rows: int
+    missing: int
+    unexpected: int
+    different: int
+    examples: tuple[Change, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not (self.missing or self.unexpected or self.different)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding for programs."""
+        return {**asdict(self), "holds": self.holds}
+
+
+def verify_sink(delivery: Delivery, *, wait_seconds: float = 60) -> SinkVerification:
+    """Compare; the sink is held meanwhile, so that nothing is delivered between two looks.
+
+    Raises:
+        SinkNotBuiltError: there is nothing to compare.
+        SinkGapError: the version that was delivered is not readable any more.
+        SinkMovedError: a process on another machine delivered meanwhile.
+    """
+    name = delivery.sink.name
+    with delivery.held(wait_seconds=wait_seconds):
+        newest = log.table_version(delivery.location)
+        if newest is None:
+            raise TableMissingError(delivery.location)
+        mark = delivery.target(newest).watermark()
+        if mark is None or mark.building:
+            raise SinkNotBuiltError(name)
+        if mark.table_id != newest.table_id or not readable(delivery.location, mark.version):
+            reason = f"version {mark.version}, which it holds, is not readable any more"
+            raise SinkGapError(name, reason)
+        target = delivery.target(TableVersion(mark.table_id, mark.version))
+        held = dict(target.rows())
+        counts: Counter[str] = Counter()
+        examples: list[Change] = []
+        for one in difference(name, delivery.rows_at(mark.version), held):
+            counts[_kind(one)] += 1
+            if len(examples) < EXAMPLES:
+                examples.append(one)
+        if target.watermark() != mark:
+            raise SinkMovedError(name)
+    return SinkVerification(
+        sink=name,
+        watermark=mark,
+        rows=len(held),
+        missing=counts["missing"],
+        unexpected=counts["unexpected"],
+        different=counts["different"],
+        examples=tuple(examples),
+    )
+
+
+def _kind(change: Change) -> str:
+    if change.before is None:
+        return "missing"
+    return "unexpected" if change.after is None else "different"

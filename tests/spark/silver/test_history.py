@@ -1,0 +1,203 @@
+"""Histories, truncations and values that were not sent, batch by batch."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import SilverEntry
+from spark_jobs.silver import source_database
+from spark_jobs.silver.batch import BatchApplier
+from spark_jobs.silver.source_database import compare_with_source
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import table_version
+from spark_jobs.storage.tables import changes, read
+from tests.spark.silver.world import (
+    CHANGES,
+    HISTORY,
+    ORDERS,
+    Record,
+    applier,
+    bronze,
+    change,
+    counts,
+)
+
+KEPT = "__debezium_unavailable_value"
+Rows = list[tuple[Any, ...]]
+
+
+class Table:
+    """A silver table of orders, fed record by record."""
+
+    def __init__(self, spark: SparkSession, place: Path, entry: SilverEntry) -> None:
+        self.spark, self.entry = spark, entry
+        self.applier: BatchApplier = applier(Lake(str(place)), CHANGES, entry)
+        self.applier.tables.create(spark, CHANGES)
+        self.batches = self.offset = 0
+
+    def take(self, *records: Record) -> dict[str, int]:
+        frame = bronze(self.spark, records, first=self.offset)
+        found = counts(self.applier.apply(frame, self.batches))
+        self.batches += 1
+        self.offset += len(records)
+        return found
+
+    def rows(self) -> Rows:
+        names = [column.name for column in self.entry.columns]
+        texts = [f"unix_seconds({name})" if name.startswith("valid") else name for name in names]
+        frame = read(self.spark, self.applier.tables.table).selectExpr(*texts)
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def reasons(self) -> Rows:
+        found = read(self.spark, self.applier.tables.quarantine).select(
+            "offset", "reason", "detail"
+        )
+        return sorted(tuple(row) for row in found.collect())
+
+    @property
+    def version(self) -> int:
+        found = table_version(self.applier.tables.table)
+        assert found is not None
+        return found.version
+
+    def fed(self, after: int) -> Rows:
+        feed = changes(self.spark, self.applier.tables.table, after=after, upto=self.version)
+        times = ("unix_seconds(valid_from)", "unix_seconds(valid_to)")
+        found = feed.selectExpr("_change_type", "order_id", "status", *times).collect()
+        return sorted((tuple(row) for row in found), key=repr)
+
+
+AMOUNT = Decimal("1.50")
+
+
+def test_a_history_is_told_anew_when_an_older_change_comes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = Table(spark, tmp_path, HISTORY)
+    first = [
+        change("r", 1, 100, status="placed"),
+        change("c", 2, 150, commit=140, status="placed"),
+        change("d", 2, 190, commit=180),
+        change("u", 1, 200, commit=190, status="shipped"),
+        # Of one transaction: what was never visible is no part of the history.
+        change("u", 1, 301, commit=300, at=301, status="x"),
+        change("u", 1, 302, commit=300, at=301, status="completed"),
+    ]
+    assert orders.take(*first) == {"applied": 5, "superseded": 1}
+    told = [
+        (1, "completed", AMOUNT, 301, None),
+        (1, "placed", AMOUNT, 100, 200),
+        (1, "shipped", AMOUNT, 200, 301),
+        (2, "placed", AMOUNT, 150, 190),
+    ]
+    assert orders.rows() == told
+    before = orders.version
+    again = [*first, change("r", 1, 400, status="completed"), change("d", 3, 410, commit=400)]
+    assert orders.take(*again) == {"applied": 2, "duplicate": 6}
+    assert (orders.rows(), orders.version) == (told, before)
+    late = [change("u", 1, 151, commit=150, status="paid"), change("u", 2, 160, commit=150)]
+    assert orders.take(*late) == {"applied": 2}
+    assert orders.fed(before) == [
+        ("insert", 1, "paid", 151, 200),
+        ("update_postimage", 1, "placed", 100, 151),
+        ("update_preimage", 1, "placed", 100, 200),
+    ]
+    # The snapshot's row was told apart from nothing until now: what it repeats has gone.
+    before = orders.version
+    assert orders.take(change("u", 1, 350, commit=340, status="returned")) == {"applied": 1}
+    assert orders.fed(before) == [
+        ("insert", 1, "completed", 400, None),
+        ("insert", 1, "returned", 350, 400),
+        ("update_postimage", 1, "completed", 301, 350),
+        ("update_preimage", 1, "completed", 301, None),
+    ]
+    # The rows that hold are what the source has.
+    monkeypatch.setattr(source_database, "read_table", lambda *_: [("1", "completed", "1.50")])
+    table = read(spark, orders.applier.tables.table)
+    assert compare_with_source(spark, table, CHANGES, HISTORY, dsn="").equal
+
+
+def test_a_truncation_takes_all_that_came_before(spark: SparkSession, tmp_path: Path) -> None:
+    orders = Table(spark, tmp_path, ORDERS)
+    orders.take(*(change("c", key, 10 + key, commit=10) for key in (1, 2, 3)))
+    truncation = change("t", 0, 30, commit=25)
+    after = change("c", 3, 40, commit=35, status="new")
+    found = orders.take(truncation, after, change("u", 2, 20, commit=18))
+    assert found == {"applied": 2, "superseded": 1}
+    assert [row[:2] for row in orders.rows()] == [(3, "new")]
+    # Another application of the same table has only the tables to go by.
+    other = Table(spark, tmp_path, ORDERS)
+    other.batches, other.offset = orders.batches, orders.offset
+    late = [change("u", 1, 22, commit=20), change("c", 9, 24, commit=20)]
+    older = change("t", 0, 29, commit=24)
+    assert other.take(*late, truncation, older) == {"superseded": 3, "duplicate": 1}
+    assert [row[:2] for row in other.rows()] == [(3, "new")]
+
+
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["two batches", "one batch, history"])
+def test_a_value_that_was_not_sent_is_taken_from_the_row_before(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    source = ORDERS.projection if entry is ORDERS else entry.projection
+    # Nothing but the output column itself may read the large value.
+    plain = entry.model_copy(update={"projection": source.partition(" WHERE")[0]})
+    orders = Table(spark, tmp_path, plain)
+    first = [
+        change("c", 1, 10, commit=5, status="long text", amount="1.00"),
+        change("u", 1, 20, commit=15, status=KEPT, amount="2.00"),
+        change("u", 1, 25, commit=22, status=KEPT, amount="3.00"),
+        change("u", 2, 20, commit=15, status=KEPT),
+        change("c", 3, 20, commit=15, status="gone"),
+        change("d", 3, 21, commit=20),
+    ]
+    second = [
+        change("u", 1, 40, commit=35, status=KEPT, amount="4.00"),
+        change("u", 3, 40, commit=35, status=KEPT),
+        change("c", 4, 41, commit=35, status="other"),
+        change("u", 4, 42, commit=35, status=KEPT, amount="9.00", at=43),
+        change("u", 1, 20, commit=15, status=KEPT, amount="2.00"),
+    ]
+    for batch in (first, second) if entry is ORDERS else ([*first, *second],):
+        orders.take(*batch)
+    held = {row[0]: row[1] for row in orders.rows() if row[-1] is None or entry is ORDERS}
+    assert held == {1: "long text", 4: "other"}
+    assert {row[1] for row in orders.rows() if row[0] == 1} == {"long text"}
+    assert orders.reasons() == [
+        (3, "UNAVAILABLE_VALUE", "status"),
+        (7, "UNAVAILABLE_VALUE", "status"),
+    ]
+    values = read(spark, orders.applier.tables.quarantine).select("value").collect()
+    assert all(row[0] for row in values)
+
+
+def test_what_cannot_be_placed_or_computed_is_kept_apart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A WHERE over a value that was not sent, a NULL in the key, a deletion without its order."""
+    entry = ORDERS.model_copy(
+        update={
+            "projection": "SELECT nullif(o.order_id, 7) AS order_id, o.status, o.amount AS twice "
+            "FROM source AS o WHERE o.status <> 'hidden'",
+            "sequence_by": "amount",
+        }
+    )
+    orders = Table(spark, tmp_path, entry)
+    records = [
+        change("u", 1, 10, commit=5, amount="10"),
+        change("u", 1, 20, commit=15, status=KEPT, amount="11"),
+        change("u", 7, 20, commit=15, amount="12"),
+        change("d", 1, 30, commit=25),
+        change("t", 0, 40, commit=35),
+    ]
+    assert orders.take(*records) == {"applied": 1, "quarantined": 4}
+    assert orders.reasons() == [
+        (1, "UNAVAILABLE_VALUE", "status"),
+        (2, "KEY_MISSING", "order_id"),
+        (3, "SEQUENCE_MISSING", "amount"),
+        (4, "SEQUENCE_MISSING", "amount"),
+    ]

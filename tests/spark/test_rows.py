@@ -1,0 +1,100 @@
+"""Rows and changed rows in this process, against Spark's own reader of the same table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.sinks.changes import Change, net
+from spark_jobs.sinks.rows import RowCodec
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.rows import arrow_schema, changed_rows, table_rows
+from spark_jobs.storage.tables import CHANGE_FEED
+
+ROWS = """SELECT * FROM VALUES
+(1L, 'a', 1.50, TIMESTAMP'2024-05-02 12:00:00.123456', TIMESTAMP_NTZ'2024-05-02 12:00:00',
+ DATE'0001-01-01', array(1, 2), named_struct('x', 1), map('k', 1), DOUBLE('NaN')),
+(2L, NULL, NULL, TIMESTAMP'0001-01-01 00:00:00', NULL, NULL, NULL, NULL, NULL, -0.0D),
+(3L, 'c', 3.00, TIMESTAMP'2300-01-01 00:00:00', NULL, NULL, array(NULL), named_struct('x', NULL),
+ NULL, NULL)
+AS v(id, name, amount, at, local, day, few, part, pairs, real)"""
+COLUMNS = ("id", "name", "amount", "at", "local", "day", "few", "part", "pairs", "real")
+
+
+Rows = Counter[tuple[str, str]]
+
+
+class Asked:
+    """A session, and whether anybody asked for it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.times = 0
+
+    def __call__(self) -> SparkSession:
+        self.times += 1
+        return self.spark
+
+
+@pytest.mark.parametrize(
+    ("properties", "needs_spark"),
+    [
+        pytest.param({}, False, id="plain"),
+        pytest.param({"delta.enableDeletionVectors": "true"}, True, id="deletion vectors"),
+    ],
+)
+def test_rows_and_changes_are_those_that_spark_reads(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str], needs_spark: bool
+) -> None:
+    location = str(tmp_path / "a table")
+    options = {**CHANGE_FEED, **properties}
+    spark.sql(ROWS).coalesce(1).write.format("delta").options(**options).save(location)
+    codec = RowCodec(arrow_schema(location, 0, COLUMNS), ("id",))
+    asked = Asked(spark)
+
+    def rows(version: int) -> Rows:
+        found = table_rows(location, version, COLUMNS, spark=asked)
+        return Counter(one for batch in found for one in codec.rows(batch))
+
+    def by_spark(version: int) -> Rows:
+        frame = tables.read(spark, location, version)
+        return Counter(one for batch in frame.toArrow().to_batches() for one in codec.rows(batch))
+
+    def changes(after: int, upto: int) -> dict[str, Change]:
+        found = changed_rows(location, COLUMNS, after=after, upto=upto, spark=asked)
+        moves = (
+            (key, row, came)
+            for batch, flags in found
+            for (key, row), came in zip(codec.rows(batch), flags.to_pylist(), strict=True)
+        )
+        return {one.key: one for one in net("sink", moves)}
+
+    def expected(after: int, upto: int) -> dict[str, Change]:
+        return differing(by_spark(after), by_spark(upto))
+
+    at = f"delta.{tables.quoted(location)}"
+    spark.sql(f"UPDATE {at} SET name = 'b' WHERE id = 2")
+    spark.sql(f"DELETE FROM {at} WHERE id = 3")
+    spark.sql(f"INSERT INTO {at} SELECT 4L, name, amount, at, local, day, few, part, pairs, real "
+              f"FROM {at} WHERE id = 1")  # fmt: skip
+    for version in (0, 3):
+        assert rows(version) == by_spark(version)
+    assert changes(0, 3) == expected(0, 3)
+    assert (asked.times > 0) is needs_spark
+    spark.sql(f"RESTORE TABLE {at} TO VERSION AS OF 1")
+    newest = log.table_version(location)
+    assert newest is not None
+    assert changes(2, newest.version) == expected(2, newest.version)
+
+
+def differing(old: Rows, new: Rows) -> dict[str, Change]:
+    """Changes between two tables whose rows are counted by key and row."""
+    before, after = dict(old.keys()), dict(new.keys())
+    return {
+        key: Change(key, before.get(key), after.get(key))
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    }
