@@ -123,6 +123,17 @@ class GoldSettings(BaseModel):
     float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
 
 
+class ReplaySettings(BaseModel):
+    """What a replay in Airflow asks a person for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A replay that reads more rows of its inputs than this waits for somebody's approval.
+    approve_above_rows: int = Field(default=1_000_000, ge=0)
+    # So long it waits; then it is rejected.
+    approval_hours: float = Field(default=2, gt=0)
+
+
 class ExecutorMode(StrEnum):
     """How Airflow's tasks reach Spark."""
 
@@ -130,6 +141,19 @@ class ExecutorMode(StrEnum):
     CONNECT = "connect"
     # One Spark application per refresh, for clusters without a Connect server.
     SUBMIT = "submit"
+
+
+class Lanes(BaseModel):
+    """How many tasks of each lane run at once; the stack makes Airflow's pools of them.
+
+    A pool that exists keeps the size that it has in Airflow, where it can be changed at any time.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    live: int = Field(default=4, ge=0)
+    replay: int = Field(default=1, ge=0)
+    maintenance: int = Field(default=1, ge=0)
 
 
 class AirflowSettings(BaseModel):
@@ -140,6 +164,10 @@ class AirflowSettings(BaseModel):
     executor_mode: ExecutorMode = ExecutorMode.CONNECT
     # The Airflow connection that names the cluster; only where the mode is submit.
     spark_connection: str = "spark_default"
+    lanes: Lanes = Lanes()
+    # Spread the starts of views within their periods. It needs the plugin in
+    # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
+    stagger: bool = True
 
 
 class LocalSettings(BaseModel):
@@ -179,6 +207,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = SparkSettings()
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
+    replay: ReplaySettings = ReplaySettings()
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()

@@ -22,6 +22,8 @@ from spark_jobs.cli import (
     query,
     reconcile,
     refresh,
+    replay,
+    rollback,
     sink,
     stack,
     status,
@@ -48,6 +50,9 @@ app.add_typer(stack.app, name="stack")
 app.add_typer(stream.app, name="stream")
 app.command("test")(cases.run_cases)
 app.command()(refresh.refresh)
+app.add_typer(replay.app, name="replay")
+app.command()(rollback.rollback)
+app.command()(rollback.release)
 app.command()(explain.explain)
 app.command()(verify.verify)
 app.command()(status.status)

@@ -73,6 +73,9 @@ def freshness_cell(status: ViewStatus) -> Text:
 def attempt_cell(status: ViewStatus) -> Text:
     """The last decision and its reason; in front of it, that the view is held."""
     cell = Text()
+    if status.hold is not None:
+        where = f"rolled back to version {status.hold.version}, held"
+        cell.append(where, style="red").append(f" by {status.hold.who}; ")
     if status.held:
         cell.append("held", style="red").append("; ")
     last = status.last

@@ -102,3 +102,45 @@ class NotPublishedError(LakehouseError):
         super().__init__(
             f"gold view {view!r} was never published", hint=f"Run tidemark refresh {view}."
         )
+
+
+class RecomputeOvertakenError(LakehouseError):
+    """Rows were computed again, and each time a refresh published before they could be."""
+
+    condition = "RECOMPUTE_OVERTAKEN"
+
+    def __init__(self, view: str) -> None:
+        self.view = view
+        super().__init__(
+            f"refreshes of gold view {view!r} were faster each time that it was computed again",
+            hint=f"Pause the DAG gold__{view} or its stream, and resume the replay.",
+        )
+
+
+class RollbackRefusedError(LakehouseError):
+    """There is no earlier content to go back to."""
+
+    condition = "ROLLBACK_REFUSED"
+
+    def __init__(self, view: str, problem: str, *, known: Sequence[int]) -> None:
+        self.view = view
+        self.known = tuple(known)
+        versions = ", ".join(map(str, known))
+        super().__init__(
+            f"gold view {view!r} cannot go back: {problem}",
+            hint=f"Publications that can be read: {versions}."
+            if known
+            else f"Recompute the view: tidemark replay {view} --run --reason TEXT.",
+        )
+
+
+class NotHeldError(LakehouseError):
+    """A view that is to be released is not held."""
+
+    condition = "NOT_HELD"
+
+    def __init__(self, view: str) -> None:
+        self.view = view
+        super().__init__(
+            f"gold view {view!r} is not held", hint="`tidemark status` names the held views."
+        )

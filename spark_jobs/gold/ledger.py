@@ -13,6 +13,7 @@ from typing import Any
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.staging import discard
+from spark_jobs.planning.decision import scope_of
 from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
@@ -37,10 +38,11 @@ def open_attempt(
     An open attempt of the same tick, definition and versions is the same piece of work, so that
     what it staged is used.
     """
-    vector = plan.vector.as_dict()
+    vector, scope = plan.vector.as_dict(), scope_of(plan.decision)
     if not plan.skips:
         for found in context.store.attempts(plan.view, tick=plan.tick, statuses=OPEN):
             same = found.fingerprint == plan.fingerprint and found.vector == vector
+            same = same and found.scope == scope
             if same and found.epoch == epoch and found.reason_code == plan.reason.code:
                 return found
     app_id = transaction_app_id(plan.view, epoch)
@@ -57,6 +59,7 @@ def open_attempt(
             epoch=epoch,
             fingerprint=plan.fingerprint,
             vector=vector,
+            scope=scope,
             estimate=None if plan.estimate is None else plan.estimate.as_dict(),
             actual={"seconds": {"plan": round(seconds, 3)}},
             started_at=plan.clock,
@@ -126,6 +129,8 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
         actual = attempt.actual or {}
         seconds = actual.get("seconds", {})
         same = attempt.fingerprint == fingerprint and not actual.get("counted")
+        # A part of a view, or an earlier content, says nothing about all of it.
+        same = same and attempt.scope is None
         if same and {"stage", "publish"} <= seconds.keys():
             estimate = attempt.estimate or {}
             found.append(

@@ -10,11 +10,13 @@ from spark_jobs.gold.ledger import past_refreshes
 from spark_jobs.gold.publications import Publication, intruder, latest_publication
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
+from spark_jobs.planning.decision import Reason, ReasonCode
 from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation
 from spark_jobs.planning.rules import changed_rows
+from spark_jobs.planning.watermark import Watermark
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
-from spark_jobs.storage.history import changes_between
+from spark_jobs.storage.history import changes_between, readable
 
 # Given a table and its newest version, the version that the tick uses.
 Pin = Callable[[TableName, TableVersion], TableVersion]
@@ -58,6 +60,36 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
             for table in context.manifest.inputs_of(view)
         ),
         past=past_refreshes(context, view),
+        parked=parked(context, view),
+    )
+
+
+def parked(context: GoldContext, view: str) -> Reason | None:
+    """Why no refresh may touch a view now; None where one may."""
+    hold = context.store.holds().get(view)
+    if hold is not None:
+        text = (
+            f"{hold.who} holds the view at the content of version {hold.version} "
+            f"({hold.reason}); tidemark release {view} lets it go on"
+        )
+        return Reason(ReasonCode.VIEW_HELD, text)
+    lease = context.store.lease_holder(catch_up(view))
+    if lease is not None:
+        text = f"{lease.owner} is about to publish the view; the next run takes up what came"
+        return Reason(ReasonCode.REPLAY_PUBLISHES, text)
+    return None
+
+
+def catch_up(view: str) -> str:
+    """The lease under which a view is computed again while its refreshes wait."""
+    return f"recompute/{gold_table(view)}"
+
+
+def inputs_readable(context: GoldContext, publication: Watermark | None) -> bool:
+    """Whether the inputs can still be read at the versions that were published from."""
+    return publication is None or all(
+        readable(context.locations.of(table), version.version)
+        for table, version in publication.vector
     )
 
 

@@ -27,12 +27,12 @@ class Publication:
 
 def latest_publication(location: str) -> Publication | None:
     """The newest publication, or None."""
-    return next(_publications(location), None)
+    return next(publications(location), None)
 
 
 def publication_of(location: str, attempt_id: str) -> Publication | None:
     """The publication that an attempt made, or None."""
-    found = _publications(location)
+    found = publications(location)
     return next((one for one in found if one.watermark.attempt == attempt_id), None)
 
 
@@ -46,7 +46,7 @@ def intruder(location: str, publication: Publication) -> Intruder | None:
     return None
 
 
-def _publications(location: str) -> Iterator[Publication]:
+def publications(location: str) -> Iterator[Publication]:
     """Newest first; the whole log is only read where its end does not answer."""
     seen = 0
     for limit in (_FIRST_LOOK, None):

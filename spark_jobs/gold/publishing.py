@@ -85,7 +85,8 @@ def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
     watermark = latest.watermark
     if (watermark.epoch, watermark.sequence) > (attempt.epoch, attempt.sequence or 0):
         return True
-    if attempt.reason_code == ReasonCode.INPUT_REWOUND:
+    # Going back is what these were decided for; a rollback has an epoch of its own.
+    if attempt.reason_code in {ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK}:
         return False
     ours = VersionVector.from_dict(attempt.vector or {})
     return watermark.epoch == attempt.epoch and any(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.gold import auditing, ledger, publishing, staging
 from spark_jobs.gold.context import GoldContext, gold_table
-from spark_jobs.gold.errors import AttemptStateError
+from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.keeping import sweep_groups
 from spark_jobs.gold.observe import Pin, estimate, newest, observe, pinned_for
 from spark_jobs.gold.publishing import Published
@@ -196,6 +196,23 @@ class Refresher:
             facts["changed"] = published.changed
         self._record(attempt, published)
         return published
+
+    def publish_on_newest(self, attempt_id: str) -> Published:
+        """Publish; where another publication came between, refresh once more on top of it.
+
+        Raises:
+            GateHeldError: a critical expectation failed on the newer content.
+            LakehouseError: any other condition of the steps.
+        """
+        try:
+            return self.publish(attempt_id)
+        except BaseMovedError:
+            attempt = self.context.store.update_attempt(
+                attempt_id, status=AttemptStatus.SUPERSEDED, error=None
+            )
+        outcome = self.run(attempt.view, tick=attempt.tick)
+        attempt_id = outcome.plan.attempt_id
+        return Published(attempt.view, attempt_id, outcome.version, outcome.changed)
 
     def run(self, view: str, *, tick: str, force: bool = False) -> Outcome:
         """Plan, stage, audit, publish and record.

@@ -11,6 +11,7 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
 from spark_jobs.gold.pinned import first_lines, named_inputs, pinned_result
+from spark_jobs.gold.ranges import write_range
 from spark_jobs.gold.relations import prefix_of
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
@@ -85,21 +86,21 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     location = staged_at(context, attempt)
-    if log.table_version(location) is None:
-        try:
-            if is_change(attempt):
-                _write_change(context, attempt, location)
-            else:
-                _write_result(context, attempt, location)
-        except (PySparkException, Py4JJavaError) as error:
-            raise QueryFailedError(attempt.view, first_lines(error)) from error
-        failpoint("gold.stage.written")
+    try:
+        # A range comes in pieces, and goes on after the last that is there.
+        if attempt.decision == "range":
+            write_range(context, attempt, location)
+        elif log.table_version(location) is None:
+            _write(context, attempt, location)
+            failpoint("gold.stage.written")
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryFailedError(attempt.view, first_lines(error)) from error
     return staged_result(context, attempt)
 
 
 def is_change(attempt: RefreshAttempt) -> bool:
     """Whether the attempt stages a change and not the whole result."""
-    return attempt.decision == "incremental"
+    return attempt.decision in {"incremental", "range"}
 
 
 def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
@@ -152,8 +153,10 @@ def staged_rows_changed(
 
     rows = plain.read(context.spark, staged.location)
     leaving = rows.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
-    entry = context.entry(attempt.view)
-    key = entry.maintenance.key if entry.maintenance is not None else ()
+    maintenance = context.entry(attempt.view).maintenance
+    # Rows that are computed again may be wrong in any way: also two with one key.
+    trusted = attempt.decision == "incremental" and maintenance is not None
+    key = maintenance.key if trusted and maintenance is not None else ()
     return RowChange(
         leaving if key else leaving.distinct(),
         rows.where(F.col(OPERATION) == ENTERS).drop(OPERATION),
@@ -166,6 +169,17 @@ def staged_rows_changed(
 def discard(context: GoldContext, attempt: RefreshAttempt) -> None:
     """Remove an attempt's result."""
     remove_table(staged_at(context, attempt))
+
+
+def _write(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
+    if is_change(attempt):
+        _write_change(context, attempt, location)
+    elif attempt.decision == "rollback":
+        earlier = int((attempt.scope or {})["version"])
+        frame = plain.read(context.spark, context.published_at(attempt.view), earlier)
+        tables.overwrite(frame, location, txn=_TXN)
+    else:
+        _write_result(context, attempt, location)
 
 
 def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
             refresher.audit(attempt_id)
         except GateHeldError:
             return
-        refresher.publish(attempt_id)
+        refresher.publish_on_newest(attempt_id)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,16 @@ def probe_component(settings: Settings, key: str) -> str | None:
 
 
 def prepare_database(settings: Settings) -> None:
-    """Bring the metadata database to the installed versions and make the users.
+    """Bring the metadata database to the installed versions; make users and pools.
 
-    The work takes several seconds, so a stamp beside it says for which versions it was done.
+    The work takes several seconds, so a stamp beside it says for which versions and pools it was
+    done.
     """
     write_airflow_config(settings)
     ensure_secret(settings, AIRFLOW_USERS, new_users)
     stamp = airflow_home(settings) / "database.json"
-    wanted = {package: version(package) for package in PACKAGES}
+    pools = [f"{name}={slots}" for name, slots in settings.airflow.lanes]
+    wanted = {package: version(package) for package in PACKAGES} | {"pools": " ".join(pools)}
     if stamp.exists() and json.loads(stamp.read_text()) == wanted:
         return
     log = settings.state / "logs" / f"{DATABASE}.log"
@@ -92,6 +94,7 @@ def prepare_database(settings: Settings) -> None:
             [
                 *(sys.executable, "-m", "spark_jobs.local.airflow_database"),
                 str(secret_path(settings, AIRFLOW_USERS)),
+                *pools,
             ],
             stdout=output,
             stderr=subprocess.STDOUT,

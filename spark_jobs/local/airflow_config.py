@@ -25,7 +25,7 @@ JWT_KEY_FILE = "airflow-token-secret"
 
 # Tasks that run at once: refreshes wait for Spark, which shares the same two cores.
 PARALLELISM = 4
-# Its one plugin lets tasks inherit what the scheduler has imported.
+# Its one plugin has the timetable, and lets tasks inherit what the scheduler has imported.
 PLUGINS = REPOSITORY / "spark_jobs/orchestration/plugins"
 
 

@@ -1,7 +1,7 @@
-"""Migrates Airflow's metadata database and makes its users, all in one process.
+"""Migrates Airflow's metadata database and makes its users and pools, all in one process.
 
 Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
-``python -m spark_jobs.local.airflow_database USERS.json``.
+``python -m spark_jobs.local.airflow_database USERS.json POOL=SLOTS...``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,23 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
                 raise SystemExit(f"Airflow did not make user {name!r}")
 
 
+def make_pools(slots: dict[str, int]) -> None:
+    """Make the pools that do not exist yet; one that an operator resized keeps its size."""
+    from airflow.models.pool import Pool  # noqa: PLC0415
+
+    for name, count in slots.items():
+        if Pool.get_pool(name) is None:
+            text = "A lane of Tidemark's tasks."
+            Pool.create_or_update_pool(name, slots=count, description=text, include_deferred=False)
+
+
 def main() -> None:
-    """Do both, for the users in the file that the command line names."""
+    """Do all of it, for the users in the file that the command line names, and the pools."""
     users = json.loads(Path(sys.argv[1]).read_text())
+    slots = dict(one.split("=", 1) for one in sys.argv[2:])
     migrate()
     make_users(users)
+    make_pools({name: int(count) for name, count in slots.items()})
 
 
 if __name__ == "__main__":

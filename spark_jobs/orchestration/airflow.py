@@ -29,11 +29,15 @@ from spark_jobs.orchestration.blueprint import (
 )
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.orchestration.scope import RunKind
 from spark_jobs.settings import ExecutorMode, Settings, load_settings
 
 # Fixed, so that a DAG is the same at every parse; no interval before it can be backfilled.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
+
+# Of a view whose rows no interval names. The values are Airflow's, whose own type is not public.
+BUT_BACKFILLS: Any = frozenset(RunKind) - {RunKind.BACKFILL}
 
 FORCE = Param(
     default=False,
@@ -55,7 +59,11 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
     wanted = get_parsing_context().dag_id
     return {
         one.dag_id: build_dag(one, settings)
-        for one in blueprints(compiled_manifest(settings), settings.airflow.executor_mode)
+        for one in blueprints(
+            compiled_manifest(settings),
+            settings.airflow.executor_mode,
+            stagger=settings.airflow.stagger,
+        )
         if wanted in {None, one.dag_id}
     }
 
@@ -65,7 +73,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     dag = DAG(
         dag_id=blueprint.dag_id,
         description=blueprint.description,
-        schedule=_timetable(blueprint.cron),
+        schedule=_timetable(blueprint.cron, blueprint.delay_seconds),
         start_date=START_DATE,
         catchup=False,
         max_active_runs=1,
@@ -73,6 +81,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
+        allowed_run_types=None if blueprint.backfills else BUT_BACKFILLS,
         params={} if blueprint.outlet is None else {"force": FORCE},
         render_template_as_native_obj=False,
     )
@@ -159,7 +168,7 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
         "retries": blueprint.retries,
         "retry_delay": timedelta(seconds=blueprint.retry_delay_seconds),
         "execution_timeout": timedelta(seconds=blueprint.timeout_seconds),
-        "pool": blueprint.pool,
+        "pool": str(blueprint.pool),
         # Airflow's own share in there being one writer; a run that was cleared or backfilled
         # does not count against max_active_runs.
         "max_active_tis_per_dag": 1 if blueprint.writes else None,
@@ -173,9 +182,14 @@ def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
     return bool(first) and blueprint.cron is not None and blueprint.view not in first
 
 
-def _timetable(cron: str | None) -> CronDataIntervalTimetable | None:
+def _timetable(cron: str | None, delay_seconds: int) -> Any:
     # A cron string would make a timetable whose intervals are empty.
-    return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+    if cron is None or not delay_seconds:
+        return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+    # Only staggered views need Airflow's own class, and the plugin that makes ours known to it.
+    from spark_jobs.orchestration.staggered import StaggeredTimetable
+
+    return StaggeredTimetable(cron, delay=timedelta(seconds=delay_seconds))
 
 
 def _asset(blueprint: AssetBlueprint) -> Asset:

@@ -6,8 +6,10 @@ The rules of scheduling, retries and documentation are here, where a test reads 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from zlib import crc32
 
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
@@ -15,15 +17,29 @@ from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.orchestration.documentation import verification_documentation, view_documentation
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
+from spark_jobs.planning.ranges import time_column
 from spark_jobs.settings import ExecutorMode
 
 DAG_PREFIX = "gold__"
 VERIFY_PREFIX = "verify__"
-# Airflow makes this pool by itself; a task in a pool that does not exist is never scheduled.
-POOL = "default_pool"
+# Starts of views with a shorter period are not spread: seconds would be no relief.
+SHORTEST_STAGGERED = 5 * 60
+# However long the period, nobody waits longer for a result.
+LONGEST_SPREAD = 30 * 60
 RETRIES = 2
 RETRY_DELAY_SECONDS = 15
 ASSET_SCHEME = "x-tidemark"
+
+
+class Lane(StrEnum):
+    """The pools that tasks with work on Spark wait in, so that no kind of work starves another.
+
+    The stack makes them by ``airflow.lanes``; a task in a pool that does not exist never starts.
+    """
+
+    LIVE = "live"
+    REPLAY = "replay"
+    MAINTENANCE = "maintenance"
 
 
 class Step(StrEnum):
@@ -78,7 +94,7 @@ class TaskBlueprint:
     retries: int = RETRIES
     retry_delay_seconds: int = RETRY_DELAY_SECONDS
     timeout_seconds: int
-    pool: str = POOL
+    pool: Lane = Lane.LIVE
     writes: bool = False
 
 
@@ -88,6 +104,8 @@ class DagBlueprint:
 
     Attributes:
         cron: in UTC; None for a DAG that only runs when somebody asks.
+        delay_seconds: from the end of an interval to the start of its run.
+        backfills: whether a range of intervals can be recomputed; it names rows by their time.
         tasks: in their order; each one needs the one before.
         inlets: what the DAG reads: a view's inputs, or the view that is compared.
         outlet: the view that is refreshed; None where it is compared.
@@ -100,40 +118,75 @@ class DagBlueprint:
     tags: tuple[str, ...]
     doc_md: str
     cron: str | None
+    delay_seconds: int = 0
+    backfills: bool = False
     tasks: tuple[TaskBlueprint, ...]
     inlets: tuple[AssetBlueprint, ...]
     outlet: AssetBlueprint | None
 
 
 def blueprints(
-    manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT
+    manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT, *, stagger: bool = True
 ) -> tuple[DagBlueprint, ...]:
     """The DAGs of all gold views, in the order of their names.
+
+    Args:
+        manifest: the project.
+        mode: how tasks reach Spark.
+        stagger: whether starts are spread within each period.
 
     Raises:
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
     """
     entries = [entry for _, entry in sorted(manifest.gold.items())]
     compared = [entry for entry in entries if entry.verify_seconds is not None]
-    return (*(blueprint(one, mode) for one in entries), *map(verify_blueprint, compared))
+    delays = start_delays(entries) if stagger else {}
+    refreshed = (blueprint(one, mode, delay=delays.get(one.name, 0)) for one in entries)
+    return (*refreshed, *map(verify_blueprint, compared))
 
 
-def blueprint(entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT) -> DagBlueprint:
+def start_delays(entries: Sequence[GoldEntry]) -> dict[str, int]:
+    """By how many seconds each view starts after the end of its interval.
+
+    Views are put into a row: those that others read first, then by a hash of the name, which is
+    the same in every process. Each starts at its share of its own period's spread, so that starts
+    are even, and views of different periods that fall due together start apart too.
+    """
+    due = [one for one in entries if _period(one) is not None]
+    row = sorted(due, key=lambda one: (one.tier, crc32(one.name.encode()), one.name))
+    return {
+        one.name: int(_spread(_period(one) or 0) * place / len(row))
+        for place, one in enumerate(row)
+    }
+
+
+def _period(entry: GoldEntry) -> int | None:
+    return entry.every_seconds if entry.refresh is RefreshPolicy.MICRO_BATCH else None
+
+
+def _spread(period: int) -> float:
+    return 0 if period < SHORTEST_STAGGERED else min(period / 2, LONGEST_SPREAD)
+
+
+def blueprint(
+    entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT, *, delay: int = 0
+) -> DagBlueprint:
     """The DAG of one gold view.
 
     Raises:
         PeriodUnsupportedError: the view's period is not one of aligned intervals.
     """
-    scheduled = entry.refresh is RefreshPolicy.MICRO_BATCH
-    cron = _cron(entry, entry.every_seconds if scheduled else None)
+    cron = _cron(entry, _period(entry))
     return DagBlueprint(
         dag_id=dag_id(entry.name),
         view=entry.name,
         description=" ".join(entry.description.split()),
         owner=entry.owner,
         tags=_tags(entry),
-        doc_md=view_documentation(entry, cron),
+        doc_md=view_documentation(entry, cron, delay),
         cron=cron,
+        delay_seconds=delay,
+        backfills=cron is not None and time_column(entry) is not None,
         tasks=_tasks(mode),
         inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
         outlet=asset(entry.table_name),
@@ -205,5 +258,6 @@ def _task(step: Step) -> TaskBlueprint:
     return TaskBlueprint(
         step=step,
         timeout_seconds=TIMEOUT_SECONDS[step],
+        pool=Lane.MAINTENANCE if step is Step.VERIFY else Lane.LIVE,
         writes=step in {Step.PUBLISH, Step.REFRESH},
     )

@@ -5,16 +5,17 @@ from __future__ import annotations
 from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import Column, GoldEntry
+from spark_jobs.planning.ranges import DATE, time_column
 
 RUNBOOK = "docs/runbooks/gold-refresh.md"
 
 
-def view_documentation(entry: GoldEntry, cron: str | None) -> str:
+def view_documentation(entry: GoldEntry, cron: str | None, delay: int = 0) -> str:
     """What a reader of the DAG wants to know about its view."""
     sections = [
         f"## {entry.table_name}\n\n{entry.description.strip()}",
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.",
-        _refresh(entry, cron),
+        _refresh(entry, cron, delay),
         _columns(entry.columns),
         _lineage(entry),
         f"### SQL\n\n```sql\n{entry.sql.strip()}\n```",
@@ -30,6 +31,7 @@ def verification_documentation(entry: GoldEntry) -> str:
         "Each run puts the rows of the newest publication and those of the view's SQL, at the "
         "versions that the publication records, into buckets by a hash, and compares some of "
         "the buckets, others each time. A small table is compared whole. Nothing is changed.\n\n"
+        "Where rows differ, `docs/runbooks/gold-is-wrong.md` tells what to do.\n\n"
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.\n\n{_trouble()}\n"
     )
 
@@ -47,10 +49,11 @@ def duration(seconds: int) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-def _refresh(entry: GoldEntry, cron: str | None) -> str:
+def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
     lines = ["### How it is refreshed", ""]
     if entry.refresh is RefreshPolicy.MICRO_BATCH and entry.every_seconds is not None:
-        lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC).")
+        later = f", {duration(delay)} after the end of each interval" if delay else ""
+        lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC){later}.")
     elif entry.refresh is RefreshPolicy.CONTINUOUS:
         lines.append(
             "By the streaming application, as soon as its inputs move: `tidemark status` tells how "
@@ -64,7 +67,22 @@ def _refresh(entry: GoldEntry, cron: str | None) -> str:
         "A run that finds no input changed skips. A critical expectation that fails holds the "
         "publication; readers see the old content until a run succeeds."
     )
+    lines.append(_backfill(entry))
     return "\n".join(lines)
+
+
+def _backfill(entry: GoldEntry) -> str:
+    column = time_column(entry)
+    if column is None:
+        return (
+            "No backfill: the view has no time column, so that no range names some of its rows. "
+            "The DAG `ops__replay` recomputes the whole."
+        )
+    days = ", whole days," if column.type == DATE else ""
+    return (
+        f"A backfill recomputes the rows whose `{column.name}` lies in its intervals{days} and "
+        "replaces those that differ; no other row changes."
+    )
 
 
 def _columns(columns: tuple[Column, ...]) -> str:

@@ -35,9 +35,17 @@ def plan(view: str, context: Context) -> str:
     Raises:
         AirflowSkipException: there is nothing to refresh; the reason is in the log and in XCom.
     """
+    from spark_jobs.gold.recompute import Recomputer
+    from spark_jobs.planning.decision import ReasonCode
+    from spark_jobs.planning.recompute import Recompute
+
     scope = scope_of(context)
     with refresher() as steps:
-        planned = steps.plan(view, tick=scope.tick, force=scope.force)
+        if scope.time is None:
+            planned = steps.plan(view, tick=scope.tick, force=scope.force)
+        else:
+            asked = Recompute(code=ReasonCode.BACKFILLED, time=scope.time)
+            planned = Recomputer(steps).plan(view, tick=scope.tick, asked=asked)
     context["ti"].xcom_push(key="plan", value=planned.as_dict())
     log.info("%s tick=%s inputs=%s", planned.line, planned.tick, planned.vector)
     if planned.skips:
@@ -46,8 +54,15 @@ def plan(view: str, context: Context) -> str:
 
 
 def stage(attempt_id: str) -> str:
-    """Compute the result beside the published table."""
+    """Compute the result beside the published table; returns the attempt that was staged.
+
+    A backfill that a refresh overtook is planned again, as a later attempt.
+    """
+    from spark_jobs.gold.recompute import Recomputer
+
     with refresher() as steps:
+        if backfills(steps, attempt_id):
+            attempt_id = Recomputer(steps).stage(attempt_id)
         staged = steps.stage(attempt_id)
     log.info("staged rows=%d bytes=%d location=%s", staged.rows, staged.bytes, staged.location)
     return attempt_id
@@ -74,16 +89,33 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Commit the audited result and announce it.
 
     Raises:
+        AirflowFailException: it was computed once more on newer content, and the gate holds that.
         AirflowSkipException: a newer attempt had published before.
     """
+    from spark_jobs.gold.recompute import Recomputer
+    from spark_jobs.quality.errors import GateHeldError
+
     with refresher() as steps:
-        published = steps.publish(attempt_id)
+        try:
+            if backfills(steps, attempt_id):
+                published = Recomputer(steps).publish(attempt_id)
+            else:
+                published = steps.publish_on_newest(attempt_id)
+        except GateHeldError as held:
+            log_verdict(held.verdict)
+            raise AirflowFailException(str(held)) from None
+        attempt_id = published.attempt_id
         rows = (steps.context.store.attempt(attempt_id).actual or {}).get("rows")
     if published.version is None:
         raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
     log.info("published version=%d rows=%s changed=%s", published.version, rows, published.changed)
     extra = {"version": published.version, "rows": rows, "attempt": attempt_id}
     yield Metadata(asset, extra=extra)
+
+
+def backfills(steps: Refresher, attempt_id: str) -> bool:
+    """Whether an attempt recomputes what a backfill asked for."""
+    return steps.context.store.attempt(attempt_id).reason_code == "BACKFILLED"
 
 
 def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
@@ -137,6 +169,7 @@ def scope_of(context: Context) -> RunScope:
     return run_scope(
         kind=RunKind(str(run.run_type.value)),
         run_id=run.run_id,
+        data_interval_start=run.data_interval_start,
         data_interval_end=run.data_interval_end,
         clear_number=getattr(run, "clear_number", None) or 0,
         force=bool(context["params"].get("force")),

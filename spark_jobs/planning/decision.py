@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
+
+from spark_jobs.planning.ranges import RowRange
 
 
 class ReasonCode(StrEnum):
@@ -29,6 +31,11 @@ class ReasonCode(StrEnum):
     RESTORED = "RESTORED"
     FOREIGN_COMMIT = "FOREIGN_COMMIT"
     EPOCH_BUMPED = "EPOCH_BUMPED"
+    VIEW_HELD = "VIEW_HELD"
+    REPLAY_PUBLISHES = "REPLAY_PUBLISHES"
+    REPLAYED = "REPLAYED"
+    BACKFILLED = "BACKFILLED"
+    ROLLED_BACK = "ROLLED_BACK"
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,31 @@ class Incremental:
     rule: str
 
 
-Decision = Skip | Full | Incremental
+@dataclass(frozen=True)
+class Range:
+    """Compute the rows of a range of time again, at the versions that are published.
+
+    Attributes:
+        rows: which rows, and in which pieces.
+    """
+
+    reason: Reason
+    rows: RowRange
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """Publish an earlier content of the table again.
+
+    Attributes:
+        version: the published table's version that had it.
+    """
+
+    reason: Reason
+    version: int
+
+
+Decision = Skip | Full | Incremental | Range | Rollback
 
 
 def decision_word(decision: Decision) -> str:
@@ -81,6 +112,10 @@ def decision_word(decision: Decision) -> str:
             return "full"
         case Incremental():
             return "incremental"
+        case Range():
+            return "range"
+        case Rollback():
+            return "rollback"
         case _:
             assert_never(decision)
 
@@ -92,6 +127,19 @@ def explain(decision: Decision) -> str:
     'skip: no upstream change'
     """
     return f"{decision_word(decision)}: {decision.reason.text}"
+
+
+def scope_of(decision: Decision) -> dict[str, Any] | None:
+    """What of the view a decision is about, as the ledger keeps it; None: all of it."""
+    match decision:
+        case Range():
+            return decision.rows.as_dict()
+        case Rollback():
+            return {"version": decision.version}
+        case Skip() | Full() | Incremental():
+            return None
+        case _:
+            assert_never(decision)
 
 
 def decision_from_words(word: str, reason: Reason, *, rule: str | None = None) -> Decision:

@@ -53,6 +53,7 @@ class ViewObservation:
         intruder: a change that somebody else made after it.
         epoch: the view's epoch in the control database.
         past: earlier refreshes of this definition that published, the newest first.
+        parked: why no refresh may touch the view now; None where one may.
     """
 
     published: Watermark | None
@@ -60,6 +61,7 @@ class ViewObservation:
     epoch: int
     inputs: tuple[InputObservation, ...]
     past: tuple[PastRefresh, ...] = ()
+    parked: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ def plan_refresh(
     expected = forecast(seen.past, changed=changed_rows(changes), total=total_rows(changes))
     pinned = {one.table: one.pinned for one in seen.inputs if one.pinned is not None}
     decision = (
-        _blocked(changes)
+        _parked(seen)
+        or _blocked(changes)
         or _rebuilt(entry, seen, force=force)
         or _replaced(changes)
         or _moved(entry, changes, expected, choose)
@@ -173,6 +176,10 @@ def plan_refresh(
         clock=clock,
         expected=expected,
     )
+
+
+def _parked(seen: ViewObservation) -> Skip | None:
+    return None if seen.parked is None else Skip(seen.parked)
 
 
 def _blocked(changes: Sequence[InputChange]) -> Skip | None:

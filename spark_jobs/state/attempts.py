@@ -41,6 +41,7 @@ class RefreshAttempt:
         sequence: the number of its Delta transaction within the epoch.
         fingerprint: of the view's definition.
         vector: the version of each input, as the planner writes it.
+        scope: the range of rows, or the version to go back to; None: the whole view.
         estimate: what the planner expected; ``actual`` is what happened (rows, bytes, seconds).
         verdict: the quality gate's, as ``Verdict.as_dict`` writes it.
         published_version: the published table's Delta version.
@@ -58,6 +59,7 @@ class RefreshAttempt:
     epoch: int
     fingerprint: str | None = None
     vector: JsonObject | None = None
+    scope: JsonObject | None = None
     estimate: JsonObject | None = None
     actual: JsonObject | None = None
     verdict: JsonObject | None = None

@@ -96,3 +96,18 @@ class TableLockedError(LakehouseError):
             detail=f"{path} is locked by {holder or 'an unknown process'}.",
             hint="Wait for it to end; the lock goes with its process.",
         )
+
+
+class ReplayNotFoundError(LakehouseError):
+    """No replay or rollback of that id, or it has no such view."""
+
+    condition = "REPLAY_NOT_FOUND"
+
+    def __init__(self, replay_id: str, view: str | None = None) -> None:
+        self.replay_id = replay_id
+        self.view = view
+        what = f"replay {replay_id!r}" if view is None else f"view {view!r} of {replay_id!r}"
+        super().__init__(
+            f"{what} is not recorded",
+            hint="`tidemark replay status` lists replays and rollbacks.",
+        )

@@ -37,6 +37,21 @@ def migrate(connection: Connection) -> None:
         ).close()
     if schema_version(connection) == SCHEMA_VERSION:
         return
+    _add_columns(connection)
     METADATA.create_all(connection)
     row = {"id": 1, "version": SCHEMA_VERSION, "migrated_at": utc_now()}
     insert_or_replace(connection, SCHEMA, row)
+
+
+def _add_columns(connection: Connection) -> None:
+    """Add the columns that tables of an older release lack; each of them may be NULL."""
+    inspector = inspect(connection)
+    for table in METADATA.tables.values():
+        if not inspector.has_table(table.name):
+            continue
+        there = {column["name"] for column in inspector.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in there:
+                kind = column.type.compile(connection.dialect)
+                statement = f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}'
+                connection.execute(text(statement)).close()

@@ -28,11 +28,12 @@ from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.leases import Lease
 from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.replay_store import ReplayStore
 from spark_jobs.state.tables import SCHEMA_VERSION
 from spark_jobs.state.verifications import VerificationRecord
 
 
-class ControlStore(AbstractContextManager["ControlStore"]):
+class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
     """Control state. Safe for many processes and threads; open one in each process."""
 
     def __init__(self, engine: Engine) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 METADATA: Final = MetaData()
 
@@ -47,6 +47,7 @@ ATTEMPTS = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("fingerprint", String(128)),
     Column("vector", json_column_type()),
+    Column("scope", json_column_type()),
     Column("estimate", json_column_type()),
     Column("actual", json_column_type()),
     Column("verdict", json_column_type()),
@@ -110,6 +111,52 @@ EPOCHS = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
     Column("bumped_at", UtcDateTime, nullable=False),
+)
+
+# Views that stay at an earlier content until somebody releases them.
+HOLDS = Table(
+    "holds",
+    METADATA,
+    Column("view", String(80), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("who", String(250), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("replay_id", String(250), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+)
+
+# Replays and rollbacks: who asked for what, and why.
+REPLAYS = Table(
+    "replays",
+    METADATA,
+    Column("replay_id", String(250), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("who", String(250), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("ticket", String(80)),
+    Column("request", json_column_type(), nullable=False),
+    Column("plan", json_column_type(), nullable=False),
+    Column("error", Text),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index("replays_by_start", "started_at"),
+)
+
+REPLAY_VIEWS = Table(
+    "replay_views",
+    METADATA,
+    Column("replay_id", String(250), primary_key=True),
+    Column("view", String(80), primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("attempt_id", String(250)),
+    # The published table's version before and after.
+    Column("before_version", BigInteger),
+    Column("published_version", BigInteger),
+    Column("difference", json_column_type()),
+    Column("error", Text),
+    Column("updated_at", UtcDateTime, nullable=False),
 )
 
 SILVER_BATCHES = Table(

@@ -12,7 +12,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 def insert_or_keep(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Insert a row; where its key is there already, keep the old one. True: inserted."""
     insert = _insert(connection, table, row)
-    return connection.execute(insert.on_conflict_do_nothing()).rowcount > 0
+    # SQLAlchemy drops the count of an INSERT on Postgres unless it is told to keep it.
+    counted = {"preserve_rowcount": True}
+    done = connection.execute(insert.on_conflict_do_nothing(), execution_options=counted)
+    return done.rowcount > 0
 
 
 def insert_or_replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
+os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(REPOSITORY / "spark_jobs/orchestration/plugins")
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(REPOSITORY / "dags")
 
 REVENUE_IS_POSITIVE = {

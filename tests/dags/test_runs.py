@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk import Asset
+from airflow.utils.types import DagRunType
 from deltalake import DeltaTable
 
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.graph.manifest import Column
+from spark_jobs.orchestration import steps
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.small import write_rows
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
@@ -67,6 +75,49 @@ def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(
     }
     assert project.totals() == {"ada": Decimal("5.00")}
     assert last_attempt().status is AttemptStatus.HELD
+
+
+DAYS = """SELECT CAST(CONCAT('2026-01-0', LENGTH(o.customer)) AS DATE) AS day,
+CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS revenue FROM bronze.orders AS o GROUP BY 1"""
+
+
+def test_a_backfill_recomputes_the_rows_of_its_interval_and_no_others(project) -> None:
+    columns = (Column(name="day", type="date"), Column(name="revenue", type="decimal(12,2)"))
+    project.compile(sql=DAYS, query=DAYS, columns=columns, grain=("day",))
+    project.order("a", "5.00")
+    project.order("bb", "7.00")
+    run(10)
+    falsify(project.totals_at)
+    start = datetime(2026, 1, 2, 10, tzinfo=UTC)
+    backfill = SimpleNamespace(
+        run_type=DagRunType.BACKFILL_JOB,
+        run_id="backfill__1",
+        data_interval_start=start,
+        data_interval_end=start + timedelta(minutes=15),
+        clear_number=0,
+    )
+    pushed: dict[str, Any] = {}
+    task = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
+    attempt_id = steps.plan("order_totals", {"dag_run": backfill, "params": {}, "ti": task})
+    assert pushed["plan"]["reason"] == "backfill of the rows with day from 2026-01-02 to 2026-01-03"
+    attempt_id = steps.audit(steps.stage(attempt_id))
+    (event,) = steps.publish(attempt_id, Asset("gold.order_totals"))
+    assert event.extra["attempt"] == attempt_id
+    found = {str(row["day"]): row["revenue"] for row in rows_of(project.totals_at)}
+    assert found == {"2026-01-01": Decimal(1), "2026-01-02": Decimal(7)}
+
+
+def falsify(location: str) -> None:
+    """Change every row under a commit that says it is a publication, as a fault would."""
+    mark = latest_publication(location).watermark.as_metadata()
+    mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
+    table = DeltaTable(location).to_pyarrow_table()
+    ones = pa.array([Decimal(1)] * len(table), type=pa.decimal128(12, 2))
+    write_rows(table.set_column(1, "revenue", ones), location, metadata=mark)
+
+
+def rows_of(location: str) -> list[dict[str, Any]]:
+    return DeltaTable(location).to_pyarrow_table().to_pylist()
 
 
 def test_a_verification_is_green_until_the_table_is_not_its_sql(project) -> None:

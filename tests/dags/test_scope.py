@@ -8,7 +8,9 @@ import pytest
 from airflow.utils.types import DagRunType
 
 from spark_jobs.orchestration.scope import RunKind, RunScope, run_scope
+from spark_jobs.planning.ranges import TimeRange
 
+START = datetime(2026, 1, 1, 10, tzinfo=UTC)
 END = datetime(2026, 1, 1, 10, 15, tzinfo=UTC)
 
 
@@ -46,9 +48,13 @@ def test_a_cleared_run_asks_for_the_versions_of_now() -> None:
     assert ticks == ["2026-01-01T10:15:00Z", "2026-01-01T10:15:00Z+1", "2026-01-01T10:15:00Z+2"]
 
 
-def test_a_backfill_recomputes_and_others_only_when_asked_to() -> None:
-    forced = {
-        kind: run_scope(kind=kind, run_id="a", data_interval_end=END).force for kind in RunKind
+def test_a_backfill_recomputes_its_interval_and_others_all_when_asked_to() -> None:
+    found = {
+        kind: run_scope(kind=kind, run_id="a", data_interval_start=START, data_interval_end=END)
+        for kind in RunKind
     }
-    assert [kind for kind, force in forced.items() if force] == [RunKind.BACKFILL]
+    ranges = {kind: scope.time for kind, scope in found.items() if scope.time is not None}
+    assert ranges == {RunKind.BACKFILL: TimeRange(START, END)}
+    assert not any(scope.force for scope in found.values())
+    assert run_scope(kind=RunKind.BACKFILL, run_id="a", data_interval_end=None).force
     assert run_scope(kind=RunKind.MANUAL, run_id="a", data_interval_end=END, force=True).force

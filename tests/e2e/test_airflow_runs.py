@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.gold.publications import latest_publication
 from spark_jobs.local.airflow_config import airflow_address
 from spark_jobs.local.secrets import airflow_users
+from spark_jobs.storage.small import write_rows
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
 PARTS = (
@@ -25,14 +29,15 @@ PARTS = (
     "airflow-scheduler",
     "airflow-dag-processor",
 )
-DAG = "gold__order_totals"
+DAG, DAYS, REPLAY = "gold__order_totals", "gold__order_days", "ops__replay"
+MONDAY, TUESDAY = date(2026, 1, 5), date(2026, 1, 6)
 ENDED = {"success", "failed"}
 FILES = {
     "sources/orders.yml": """\
 description: Orders of somebody else.
 format: delta
 location: orders
-columns: {customer: STRING, amount: "DECIMAL(12,2)"}
+columns: {customer: STRING, amount: "DECIMAL(12,2)", day: DATE}
 """,
     "sql/gold/order_totals.sql": """\
 /* gold
@@ -45,6 +50,19 @@ freshness: 5 minutes
 SELECT o.customer AS customer, CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS revenue
 FROM bronze.orders AS o
 GROUP BY o.customer
+""",
+    "sql/gold/order_days.sql": """\
+/* gold
+description: Orders per day.
+owner: analytics
+refresh: micro-batch
+every: 1 day
+freshness: 2 days
+grain: [day]
+*/
+SELECT o.day AS day, COUNT(*) AS orders
+FROM bronze.orders AS o
+GROUP BY o.day
 """,
     "expectations/gold/order_totals.json": json.dumps(
         {
@@ -84,16 +102,21 @@ class Airflow:
             answer.raise_for_status()
             return answer.json()
 
-    def runs(self) -> list[dict[str, Any]]:
+    def runs(self, dag_id: str = DAG) -> list[dict[str, Any]]:
         """The newest runs first."""
-        return self.get(f"/dags/{DAG}/dagRuns", order_by="-run_after", limit=20)["dag_runs"]
+        return self.get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=20)["dag_runs"]
+
+    def ended(self, run: dict[str, Any]) -> dict[str, Any]:
+        """Wait for the end of a run."""
+        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}"
+        return self.wait(lambda: (now := self.get(path))["state"] in ENDED and now)
 
     def tasks(self, run: dict[str, Any]) -> dict[str, str]:
-        path = f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances"
+        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
         return {one["task_id"]: one["state"] for one in self.get(path)["task_instances"]}
 
     def log(self, run: dict[str, Any], task: str) -> str:
-        path = f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances/{task}/logs/1"
+        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances/{task}/logs/1"
         return json.dumps(self.get(path)["content"])
 
     def run_where(self, holds: Callable[[dict[str, str]], bool]) -> dict[str, Any]:
@@ -120,11 +143,34 @@ class Airflow:
         table = DeltaTable(f"{self.running.settings.lake}/gold/order_totals").to_pyarrow_table()
         return {row["customer"]: row["revenue"] for row in table.to_pylist()}
 
+    @property
+    def days_at(self) -> str:
+        return f"{self.running.settings.lake}/gold/order_days"
 
-def add_order(project: Path, customer: str, amount: str) -> None:
+    def days(self) -> dict[date, int]:
+        table = DeltaTable(self.days_at).to_pyarrow_table()
+        return {row["day"]: row["orders"] for row in table.to_pylist()}
+
+    def ordered_days(self) -> dict[date, int]:
+        """What the view's SQL gives now."""
+        orders = DeltaTable(str(self.project / "orders")).to_pyarrow_table()
+        return dict(Counter(orders.column("day").to_pylist()))
+
+    def falsify_days(self) -> None:
+        """Change every row under a commit that says it is a publication, as a fault would."""
+        latest = latest_publication(self.days_at)
+        assert latest is not None
+        mark = latest.watermark.as_metadata()
+        mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
+        rows = DeltaTable(self.days_at).to_pyarrow_table()
+        wrong = pa.array([count + 10 for count in rows.column("orders").to_pylist()])
+        write_rows(rows.set_column(1, "orders", wrong), self.days_at, metadata=mark)
+
+
+def add_order(project: Path, customer: str, amount: str, day: date = MONDAY) -> None:
     """Append to the foreign table, as its owner would."""
     amounts = pa.array([Decimal(amount)], type=pa.decimal128(12, 2))
-    rows = pa.table({"customer": [customer], "amount": amounts})
+    rows = pa.table({"customer": [customer], "amount": amounts, "day": [day]})
     write_deltalake(str(project / "orders"), rows, mode="append")
 
 
@@ -133,8 +179,9 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """Airflow and Spark for a project over a foreign table: no Kafka is needed."""
     project = tmp_path_factory.mktemp("project")
     write_files(project, FILES)
-    add_order(project, "ada", "5.00")
-    settings = own_settings(project)
+    add_order(project, "ada", "2.00")
+    add_order(project, "ada", "3.00", TUESDAY)
+    settings = own_settings(project, replay={"approve_above_rows": 0})
     running = RunningStack(settings)
     try:
         running.up(*PARTS)
@@ -150,7 +197,10 @@ def all_succeed(tasks: dict[str, str]) -> bool:
 @pytest.mark.timeout(600)
 def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Airflow) -> None:
     assert airflow.get("/importErrors")["import_errors"] == []
-    assert [dag["dag_id"] for dag in airflow.get("/dags")["dags"]] == [DAG]
+    dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
+    assert dags == {DAG, DAYS, REPLAY, "ops__rollback"}
+    pools = {one["name"] for one in airflow.get("/pools")["pools"]}
+    assert pools == {"default_pool", "live", "replay", "maintenance"}
     published = airflow.run_where(all_succeed)
     assert published["run_type"] == "scheduled"
     assert airflow.totals()["ada"] == Decimal("5.00")
@@ -194,6 +244,50 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
     assert httpx.get(f"{airflow_address(airflow.running.settings)}/api/v2/dags").status_code == (
         httpx.codes.UNAUTHORIZED
     )
+
+
+@pytest.mark.timeout(600)
+def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approved(
+    airflow: Airflow,
+) -> None:
+    airflow.wait(lambda: any(run["state"] == "success" for run in airflow.runs(DAYS)))
+    right = airflow.days()
+    airflow.falsify_days()
+    wrong = airflow.days()
+    interval = {"from_date": f"{MONDAY}T00:00:00Z", "to_date": f"{MONDAY}T00:00:00Z"}
+    with airflow.client("engineer") as engineer:
+        refused = engineer.post("/backfills", json={"dag_id": DAG, **interval})
+        assert not refused.is_success, "its rows have no time"
+        engineer.post("/backfills", json={"dag_id": DAYS, **interval}).raise_for_status()
+    backfills = airflow.wait(
+        lambda: [run for run in airflow.runs(DAYS) if run["run_type"] == "backfill"]
+    )
+    assert airflow.ended(backfills[0])["state"] == "success"
+    assert "rows with day from 2026-01-05 to 2026-01-06" in airflow.log(backfills[0], "plan")
+    assert airflow.days() == {MONDAY: right[MONDAY], TUESDAY: wrong[TUESDAY]}
+
+    form = {"views": ["order_days"], "reason": "Tuesday is wrong", "dry_run": False}
+    body = {"logical_date": None, "conf": form}
+    with airflow.client("analyst") as analyst:
+        refused = analyst.post(f"/dags/{REPLAY}/dagRuns", json=body)
+        assert refused.status_code == httpx.codes.FORBIDDEN
+    with airflow.client("oncall") as oncall:
+        hostile = {"logical_date": None, "conf": form | {"views": ["'; DROP TABLE orders; --"]}}
+        wrong_form = oncall.post(f"/dags/{REPLAY}/dagRuns", json=hostile)
+        assert wrong_form.status_code == httpx.codes.BAD_REQUEST
+        run = oncall.post(f"/dags/{REPLAY}/dagRuns", json=body).raise_for_status().json()
+    airflow.wait(lambda: airflow.tasks(run).get("approve") == "awaiting_input")
+    answer = {"chosen_options": ["Approve"], "params_input": {}}
+    path = f"/dags/{REPLAY}/dagRuns/{run['dag_run_id']}/taskInstances/approve/-1/hitlDetails"
+    with airflow.client("analyst") as analyst:
+        assert analyst.patch(path, json=answer).status_code == httpx.codes.FORBIDDEN
+    with airflow.client("engineer") as engineer:
+        engineer.patch(path, json=answer).raise_for_status()
+    assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
+    assert airflow.days() == airflow.ordered_days(), "what came since is followed as well"
+    shown = airflow.running.tidemark("replay", "status", "--json").stdout
+    (record,) = json.loads(shown)
+    assert (record["status"], record["who"]) == ("done", "airflow:oncall")
 
 
 @pytest.mark.timeout(600)

@@ -48,6 +48,9 @@ class GoldProject:
         reads_clock: bool = False,
         describe: dict[str, str] | None = None,
         maintained: bool = False,
+        columns: Sequence[Column] = (),
+        grain: Sequence[str] = (),
+        downstream: Sequence[str] = (),
         policy: str = "bulk",
     ) -> None:
         """Declare a view, or replace one; a maintained one follows changes where it can."""
@@ -65,7 +68,10 @@ class GoldProject:
             if maintained
             else None,
             inputs=tuple(inputs),
-            columns=tuple(
+            grain=tuple(grain),
+            downstream=tuple(downstream),
+            columns=tuple(columns)
+            or tuple(
                 Column(name=key, type="", description=text)
                 for key, text in (describe or {}).items()
             ),

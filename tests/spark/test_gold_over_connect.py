@@ -35,6 +35,10 @@ columns: {city: STRING, weight: "DECIMAL(9,2)"}
 HEADER = "/* gold\ndescription: {}\nowner: tests\nrefresh: bulk\nstrategy: incremental\n*/\n"
 BY_CITY = "SELECT p.city AS city, COUNT(*) AS parcels FROM bronze.parcels AS p GROUP BY ALL\n"
 CITIES = "SELECT COUNT(*) AS cities FROM gold.by_city AS c\n"
+BY_DAY = """SELECT DATE '2026-01-01' AS day, p.city AS city, COUNT(*) AS parcels
+FROM bronze.parcels AS p
+GROUP BY ALL
+"""
 AT_MOST_TWO = {
     "name": "by_city",
     "expectations": [
@@ -94,7 +98,7 @@ class Answer:
     errors: str
 
     @property
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> Any:
         assert self.output, self.errors
         return json.loads(self.output)
 
@@ -189,6 +193,30 @@ def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> N
     assert "parcels" in first["error"]["primary"]
     assert second["reason_code"] == "NO_UPSTREAM_CHANGE"
     assert project.rows()[0] == {"city": "Bonn", "parcels": 1}
+
+
+def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
+    project: Project,
+) -> None:
+    header = HEADER.format("Parcels per day.").replace("strategy: incremental", "grain: [day]")
+    project.write("sql/gold/by_day.sql", header + BY_DAY)
+    project.tidemark("refresh", "by_day")
+    days = ["--from", "2026-01-01", "--to", "2026-01-03", "--chunk", "1 day"]
+    command = ["replay", "by_day", *days, "--run", "--reason", "a test wants it", "--json"]
+    killed = project.tidemark(*command, failpoint="gold.stage.piece_written")
+    assert killed.status == EXIT_CODE, killed.errors
+    again = project.tidemark(*command)
+    assert again.status == 0, again.errors
+    (row,) = again.results["progress"]
+    assert (again.results["status"], row["status"]) == ("done", "published")
+    assert (row["difference"]["leaving"], row["difference"]["entering"]) == (0, 0)
+    back = project.tidemark("rollback", "by_day", "--to", "0", "--reason", "a test wants it")
+    assert back.status == 0, back.errors
+    (refreshed,) = project.tidemark("refresh", "by_day", "--force", "--json").results
+    assert refreshed["reason_code"] == "VIEW_HELD"
+    commits = log.commits(str(project.folder / "state/lake/gold/by_day"))
+    rules = [one.metadata["rule"] for one in commits if one.metadata]
+    assert rules == ["rollback", "range", "full"]
 
 
 def test_a_server_that_does_not_answer_is_named(project: Project) -> None:

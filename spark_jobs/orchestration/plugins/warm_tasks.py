@@ -1,4 +1,6 @@
-"""An Airflow plugin: the scheduler imports what refresh tasks need, so that they inherit it.
+"""An Airflow plugin: the timetable of staggered starts, and tasks that need not import.
+
+The scheduler imports what refresh tasks need, so that they inherit it.
 
 LocalExecutor's workers are forks of the scheduler, and each task is a fork of a worker. What the
 scheduler imported before the first fork costs a task nothing; otherwise each audit would import
@@ -14,6 +16,8 @@ from typing import Any
 
 from airflow.listeners import hookimpl
 from airflow.plugins_manager import AirflowPlugin
+
+from spark_jobs.orchestration.staggered import StaggeredTimetable
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ class TidemarkPlugin(AirflowPlugin):
 
     name = "tidemark"
     listeners = [WarmTasks()]  # noqa: RUF012 - Airflow's own interface
+    timetables = [StaggeredTimetable]  # noqa: RUF012 - the same
 
 
 def preload() -> None:

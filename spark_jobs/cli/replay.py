@@ -1,0 +1,165 @@
+"""``tidemark replay``: compute gold views again beside their tables, and publish what differs."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from spark_jobs.cli.project import OpenProject, chosen_views, open_project
+from spark_jobs.cli.replay_tables import plan_table, progress_table, replays_table
+from spark_jobs.cli.steps import Steps
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.replay import Replayer
+    from spark_jobs.state.replays import ReplayRecord
+
+
+class ReplayGroup(TyperGroup):
+    """A group whose first word may be a view: ``replay VIEW`` stands for ``replay views VIEW``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the usual command in front where the first word is none."""
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["views", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=ReplayGroup,
+    no_args_is_help=True,
+    help="Compute gold views again beside their tables, and publish what differs.",
+)
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@app.command("views")
+def replay_views(
+    context: typer.Context,
+    views: Annotated[list[str], typer.Argument(help="Gold views.")],
+    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
+    branch: Annotated[
+        bool, typer.Option("--branch", help="Also all views that read these.")
+    ] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", help="First date or instant of the range (UTC).")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="First date or instant after the range (UTC).")
+    ] = None,
+    chunk: Annotated[
+        str | None, typer.Option(help='Compute so much of the range at once: "1 day".')
+    ] = None,
+    only_stale: Annotated[
+        bool, typer.Option("--only-stale", help="Leave out views that no change waits for.")
+    ] = False,
+    run: Annotated[
+        bool, typer.Option("--run/--dry-run", help="Do it, or only show the plan.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a replay of VIEWS would do; with --run, do it. The same command resumes it."""
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.replay import Replayer, new_id
+    from spark_jobs.planning.request import replay_request, why
+    from spark_jobs.state.replays import ReplayKind
+
+    with open_project(context) as project:
+        names = chosen_views(project.manifest, views, everything=False)
+        request = replay_request(
+            project.manifest,
+            names,
+            branch=branch,
+            start=start,
+            end=end,
+            chunk=chunk,
+            only_stale=only_stale,
+        )
+        because = why(reason, ticket) if run else None
+        refresher = Refresher(project.settings, project.manifest, project.store)
+        with closing(refresher.context):
+            replayer = Replayer(refresher)
+            plan = replayer.plan(request)
+            if because is None:
+                _show(plan.as_dict(), plan_table(plan), as_json=as_json)
+                if not as_json:
+                    typer.echo("A dry run: nothing was written. --run --reason TEXT does it.")
+                return
+            found = replayer.unfinished(request)
+            replay_id = found.replay_id if found else new_id(ReplayKind.REPLAY)
+            replayer.begin(plan, replay_id=replay_id, who=getpass.getuser(), why=because)
+            if not as_json:
+                Console().print(plan_table(plan))
+            _run(project, replayer, replay_id, as_json=as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    replay_id: Annotated[str, typer.Argument(help="The replay's id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a replay that was killed or that failed."""
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.replay import Replayer
+
+    with open_project(context) as project:
+        refresher = Refresher(project.settings, project.manifest, project.store)
+        with closing(refresher.context):
+            _run(project, Replayer(refresher), replay_id, as_json=as_json)
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    replay_id: Annotated[str | None, typer.Argument(help="A replay's id; without: all.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many replays to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show replays and rollbacks, or how far one of them came."""
+    with open_project(context) as project:
+        if replay_id is not None:
+            _tell(project, project.store.replay(replay_id), as_json=as_json)
+            return
+        found = project.store.replays(limit=limit)
+    if as_json:
+        typer.echo(json.dumps([one.as_dict() for one in found], indent=2))
+    elif found:
+        Console().print(replays_table(found))
+    else:
+        typer.echo("Nothing was replayed or rolled back yet.")
+
+
+def _run(project: OpenProject, replayer: Replayer, replay_id: str, *, as_json: bool) -> None:
+    from spark_jobs.state.replays import ReplayStatus
+
+    steps = Steps(Console(stderr=True))
+    with steps.step(f"replay {replay_id}") as note:
+        record = replayer.run(replay_id, on_step=lambda step, view: note(f"{step} {view}"))
+    _tell(project, record, as_json=as_json)
+    if record.status is not ReplayStatus.DONE:
+        raise typer.Exit(1)
+
+
+def _tell(project: OpenProject, record: ReplayRecord, *, as_json: bool) -> None:
+    rows = project.store.replay_views(record.replay_id)
+    attempts = {
+        one.view: project.store.find_attempt(one.attempt_id) for one in rows if one.attempt_id
+    }
+    entry = {**record.as_dict(), "progress": [one.as_dict() for one in rows]}
+    _show(entry, progress_table(record, rows, attempts), as_json=as_json)
+    if not as_json and record.error:
+        typer.echo(record.error)
+
+
+def _show(entry: object, table: object, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(entry, indent=2))
+    else:
+        Console().print(table)

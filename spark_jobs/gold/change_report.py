@@ -1,0 +1,90 @@
+"""How a staged result differs from the published table: rows that would leave and enter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.difference import (
+    count_difference,
+    differing_rows,
+    has_incomparable,
+    same_columns,
+)
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.staging import is_change, staged_result, staged_rows, staged_rows_changed
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.storage import log, plain
+
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeReport:
+    """What publishing would do to the table's rows.
+
+    Attributes:
+        leaving: rows that would leave; None where they cannot be told apart. Of a range, with
+            all copies of a row of which the number differs.
+        entering: rows that would enter; the same.
+        same_versions: whether both sides come from the same versions of the inputs, so that
+            every row that differs was wrong before.
+        examples: some rows as text; the key "" says by how many they differ.
+        detail: what stands in the way of counting.
+    """
+
+    leaving: int | None
+    entering: int | None
+    same_versions: bool
+    examples: tuple[dict[str, str | None], ...] = ()
+    detail: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "leaving": self.leaving,
+            "entering": self.entering,
+            "same_versions": self.same_versions,
+            "examples": [dict(one) for one in self.examples],
+            "detail": self.detail,
+        }
+
+
+def change_report(context: GoldContext, attempt: RefreshAttempt) -> ChangeReport:
+    """Compare what an attempt staged with the published table, as bags."""
+    location = context.published_at(attempt.view)
+    staged = staged_rows(context, attempt)
+    if log.table_version(location) is None:
+        rows = staged_result(context, attempt).rows
+        return ChangeReport(
+            leaving=0, entering=rows, same_versions=False, detail="nothing is published yet"
+        )
+    latest = latest_publication(location)
+    vector = VersionVector.from_dict(attempt.vector or {})
+    same = latest is not None and latest.watermark.vector == vector
+    if is_change(attempt):
+        change = staged_rows_changed(context, attempt, staged_result(context, attempt))
+        return ChangeReport(
+            leaving=change.leaves,
+            entering=change.enters,
+            same_versions=same,
+            examples=differing_rows(change.leaving, change.entering, limit=_EXAMPLES)
+            if change.leaves or change.enters
+            else (),
+        )
+    published = plain.read(context.spark, location)
+    if not same_columns(published, staged):
+        return ChangeReport(
+            leaving=None, entering=None, same_versions=same, detail="the columns differ"
+        )
+    if has_incomparable(staged):
+        return ChangeReport(
+            leaving=None, entering=None, same_versions=same, detail="values cannot be compared"
+        )
+    found = count_difference(published, staged)
+    examples = differing_rows(published, staged, limit=_EXAMPLES) if found else ()
+    return ChangeReport(
+        leaving=found.missing, entering=found.unexpected, same_versions=same, examples=examples
+    )

@@ -1,0 +1,304 @@
+"""The operators' DAGs: forms that replay gold views, and take one back.
+
+Both ask for a reason, show what they will do, and wait for a person: a rollback always, a replay
+above a limit. The steps are those of the command line; see ``replay_steps``.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import (
+    DAG,
+    BaseOperator,
+    Param,
+    TriggerRule,
+    WeightRule,
+    get_current_context,
+    get_parsing_context,
+    task,
+)
+
+from spark_jobs.orchestration import replay_steps
+from spark_jobs.orchestration.airflow import START_DATE
+from spark_jobs.orchestration.blueprint import (
+    RETRIES,
+    RETRY_DELAY_SECONDS,
+    TIMEOUT_SECONDS,
+    Lane,
+    Step,
+)
+from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.settings import Settings, load_settings
+
+REPLAY_DAG = "ops__replay"
+ROLLBACK_DAG = "ops__rollback"
+# Airflow makes this pool by itself; its tasks read logs and wait for people.
+CONTROL = "default_pool"
+CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
+OWNER = "operations"
+_PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
+
+REPLAY_DOC = """\
+## Replay gold views
+
+Computes views again beside their published tables, at the versions of their inputs that are
+published, and publishes what differs as one change. Live refreshes go on meanwhile.
+
+1. Fill in the form. `dry_run` is on: the run ends with the plan, in the log of `plan`.
+2. Read the plan. Trigger again with `dry_run` off.
+3. Above the limit of the settings the run waits for an approval, under *Required actions*.
+
+A range recomputes the rows whose time column lies in it. Where those rows alone would not make the
+table its SQL, the plan says why and takes the whole view. A run that was killed goes on when its
+failed tasks are cleared. `docs/replay.md` tells more; `docs/runbooks/gold-is-wrong.md` is for 3
+a.m.
+"""
+ROLLBACK_DOC = """\
+## Take a gold view back
+
+Publishes an earlier content of a view as a new version, after an approval, and holds the view
+there: its refreshes skip with `VIEW_HELD` until `tidemark release VIEW` or the next replay of the
+view. `docs/runbooks/gold-is-wrong.md` tells when to use it.
+"""
+
+
+def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
+    """Both DAGs by id, or the one whose task runs in this process.
+
+    Raises:
+        ManifestMissingError: the project was not compiled.
+    """
+    settings = settings or load_settings()
+    wanted = get_parsing_context().dag_id
+    made = {REPLAY_DAG: replay_dag, ROLLBACK_DAG: rollback_dag}
+    chosen = [dag_id for dag_id in made if wanted in {None, dag_id}]
+    if not chosen:
+        return {}
+    views = sorted(compiled_manifest(settings).gold)
+    return {dag_id: made[dag_id](views, settings) for dag_id in chosen}
+
+
+def replay_dag(views: list[str], settings: Settings) -> DAG:
+    """The form of a replay and what follows from it."""
+    with _dag(REPLAY_DAG, "Compute gold views again.", REPLAY_DOC, replay_params(views)) as dag:
+
+        @task(**_options("validate"))  # type: ignore[untyped-decorator]
+        def validate() -> dict[str, Any]:
+            return replay_steps.validate_replay(get_current_context())
+
+        @task(**_options("plan"))  # type: ignore[untyped-decorator]
+        def plan(asked: dict[str, Any]) -> dict[str, Any]:
+            return replay_steps.plan_replay(asked, get_current_context())
+
+        @task.branch(**_options("limit"))  # type: ignore[untyped-decorator]
+        def limit(planned: dict[str, Any]) -> str | None:
+            return replay_steps.next_of_plan(planned, approve="approve", begin="begin")
+
+        # After the branch, or after an approval; a rejection skips it.
+        @task(**_options("begin", trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS))  # type: ignore[untyped-decorator]
+        def begin(asked: dict[str, Any]) -> list[str]:
+            return replay_steps.begin_replay(asked, get_current_context())
+
+        @task(**_spark("build", map_index_template="{{ task.op_kwargs['view'] }}"))  # type: ignore[untyped-decorator]
+        def build(view: str) -> None:
+            replay_steps.build(view, get_current_context())
+
+        # A view that could not be built does not stop the others.
+        @task(**_options("difference", trigger_rule=TriggerRule.ALL_DONE))  # type: ignore[untyped-decorator]
+        def difference() -> list[str]:
+            return replay_steps.difference(get_current_context())
+
+        @task(**_spark("publish", map_index_template="{{ task.op_kwargs['view'] }}"))  # type: ignore[untyped-decorator]
+        def publish(view: str) -> None:
+            replay_steps.publish(view, get_current_context())
+
+        @task(**_spark("follow", trigger_rule=TriggerRule.ALL_DONE))  # type: ignore[untyped-decorator]
+        def follow() -> dict[str, str]:
+            return replay_steps.follow(get_current_context())
+
+        @task(**_options("report", trigger_rule=TriggerRule.ALL_DONE))  # type: ignore[untyped-decorator]
+        def report() -> str:
+            return replay_steps.report(get_current_context())
+
+        asked = validate()
+        planned = plan(asked)
+        branch = limit(planned)
+        begun = begin(asked)
+        branch >> _approval(settings, "Replay gold views") >> begun
+        branch >> begun
+        built = build.expand(view=begun)
+        differing = difference()
+        built >> differing
+        published = publish.expand(view=differing)
+        followed = follow()
+        published >> followed >> report()
+    return dag
+
+
+def rollback_dag(views: list[str], settings: Settings) -> DAG:
+    """The form of a rollback and what follows from it."""
+    params = rollback_params(views)
+    with _dag(ROLLBACK_DAG, "Take a gold view back.", ROLLBACK_DOC, params) as dag:
+
+        @task(**_options("validate"))  # type: ignore[untyped-decorator]
+        def validate() -> dict[str, Any]:
+            return replay_steps.validate_rollback(get_current_context())
+
+        @task(**_options("plan"))  # type: ignore[untyped-decorator]
+        def plan(asked: dict[str, Any]) -> int:
+            return replay_steps.plan_rollback(asked, get_current_context())
+
+        @task(**_spark("rollback"))  # type: ignore[untyped-decorator]
+        def rollback(asked: dict[str, Any], version: int) -> None:
+            replay_steps.rollback(asked, version, get_current_context())
+
+        asked = validate()
+        version = plan(asked)
+        version >> _approval(settings, "Take a gold view back") >> rollback(asked, version)
+    return dag
+
+
+def replay_params(views: list[str]) -> dict[str, Param]:
+    """The form of a replay; what it may hold is checked again by the first task."""
+    return {
+        "views": Param(
+            type="array",
+            items={"type": "string", "enum": views} if views else {"type": "string"},
+            examples=views,
+            minItems=1,
+            title="Views",
+            section="What",
+        ),
+        "branch": Param(
+            default=False, type="boolean", title="And all views that read them", section="What"
+        ),
+        "from": _instant("From", "The first instant of the range (UTC). Empty: the whole views."),
+        "to": _instant("To", "The first instant after the range."),
+        "chunk": Param(
+            default=None,
+            type=["null", "string"],
+            enum=[None, *CHUNKS],
+            title="Chunk",
+            description="How much of the range is computed at once.",
+            section="How",
+        ),
+        "only_stale": Param(
+            default=False,
+            type="boolean",
+            title="Only what is stale",
+            description="Leave out views that no change of their inputs waits for.",
+            section="How",
+        ),
+        **_why(),
+        "dry_run": Param(
+            default=True,
+            type="boolean",
+            title="Dry run",
+            description="Only show the plan.",
+            section="Safety",
+        ),
+    }
+
+
+def rollback_params(views: list[str]) -> dict[str, Param]:
+    """The form of a rollback."""
+    return {
+        "view": Param(type="string", enum=views or [""], title="View", section="What"),
+        "version": Param(
+            default=None,
+            type=["null", "integer"],
+            minimum=0,
+            title="Version",
+            description="Of the published table. Empty: what was published before the last change.",
+            section="What",
+        ),
+        "replay": Param(
+            default=None,
+            type=["null", "string"],
+            title="Replay",
+            description="A replay or a rollback: back to what was published before it.",
+            section="What",
+        ),
+        **_why(),
+    }
+
+
+def _why() -> dict[str, Param]:
+    return {
+        "reason": Param(
+            type="string",
+            minLength=10,
+            maxLength=300,
+            title="Reason",
+            description="Why; it is kept with the record.",
+            section="Why",
+        ),
+        "ticket": Param(
+            default=None, type=["null", "string"], maxLength=80, title="Ticket", section="Why"
+        ),
+    }
+
+
+def _instant(title: str, description: str) -> Param:
+    return Param(
+        default=None,
+        type=["null", "string"],
+        format="date-time",
+        title=title,
+        description=description,
+        section="When",
+    )
+
+
+def _dag(dag_id: str, description: str, doc_md: str, params: dict[str, Param]) -> DAG:
+    return DAG(
+        dag_id=dag_id,
+        description=description,
+        schedule=None,
+        start_date=START_DATE,
+        catchup=False,
+        # One that waits for an approval must not keep another from a dry run.
+        max_active_runs=3,
+        is_paused_upon_creation=False,
+        tags=["operations"],
+        doc_md=doc_md,
+        default_args={"owner": OWNER, "retry_policy": RetryTransient()},
+        params=params,
+        render_template_as_native_obj=False,
+    )
+
+
+def _approval(settings: Settings, subject: str) -> BaseOperator:
+    """A person reads the plan and agrees; silence is no."""
+    return ApprovalOperator(
+        task_id="approve",
+        subject=subject,
+        body=_PLAN,
+        defaults=ApprovalOperator.REJECT,
+        response_timeout=timedelta(hours=settings.replay.approval_hours),
+        execution_timeout=timedelta(hours=settings.replay.approval_hours + 1),
+        pool=CONTROL,
+    )
+
+
+def _options(task_id: str, **more: Any) -> dict[str, Any]:
+    """The arguments of a task that reads logs and the control database only."""
+    return {
+        "task_id": task_id,
+        "retries": RETRIES,
+        "retry_delay": timedelta(seconds=RETRY_DELAY_SECONDS),
+        "execution_timeout": timedelta(seconds=TIMEOUT_SECONDS[Step.PLAN]),
+        "pool": CONTROL,
+        "weight_rule": WeightRule.ABSOLUTE,
+        **more,
+    }
+
+
+def _spark(task_id: str, **more: Any) -> dict[str, Any]:
+    """The arguments of a task that computes."""
+    timeout = timedelta(seconds=TIMEOUT_SECONDS[Step.REFRESH])
+    return _options(task_id, **{"pool": str(Lane.REPLAY), "execution_timeout": timeout} | more)

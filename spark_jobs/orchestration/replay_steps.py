@@ -1,0 +1,296 @@
+"""What each task of the operators' DAGs does: a step of a replay or a rollback in Airflow's words.
+
+The fields of a form are checked by an allow-list before anything else sees them, and go on as plain
+values: none becomes a part of a template, a query, a path or a command.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.steps import refresher
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.replay import Replayer
+
+log = logging.getLogger("airflow.task.tidemark")
+
+APPROVAL_TASK = "approve"
+# What the control database has room for.
+_LONGEST_ID = 200
+
+
+def validate_replay(context: Context) -> dict[str, Any]:
+    """Check every field of the form; returns the request and the reason.
+
+    Raises:
+        ReplayRequestError: a field holds what it may not; it names the field.
+    """
+    from spark_jobs.planning.request import replay_request, why
+
+    params = context["params"]
+    because = why(params.get("reason"), params.get("ticket"))
+    request = replay_request(
+        compiled_manifest(load_settings()),
+        params.get("views"),
+        branch=params.get("branch"),
+        start=params.get("from"),
+        end=params.get("to"),
+        chunk=params.get("chunk"),
+        only_stale=params.get("only_stale"),
+    )
+    dry_run = params.get("dry_run")
+    return {
+        "request": request.as_dict(),
+        "reason": because.reason,
+        "ticket": because.ticket,
+        # Whatever is not a clear no only shows the plan.
+        "dry_run": dry_run is not False,
+    }
+
+
+def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Show what the replay would do: as a table in the log, and as Markdown for an approver."""
+    with replayer() as replays:
+        plan = replays.plan(_request(asked))
+    _show(context, f"{plan.markdown()}\n\nReason: {asked['reason']}")
+    context["ti"].xcom_push(key="plan", value=plan.as_dict())
+    limit = load_settings().replay.approve_above_rows
+    return {
+        "views": list(plan.names),
+        "dry_run": asked["dry_run"],
+        "approval": plan.needs_approval(above_rows=limit),
+    }
+
+
+def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | None:
+    """The task that comes after the plan; None: nothing is left to do."""
+    if planned["dry_run"]:
+        log.info("a dry run ends here: nothing was written")
+        return None
+    if not planned["views"]:
+        log.info("there is nothing to compute again; the plan says why")
+        return None
+    return approve if planned["approval"] else begin
+
+
+def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
+    """Record the replay; returns its views."""
+    from spark_jobs.planning.request import Why
+
+    with replayer() as replays:
+        plan = replays.plan(_request(asked))
+        record = replays.begin(
+            plan,
+            replay_id=replay_id(context),
+            who=who(context),
+            why=Why(asked["reason"], asked["ticket"]),
+        )
+        rows = replays.views(record.replay_id)
+    log.info("replay id=%s who=%s", record.replay_id, record.who)
+    return [one.view for one in rows]
+
+
+def build(view: str, context: Context) -> None:
+    """Compute a view beside its table and audit it.
+
+    Raises:
+        AirflowFailException: a critical expectation failed; trying again would not help.
+        AirflowSkipException: there is nothing to compute.
+    """
+    from spark_jobs.quality.errors import GateHeldError
+    from spark_jobs.state.replays import ViewProgress
+
+    with replayer() as replays:
+        try:
+            row = replays.build(replay_id(context), view)
+        except GateHeldError as held:
+            raise AirflowFailException(str(held)) from None
+    if row.status is ViewProgress.SKIPPED:
+        raise AirflowSkipException(row.error)
+
+
+def difference(context: Context) -> list[str]:
+    """Show how each view differs from its published table; returns the views that were built.
+
+    Raises:
+        AirflowSkipException: none was.
+    """
+    from spark_jobs.state.replays import ViewProgress
+
+    rows = _rows(context)
+    built = [one for one in rows if one.status in {ViewProgress.BUILT, ViewProgress.PUBLISHED}]
+    lines = ["| view | rows leave | rows enter | at the published versions |", "|---|---|---|---|"]
+    for one in built:
+        found = one.difference or {}
+        same = "yes" if found.get("same_versions") else "no"
+        lines.append(f"| {one.view} | {found.get('leaving')} | {found.get('entering')} | {same} |")
+    if not built:
+        raise AirflowSkipException("nothing was built")
+    _show(context, "\n".join(lines))
+    for one in built:
+        for row in (one.difference or {}).get("examples", ()):
+            log.info("%s: %s", one.view, row)
+    return [one.view for one in built]
+
+
+def publish(view: str, context: Context) -> None:
+    """Commit a view's change.
+
+    Raises:
+        AirflowFailException: a critical expectation failed at newer versions.
+    """
+    from spark_jobs.quality.errors import GateHeldError
+
+    with replayer() as replays:
+        try:
+            row = replays.publish(replay_id(context), view)
+        except GateHeldError as held:
+            raise AirflowFailException(str(held)) from None
+    log.info("published %s version=%s", view, row.published_version)
+
+
+def follow(context: Context) -> dict[str, str]:
+    """Refresh what was replayed and what depends on it.
+
+    Raises:
+        AirflowSkipException: nothing was published.
+    """
+    from spark_jobs.state.replays import ViewProgress
+
+    if all(one.status is not ViewProgress.PUBLISHED for one in _rows(context)):
+        raise AirflowSkipException("nothing was published")
+    with replayer() as replays:
+        news = replays.follow(replay_id(context))
+    for view, line in news.items():
+        log.info("%s: %s", view, line)
+    return news
+
+
+def report(context: Context) -> str:
+    """Close the record and say how it ended.
+
+    Raises:
+        AirflowFailException: a task before failed, or somebody rejected the plan.
+    """
+    from spark_jobs.state.replays import ReplayStatus
+
+    answer = context["ti"].xcom_pull(task_ids=APPROVAL_TASK) or {}
+    if "Reject" in answer.get("chosen_options", ()):
+        begin_replay(context["ti"].xcom_pull(task_ids="validate"), context)
+        with replayer() as replays:
+            replays.reject(replay_id(context))
+        raise AirflowFailException("the plan was rejected; nothing was computed")
+    if not _rows(context):
+        planned = context["ti"].xcom_pull(task_ids="plan")
+        if planned is None:
+            raise AirflowFailException("there was no plan; the task that failed says why")
+        return "nothing was written"
+    news = context["ti"].xcom_pull(task_ids="follow") or {}
+    problems = tuple(f"{view}: {text}" for view, text in news.items() if "failed:" in text)
+    with replayer() as replays:
+        record = replays.end(replay_id(context), problems=problems)
+    if record.status is not ReplayStatus.DONE:
+        raise AirflowFailException(record.error or "not every view was published")
+    return record.status.value
+
+
+def validate_rollback(context: Context) -> dict[str, Any]:
+    """Check every field of the form; returns them as plain values.
+
+    Raises:
+        ReplayRequestError: a field holds what it may not; it names the field.
+    """
+    from spark_jobs.planning.request import one_view, replay_name, version_number, why
+
+    params = context["params"]
+    because = why(params.get("reason"), params.get("ticket"))
+    return {
+        "view": one_view(compiled_manifest(load_settings()), params.get("view")),
+        "version": version_number(params.get("version")),
+        "replay": replay_name(params.get("replay")),
+        "reason": because.reason,
+        "ticket": because.ticket,
+    }
+
+
+def plan_rollback(asked: dict[str, Any], context: Context) -> int:
+    """Find the content to go back to, and show it; returns its version."""
+    from spark_jobs.gold.rollback import Rollbacker
+
+    with refresher() as steps:
+        target = Rollbacker(steps).target(
+            asked["view"], to=asked["version"], replay=asked["replay"]
+        )
+    _show(
+        context,
+        f"Publish the content of version {target.version} of gold.{asked['view']} again "
+        f"({target.at:%Y-%m-%d %H:%M:%S} UTC, from {target.watermark.vector}), and hold it "
+        f"there.\n\nReason: {asked['reason']}",
+    )
+    return target.version
+
+
+def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
+    """Publish the earlier content and hold the view."""
+    from spark_jobs.gold.rollback import Rollbacker
+    from spark_jobs.planning.request import Why
+
+    with refresher() as steps:
+        rollbacker = Rollbacker(steps)
+        record = rollbacker.begin(
+            asked["view"],
+            rollbacker.target(asked["view"], to=version),
+            replay_id=replay_id(context, kind="rollback"),
+            who=who(context),
+            why=Why(asked["reason"], asked["ticket"]),
+        )
+        row = rollbacker.run(record.replay_id)
+    log.info("published %s version=%s; the view is held", row.view, row.published_version)
+
+
+def replay_id(context: Context, *, kind: str = "replay") -> str:
+    """The id of the run's replay: a run that is tried again goes on with its own."""
+    return f"{kind}-{context['run_id']}"[:_LONGEST_ID]
+
+
+def who(context: Context) -> str:
+    """Who triggered the run."""
+    run: Any = context["dag_run"]
+    return f"airflow:{getattr(run, 'triggering_user_name', None) or 'unknown'}"
+
+
+@contextmanager
+def replayer() -> Iterator[Replayer]:
+    """The replays of the project that ``TIDEMARK_PROJECT`` names."""
+    from spark_jobs.gold.replay import Replayer
+
+    steps: Refresher
+    with refresher() as steps:
+        yield Replayer(steps)
+
+
+def _rows(context: Context) -> list[Any]:
+    with replayer() as replays:
+        return replays.views(replay_id(context))
+
+
+def _request(asked: dict[str, Any]) -> Any:
+    from spark_jobs.planning.request import ReplayRequest
+
+    return ReplayRequest.from_dict(asked["request"])
+
+
+def _show(context: Context, markdown: str) -> None:
+    for line in markdown.splitlines():
+        log.info("%s", line)
+    context["ti"].xcom_push(key="markdown", value=markdown)

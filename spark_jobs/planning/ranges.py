@@ -1,0 +1,128 @@
+"""Ranges of time: which rows of a view are computed again, and in which pieces; in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from spark_jobs.graph.manifest import Column, GoldEntry, MaintenanceRule
+
+DAY = timedelta(days=1)
+# A column of one of these types tells when.
+DATE = "date"
+TIME_TYPES = frozenset({DATE, "timestamp", "timestamp_ntz"})
+# Each piece is a query and a commit, and in Airflow's log a line.
+MOST_PIECES = 1000
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """From ``start`` to before ``end``, both with a time zone.
+
+    >>> str(TimeRange(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 6, tzinfo=UTC)))
+    '2026-01-01 to 2026-01-02 06:00'
+    """
+
+    start: datetime
+    end: datetime
+
+    def __str__(self) -> str:
+        return f"{_words(self.start)} to {_words(self.end)}"
+
+    def whole_days(self) -> TimeRange:
+        """The days that the range touches, since a DATE cannot be cut."""
+        start = _midnight(self.start)
+        end = _midnight(self.end)
+        return TimeRange(start, end if end == self.end and end > start else end + DAY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRange:
+    """The rows of a view whose time column lies in a range.
+
+    Attributes:
+        column: the time column.
+        type: its type, one of ``TIME_TYPES``.
+        piece: how much is computed at once; None: all of it.
+    """
+
+    column: str
+    type: str
+    time: TimeRange
+    piece: timedelta | None = None
+
+    def __str__(self) -> str:
+        return f"rows with {self.column} from {self.time}"
+
+    def pieces(self) -> tuple[TimeRange, ...]:
+        """The range cut into pieces, the oldest first."""
+        if self.piece is None:
+            return (self.time,)
+        step = max(self.piece, DAY) if self.type == DATE else self.piece
+        found, start = [], self.time.start
+        while start < self.time.end:
+            end = start + step
+            end = min(_midnight(end) if self.type == DATE else end, self.time.end)
+            found.append(TimeRange(start, end))
+            start = end
+        return tuple(found)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form that the ledger keeps."""
+        return {
+            "column": self.column,
+            "type": self.type,
+            "from": self.time.start.isoformat(),
+            "to": self.time.end.isoformat(),
+            "piece_seconds": None if self.piece is None else self.piece.total_seconds(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """Read what ``as_dict`` wrote."""
+        seconds = value["piece_seconds"]
+        return cls(
+            column=value["column"],
+            type=value["type"],
+            time=TimeRange(
+                datetime.fromisoformat(value["from"]), datetime.fromisoformat(value["to"])
+            ),
+            piece=None if seconds is None else timedelta(seconds=seconds),
+        )
+
+
+def time_column(entry: GoldEntry) -> Column | None:
+    """The column that says to which time a row of the view belongs; None where there is none.
+
+    That is a column of the declared grain; else the only one of the derived key; else, where each
+    row comes from rows and not from a group, the only one of all. Another column, the latest
+    order's time for instance, is a fact about a row and no place for it: rows would move.
+    """
+    times = [one for one in entry.columns if one.type in TIME_TYPES]
+    declared = [one for one in times if one.name in entry.grain]
+    if declared:
+        return declared[0]
+    maintenance = entry.maintenance
+    if maintenance is None:
+        return None
+    if keyed := [one for one in times if one.name in maintenance.key]:
+        return keyed[0] if len(keyed) == 1 else None
+    by_row = maintenance.rule is MaintenanceRule.CHANGED_ROWS
+    return times[0] if by_row and len(times) == 1 else None
+
+
+def row_range(column: Column, time: TimeRange, *, piece: timedelta | None = None) -> RowRange:
+    """The rows of a range by a time column; of a DATE whole days."""
+    time = time.whole_days() if column.type == DATE else time
+    return RowRange(column=column.name, type=column.type, time=time, piece=piece)
+
+
+def _midnight(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _words(at: datetime) -> str:
+    at = at.astimezone(UTC)
+    return f"{at:%Y-%m-%d}" if at == _midnight(at) else f"{at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,253 @@
+"""What somebody asks a replay or a rollback for: checked field by field against what is allowed.
+
+The fields come from a form, from the REST interface or from a command line. What no list names is
+refused, so that nothing of it reaches a query, a path or a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from spark_jobs.definitions.durations import duration_text, parse_duration
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.planning.ranges import MOST_PIECES, TimeRange
+
+# No longer than a person writes.
+_LONGEST = 300
+_REASON = re.compile(r"[^\W_][\w \-.,:()/#@&+]{9,299}")
+_TICKET = re.compile(r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}")
+_ID = re.compile(r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}")
+_INSTANT = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRequest:
+    """A replay that may be planned.
+
+    Attributes:
+        views: gold views, those that others read first.
+        time: the range of each view's time column; None: the whole views.
+        piece: how much of the range is computed at once; None: all of it.
+        only_stale: leave out views that are at the newest versions of their inputs.
+    """
+
+    views: tuple[str, ...]
+    time: TimeRange | None = None
+    piece: timedelta | None = None
+    only_stale: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form that the control database keeps."""
+        return {
+            "views": list(self.views),
+            "from": self.time and self.time.start.isoformat(),
+            "to": self.time and self.time.end.isoformat(),
+            "chunk": self.piece and duration_text(self.piece.total_seconds()),
+            "only_stale": self.only_stale,
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """Read what ``as_dict`` wrote."""
+        time = value["from"] and TimeRange(
+            datetime.fromisoformat(value["from"]), datetime.fromisoformat(value["to"])
+        )
+        return cls(
+            views=tuple(value["views"]),
+            time=time or None,
+            piece=parse_duration(value["chunk"]) if value["chunk"] else None,
+            only_stale=value["only_stale"],
+        )
+
+
+@dataclass(frozen=True)
+class Why:
+    """The reason that goes into the record, and a ticket."""
+
+    reason: str
+    ticket: str | None
+
+
+def replay_request(
+    manifest: Manifest,
+    views: object,
+    *,
+    branch: object = False,
+    start: object = None,
+    end: object = None,
+    chunk: object = None,
+    only_stale: object = False,
+) -> ReplayRequest:
+    """A request from the fields of a form.
+
+    Args:
+        manifest: the project, whose views alone may be named.
+        views: a list of names.
+        branch: whether the views that read these come along.
+        start: ISO 8601, UTC where it has no zone; the first instant of the range.
+        end: the same; the first instant after it.
+        chunk: a length of time, for instance ``1 day``.
+        only_stale: see ``ReplayRequest``.
+
+    Raises:
+        ReplayRequestError: a field holds what it may not.
+    """
+    names = _views(manifest, views)
+    if _flag("branch", branch):
+        names = downstream(manifest, names)
+    time = _range(start, end)
+    return ReplayRequest(
+        views=tuple(
+            one.name for tier in manifest.gold_by_tier() for one in tier if one.name in names
+        ),
+        time=time,
+        piece=_piece(chunk, time),
+        only_stale=_flag("only_stale", only_stale),
+    )
+
+
+def why(reason: object, ticket: object = None) -> Why:
+    """The reason and the ticket.
+
+    Raises:
+        ReplayRequestError: one of them is missing, too long or holds other signs.
+    """
+    if not isinstance(reason, str) or not _REASON.fullmatch(reason.strip()):
+        raise ReplayRequestError(
+            "reason",
+            "is no reason of 10 to 300 signs",
+            remedy="Say why in one line of letters, digits, spaces and . , : - ( ) / # @ & +.",
+        )
+    named = isinstance(ticket, str) and (ticket == "" or _TICKET.fullmatch(ticket))
+    if ticket is not None and not named:
+        raise ReplayRequestError(
+            "ticket",
+            "is no ticket",
+            remedy="Use up to 80 letters, digits and # _ . / -, for instance OPS-123.",
+        )
+    return Why(reason.strip(), str(ticket) if ticket else None)
+
+
+def one_view(manifest: Manifest, view: object, *, field: str = "view") -> str:
+    """The name of a gold view.
+
+    Raises:
+        ReplayRequestError: the project has no such view.
+    """
+    name = view.removeprefix("gold.") if isinstance(view, str) else ""
+    if name not in manifest.gold:
+        known = ", ".join(sorted(manifest.gold)) or "none"
+        raise ReplayRequestError(
+            field, "names no gold view of the project", remedy=f"Choose among: {known}."
+        )
+    return name
+
+
+def version_number(version: object) -> int | None:
+    """A version of a table, or None.
+
+    Raises:
+        ReplayRequestError: it is none.
+    """
+    if version is None:
+        return None
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise ReplayRequestError(
+            "version", "is no version of a table", remedy="Use a whole number from 0, or none."
+        )
+    return version
+
+
+def replay_name(replay: object) -> str | None:
+    """The id of a replay or a rollback, or None.
+
+    Raises:
+        ReplayRequestError: it is none.
+    """
+    if replay is None or replay == "":
+        return None
+    if not isinstance(replay, str) or not _ID.fullmatch(replay):
+        raise ReplayRequestError(
+            "replay", "is no id of a replay", remedy="`tidemark replay status` lists them."
+        )
+    return replay
+
+
+def downstream(manifest: Manifest, views: set[str]) -> set[str]:
+    """Views and all that read them, directly or through others."""
+    found, waiting = set(views), list(views)
+    while waiting:
+        for reader in manifest.gold[waiting.pop()].downstream:
+            if reader not in found:
+                found.add(reader)
+                waiting.append(reader)
+    return found
+
+
+def _views(manifest: Manifest, views: object) -> set[str]:
+    if not isinstance(views, list | tuple) or not views:
+        raise ReplayRequestError(
+            "views", "is not a list of views", remedy="Choose one gold view or more."
+        )
+    return {one_view(manifest, one, field="views") for one in views}
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ReplayRequestError(field, "is neither true nor false", remedy="Use true or false.")
+    return value
+
+
+def _range(start: object, end: object) -> TimeRange | None:
+    first, last = _instant("from", start), _instant("to", end)
+    if first is None and last is None:
+        return None
+    if first is None or last is None:
+        field = "from" if first is None else "to"
+        raise ReplayRequestError(
+            field, "is missing", remedy="Give both ends of the range, or none for the whole view."
+        )
+    if not first < last:
+        raise ReplayRequestError(
+            "to", "does not lie after 'from'", remedy="The range ends before the instant 'to'."
+        )
+    return TimeRange(first, last)
+
+
+def _instant(field: str, value: object) -> datetime | None:
+    if value is None or value == "":
+        return None
+    remedy = "Write a date or an instant in ISO 8601, for instance 2026-01-31 (UTC)."
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        raise ReplayRequestError(field, "is no date", remedy=remedy)
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ReplayRequestError(field, "is no date", remedy=remedy) from None
+
+
+def _piece(chunk: object, time: TimeRange | None) -> timedelta | None:
+    if chunk is None or chunk == "":
+        return None
+    remedy = "Write a length of time, for instance 1 day or 6 hours."
+    short = isinstance(chunk, str) and len(chunk) <= _LONGEST
+    found = parse_duration(str(chunk)) if short else None
+    if found is None:
+        raise ReplayRequestError("chunk", "is no length of time", remedy=remedy)
+    if time is None:
+        raise ReplayRequestError(
+            "chunk", "needs a range", remedy="Give 'from' and 'to' as well, or no chunk."
+        )
+    if (time.end - time.start) / found > MOST_PIECES:
+        raise ReplayRequestError(
+            "chunk", f"cuts the range into more than {MOST_PIECES} pieces", remedy=remedy
+        )
+    return found

@@ -1,0 +1,310 @@
+"""Replay and rollback: what is computed again equals the SQL, is published once, and holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from spark_jobs.gold import ranges, recompute, refresh, replay, rollback
+from spark_jobs.gold.errors import NotHeldError, RollbackRefusedError
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.replay import Replayer
+from spark_jobs.gold.rollback import Rollbacker
+from spark_jobs.graph.manifest import Column
+from spark_jobs.planning.request import ReplayRequest, Why, replay_request
+from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ViewProgress
+from spark_jobs.storage import log, tables
+from tests.spark.gold_project import GoldProject
+
+WHY = Why("a test wants it so", None)
+SALES = """SELECT CAST(o.day AS DATE) AS day, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
+FROM VALUES ('2026-01-01', 'ann', 1), ('2026-01-02', 'ann', 2), ('2026-01-02', 'bob', 3),
+('2026-01-03', 'bob', 4) AS o (day, customer, amount)"""
+DAILY = """SELECT s.day AS day, COUNT(*) AS sales, CAST(SUM(s.amount) AS DECIMAL(12, 2)) AS amount
+FROM silver.sales AS s GROUP BY s.day"""
+COLUMNS = (
+    Column(name="day", type="date"),
+    Column(name="sales", type="bigint"),
+    Column(name="amount", type="decimal(12,2)"),
+)
+MORE = "SELECT DATE '2026-01-02' AS day, 'eve' AS customer, CAST(5 AS DECIMAL(12, 2)) AS amount"
+
+
+class Killed(BaseException):
+    """Ends a run as a signal would: nothing that handles errors sees it."""
+
+
+@pytest.fixture
+def kill_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """Arm a failpoint; it goes off once."""
+
+    def arm(name: str | None) -> None:
+        armed = [name]
+
+        def failpoint(passed: str) -> None:
+            if passed in armed:
+                armed.clear()
+                raise Killed(passed)
+
+        for module in (ranges, recompute, refresh, replay, rollback):
+            monkeypatch.setattr(module, "failpoint", failpoint)
+
+    return arm
+
+
+@pytest.fixture
+def shop(gold: GoldProject) -> GoldProject:
+    """The view ``daily`` over silver.sales, published, and wrong on two days as by a fault."""
+    gold.append("silver.sales", SALES)
+    declare(gold)
+    gold.refresh("daily", "t1")
+    spoil(gold)
+    return gold
+
+
+def declare(gold: GoldProject, query: str = DAILY, **changes: object) -> None:
+    gold.view("daily", query, inputs=["silver.sales"], columns=COLUMNS, grain=["day"], **changes)
+
+
+def spoil(gold: GoldProject) -> None:
+    """Falsify rows under a commit that says it is a publication, as a wrong rule would."""
+    location = gold.location("gold.daily")
+    latest = latest_publication(location)
+    assert latest is not None
+    frame = gold.spark.sql(
+        "SELECT day, sales + IF(day = DATE '2026-01-01', 0, 10) AS sales, amount "
+        f"FROM delta.`{location}`"
+    )
+    mark = latest.watermark.as_metadata()
+    mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
+    tables.overwrite(frame, location, metadata=mark)
+
+
+def begin(gold: GoldProject, replay_id: str = "r1", **fields: object) -> Replayer:
+    replayer = Replayer(gold.refresher)
+    plan = replayer.plan(request(gold, **fields))
+    replayer.begin(plan, replay_id=replay_id, who="ann", why=WHY)
+    return replayer
+
+
+def request(gold: GoldProject, **fields: object) -> ReplayRequest:
+    return replay_request(gold.manifest, ["daily"], **fields)
+
+
+def run(gold: GoldProject, replay_id: str = "r1", **fields: object) -> ReplayRecord:
+    return begin(gold, replay_id, **fields).run(replay_id)
+
+
+def sales(gold: GoldProject) -> dict[str, int]:
+    return {str(day): count for day, count, _ in gold.rows("daily")}
+
+
+WRONG = {"2026-01-01": 1, "2026-01-02": 12, "2026-01-03": 11}
+RIGHT = {"2026-01-01": 1, "2026-01-02": 2, "2026-01-03": 1}
+DAYS = {"start": "2026-01-01", "end": "2026-01-04", "chunk": "1 day"}
+
+
+def test_a_replay_mends_the_rows_of_its_range_and_no_others(shop: GoldProject) -> None:
+    assert sales(shop) == WRONG
+    before = log.table_version(shop.location("gold.daily"))
+    record = run(shop, start="2026-01-02", end="2026-01-03")
+    assert record.status is ReplayStatus.DONE, record.error
+    assert sales(shop) == WRONG | {"2026-01-02": 2}
+    (row,) = shop.store.replay_views("r1")
+    assert row.difference["leaving"] == row.difference["entering"] == 1
+    assert row.difference["same_versions"]
+    assert {one["sales"] for one in row.difference["examples"]} == {"2", "12"}
+    assert row.published_version == before.version + 1
+    assert len(shop.changes("daily", row.published_version)) == 2, "only what differs is fed"
+    assert run(shop, "r2").status is ReplayStatus.DONE
+    assert sales(shop) == RIGHT
+    assert shop.verify("daily").holds
+
+
+# Where the work is killed one time after the other; each list is one replay.
+KILLS = [
+    [
+        "gold.replay.begun",
+        "gold.replay.planned",
+        "gold.stage.before_write",
+        "gold.stage.piece_written",
+        "gold.stage.recorded",
+        "gold.audit.judged",
+        "gold.audit.recorded",
+        "gold.replay.built",
+        "gold.publish.cleaned",
+        "gold.replay.published",
+        "gold.replay.followed",
+    ],
+    ["gold.publish.recorded"],
+    ["gold.replay.committed"],
+]
+
+
+@pytest.mark.parametrize("names", KILLS, ids=lambda names: names[0])
+def test_a_replay_that_is_killed_anywhere_goes_on_and_publishes_once(
+    shop: GoldProject, kill_at, names: list[str]
+) -> None:
+    for name in names:
+        kill_at(name)
+        with pytest.raises(Killed, match=name):
+            run(shop, **DAYS)
+    replayer = begin(shop, **DAYS)
+    assert replayer.unfinished(request(shop, **DAYS)).replay_id == "r1"
+    for _ in range(2):
+        assert replayer.run("r1").status is ReplayStatus.DONE
+    assert sales(shop) == RIGHT
+    assert shop.verify("daily").holds
+    assert [one["tick"] for one in shop.publications("daily")] == ["t1", "t1", "r1"]
+
+
+def test_pieces_that_are_there_are_not_computed_again(
+    shop: GoldProject, kill_at, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_at("gold.stage.piece_written")
+    with pytest.raises(Killed):
+        run(shop, **DAYS)
+    written: list[int] = []
+    write = ranges._write_piece
+    monkeypatch.setattr(
+        ranges, "_write_piece", lambda *given: (written.append(given[2]), write(*given))
+    )
+    assert begin(shop, **DAYS).run("r1").status is ReplayStatus.DONE
+    assert written == [2, 3]
+    assert sales(shop) == RIGHT
+
+
+@pytest.mark.parametrize("fields", [{}, DAYS])
+def test_a_refresh_that_is_faster_is_caught_up_with(shop: GoldProject, fields: dict) -> None:
+    replayer = begin(shop, **fields)
+    replayer.build("r1", "daily")
+    shop.append("silver.sales", MORE)
+    live = shop.refresh("daily", "t2")
+    assert live.version is not None
+    row = replayer.publish("r1", "daily")
+    assert row.status is ViewProgress.PUBLISHED
+    assert sales(shop) == RIGHT | {"2026-01-02": 3}
+    assert shop.verify("daily").holds
+    versions = [one["vector"]["silver.sales"]["version"] for one in shop.publications("daily")]
+    assert versions == sorted(versions), "never back in time"
+
+
+def test_a_refresh_that_a_replay_overtook_goes_on_top_of_it(gold: GoldProject) -> None:
+    gold.append("silver.sales", SALES)
+    declare(gold, maintained=True)
+    gold.refresh("daily", "t1")
+    spoil(gold)
+    replayer = begin(gold)
+    replayer.build("r1", "daily")
+    gold.append("silver.sales", MORE)
+    live = gold.refresher.plan("daily", tick="t2")
+    assert live.word == "incremental"
+    gold.refresher.stage(live.attempt_id)
+    gold.refresher.audit(live.attempt_id)
+    replayer.publish("r1", "daily")
+    assert not gold.refresher.publish_on_newest(live.attempt_id).superseded
+    assert sales(gold) == RIGHT | {"2026-01-02": 3}
+    assert gold.verify("daily").holds
+    assert [one["rule"] for one in gold.publications("daily")[2:]] == ["full", "incremental"]
+
+
+def test_refreshes_stand_back_while_a_replay_catches_up(shop: GoldProject) -> None:
+    shop.append("silver.sales", MORE)
+    with shop.store.lease("recompute/gold.daily", owner="r1", seconds=60):
+        assert shop.reason("daily") == "REPLAY_PUBLISHES"
+        assert shop.refresh("daily", "t2").status == "skipped"
+    assert shop.refresh("daily", "t3").status == "published"
+
+
+def test_a_range_is_widened_where_its_rows_alone_would_not_do(shop: GoldProject) -> None:
+    declare(shop, DAILY.replace("COUNT(*)", "COUNT(*) + 1"))
+    plan = Replayer(shop.refresher).plan(request(shop, **DAYS))
+    (view,) = plan.views
+    assert view.refresh.word == "full"
+    assert "its definition changed" in view.refresh.line
+    assert run(shop, **DAYS).status is ReplayStatus.DONE
+    assert shop.verify("daily").holds
+
+
+def test_a_rollback_is_held_until_it_is_released(shop: GoldProject) -> None:
+    shop.append("silver.sales", MORE)
+    assert run(shop).status is ReplayStatus.DONE
+    rollbacker = Rollbacker(shop.refresher)
+    target = rollbacker.target("daily", replay="r1")
+    rollbacker.begin("daily", target, replay_id="b1", who="ann", why=WHY)
+    row = rollbacker.run("b1")
+    assert sales(shop) == WRONG
+    assert rollbacker.run("b1") == row
+    outcome = shop.refresh("daily", "t9", force=True)
+    assert (outcome.status, outcome.plan.reason.code) == ("skipped", "VIEW_HELD")
+    assert sales(shop) == WRONG
+    assert log.transaction_version(shop.location("gold.daily"), "gold/daily/2") == 1
+
+    rollbacker.release("daily")
+    with pytest.raises(NotHeldError):
+        rollbacker.release("daily")
+    assert shop.refresh("daily", "t10").status == "published"
+    assert shop.publications("daily")[-1]["vector"]["silver.sales"]["version"] == 1
+
+
+def test_the_next_replay_releases_a_held_view(shop: GoldProject) -> None:
+    shop.execute("DELETE FROM {} WHERE sales = 1", "gold.daily")
+    assert Rollbacker(shop.refresher).target("daily").version == 1, "before the stranger"
+    rollbacker = back(shop, to=0)
+    with pytest.raises(RollbackRefusedError) as caught:
+        rollbacker.target("daily", to=99)
+    assert caught.value.known == (1, 0)
+    shop.append("silver.sales", MORE)
+    assert run(shop).status is ReplayStatus.DONE
+    assert shop.store.holds() == {}
+    assert sales(shop) == RIGHT | {"2026-01-02": 3}, "what came meanwhile is taken up afterwards"
+
+
+def back(gold: GoldProject, *, to: int) -> Rollbacker:
+    rollbacker = Rollbacker(gold.refresher)
+    target = rollbacker.target("daily", to=to)
+    record = rollbacker.begin("daily", target, replay_id="b1", who="ann", why=WHY)
+    rollbacker.run(record.replay_id)
+    return rollbacker
+
+
+def test_a_rollback_that_is_killed_anywhere_goes_on_and_publishes_once(
+    shop: GoldProject, kill_at
+) -> None:
+    names = [*rollback.FAILPOINTS[:-1], "gold.stage.recorded", "gold.publish.recorded"]
+    for name in [*names, rollback.FAILPOINTS[-1]]:
+        kill_at(name)
+        with pytest.raises(Killed, match=name):
+            back(shop, to=0)
+    assert sales(shop) == RIGHT
+    assert [one["rule"] for one in shop.publications("daily")].count("rollback") == 1
+    assert shop.reason("daily") == "VIEW_HELD"
+    assert shop.verify("daily").holds
+
+
+def test_a_refresh_that_was_planned_before_a_rollback_does_not_undo_it(shop: GoldProject) -> None:
+    shop.append("silver.sales", MORE)
+    late = shop.refresher.plan("daily", tick="t2").attempt_id
+    shop.refresher.stage(late)
+    shop.refresher.audit(late)
+    back(shop, to=0)
+    assert shop.refresher.publish(late).superseded
+    assert sales(shop) == RIGHT
+
+
+def test_duplicates_within_a_range_are_counted(gold: GoldProject) -> None:
+    gold.append("silver.sales", SALES.replace("'2026-01-03', 'bob', 4", "'2026-01-02', 'bob', 3"))
+    query = "SELECT s.day AS day, s.customer, s.amount FROM silver.sales AS s"
+    columns = (COLUMNS[0], Column(name="customer", type="string"), COLUMNS[2])
+    gold.view("daily", query, inputs=["silver.sales"], columns=columns, grain=["day"])
+    gold.refresh("daily", "t1")
+    location = gold.location("gold.daily")
+    mark = latest_publication(location).watermark.as_metadata()
+    mark |= {"sequence": 2, "attempt": "wrong"}
+    frame = gold.spark.sql(f"SELECT DISTINCT * FROM delta.`{location}`")
+    tables.overwrite(frame, location, metadata=mark)
+    assert run(gold, start="2026-01-02", end="2026-01-03").status is ReplayStatus.DONE
+    assert [amount for _, _, amount in gold.rows("daily")].count(Decimal(3)) == 2
+    assert gold.verify("daily").holds

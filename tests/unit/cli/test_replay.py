@@ -1,0 +1,134 @@
+"""The verbs replay, rollback and release: their words, their tables and what they refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.cli.replay_tables import plan_table, progress_table, replays_table
+from spark_jobs.gold.errors import NotHeldError, ViewUnknownError
+from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.state.holds import Hold
+from spark_jobs.state.replays import ReplayKind, ReplayRecord, ReplayView, ViewProgress
+from spark_jobs.state.store import ControlStore
+from tests.unit.planning import test_recompute as planned
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+RECORD = ReplayRecord(
+    replay_id="replay-1",
+    kind=ReplayKind.REPLAY,
+    who="ann",
+    reason="amounts are wrong",
+    ticket="OPS-1",
+    request={"views": ["daily"]},
+    plan={},
+    started_at=NOW,
+)
+FILES = {
+    "sources/orders.yml": "format: delta\nlocation: orders\ncolumns: {amount: BIGINT, day: DATE}\n",
+    "sql/gold/daily.sql": "/* gold\ndescription: d\nowner: o\nrefresh: bulk\ngrain: [day]\n*/\n"
+    "SELECT o.day AS day, SUM(o.amount) AS amount\nFROM bronze.orders AS o\nGROUP BY o.day\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("TIDEMARK_PROJECT", str(tmp_path / "project"))
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path
+
+
+def tidemark(*words: str) -> str:
+    return CliRunner().invoke(app, words, catch_exceptions=False).output
+
+
+def shown(table: Table) -> str:
+    out = io.StringIO()
+    Console(file=out, width=250).print(table)
+    return out.getvalue()
+
+
+def test_a_view_after_replay_is_a_dry_run(project: Path) -> None:
+    plan = json.loads(
+        tidemark("replay", "daily", "--from", "2026-01-01", "--to=2026-02-01", "--json")
+    )
+    assert plan["request"]["views"] == ["daily"]
+    assert plan["views"][0]["reason_code"] == "INPUT_MISSING"
+    assert "nothing was written" in tidemark("replay", "gold.daily")
+    assert "Nothing was replayed" in tidemark("replay", "status")
+    assert json.loads(tidemark("replay", "status", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["replay", "dayly"], ViewUnknownError),
+        (["replay", "daily", "--run"], ReplayRequestError),
+        (["replay", "daily", "--from", "2026-01-01"], ReplayRequestError),
+        (["replay", "daily", "--chunk", "1 day"], ReplayRequestError),
+        (["rollback", "daily", "--reason", "short"], ReplayRequestError),
+        (["release", "daily"], NotHeldError),
+    ],
+)
+def test_what_cannot_be_done_is_said(project: Path, words: list[str], error: type) -> None:
+    with pytest.raises(error):
+        tidemark(*words)
+
+
+def test_a_held_view_is_red_in_the_status_and_skipped(project: Path) -> None:
+    with ControlStore.open(f"sqlite:///{project}/state/control.db") as store:
+        store.put_hold(
+            Hold(view="daily", version=3, who="ann", reason="negative", replay_id="b", since=NOW)
+        )
+    (view,) = json.loads(tidemark("status", "--json"))["views"]
+    assert view["hold"]["version"] == 3
+    assert "rolled back to version 3, held" in " ".join(tidemark("status").split())
+    assert "VIEW_HELD" in tidemark("explain", "daily", "--json")
+    assert "daily is released" in tidemark("release", "daily")
+
+
+def test_the_tables_name_what_matters() -> None:
+    view = planned.ViewPlan(refresh=planned.plan(), rows=10, in_the_way=("bob writes it",))
+    request = planned.replay_request(planned.MANIFEST, ["daily"])
+    plan = planned.ReplayPlan(
+        request=request, views=(view,), left_out=("old",), followers=("weekly",)
+    )
+    text = shown(plan_table(plan))
+    for part in ("daily", "replay of the rows", "bob writes it", "left out: old", "weekly"):
+        assert part in text
+    for part in ("replay-1", "ann", "OPS-1", "2026-01-02 12:00:00 UTC"):
+        assert part in shown(replays_table([RECORD]))
+    row = ReplayView(
+        replay_id="replay-1",
+        view="daily",
+        position=0,
+        status=ViewProgress.BUILT,
+        attempt_id="a1",
+        difference={"leaving": 1234, "entering": 5},
+    )
+    attempt = RefreshAttempt(
+        attempt_id="a1",
+        view="daily",
+        tick="replay-1",
+        epoch=1,
+        reason="replay of the whole view",
+        actual={"pieces": [2, 3]},
+        started_at=NOW,
+        updated_at=NOW,
+    )
+    text = shown(progress_table(RECORD, [row], {"daily": attempt}))
+    for part in ("built", "2/3", "1,234", "5", "replay of the whole view"):
+        assert part in text
