@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ from spark_jobs.testing.run import prepared
 from spark_jobs.testing.text_tables import NULL, TextTable
 
 VIEWS = sorted(compile_project(REPOSITORY).gold)
-STEPS = 2
+# A long run sets another number.
+STEPS = int(os.environ.get("TIDEMARK_HISTORY_STEPS", "1"))
 ROWS = 8
 NOWHERE = Location("random")
 
