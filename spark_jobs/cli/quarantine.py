@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from spark_jobs.cli.faithful_json import is_object, parse, printed
+from spark_jobs.cli.payloads import readable, shown
 from spark_jobs.cli.project import open_project
+from spark_jobs.cli.readmit import readmit
 
 if TYPE_CHECKING:
     from spark_jobs.silver.quarantine import RejectedRecord, Rejection
 
 app = typer.Typer(no_args_is_help=True, help="Records that no row could be made of, and why.")
 
-SHOWN_CHARACTERS = 120
+app.command()(readmit)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -51,12 +56,21 @@ def show(
     reason: Annotated[
         str | None, typer.Option(help="Only records that were rejected for this reason.")
     ] = None,
+    partition: Annotated[int | None, typer.Option(help="Only this Kafka partition.")] = None,
+    offset: Annotated[
+        int | None, typer.Option(help="Only this offset; with --partition, the whole record.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Records at most, the newest first.")] = 20,
     raw: Annotated[bool, typer.Option("--raw", help="Show every byte of key and value.")] = False,
     as_json: AsJson = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write them as JSON lines to mend, for readmit --with."),
+    ] = None,
 ) -> None:
     """Show records in quarantine: where they came from, why they are there, and what they hold."""
-    from spark_jobs.silver.quarantine import SilverTableUnknownError, rejected_records
+    from spark_jobs.silver.errors import SilverTableUnknownError
+    from spark_jobs.silver.quarantine import rejected_records
     from spark_jobs.storage.lake import Lake
 
     name = table.removeprefix("silver.")
@@ -65,14 +79,31 @@ def show(
         location = Lake(project.settings.lake).quarantine(name)
     if name not in known:
         raise SilverTableUnknownError(name, known)
-    found = rejected_records(location, limit=limit, reason=reason)
+    found = rejected_records(
+        location, limit=limit, reason=reason, partition=partition, offset=offset
+    )
     if as_json:
         typer.echo(json.dumps([record_json(one, raw=raw) for one in found], indent=2, default=str))
         return
+    if to is not None:
+        write_private(to, "".join(f"{record_line(one)}\n" for one in found))
+        typer.echo(f"Wrote {len(found):,} records to {to}.")
+        return
+    whole = partition is not None and offset is not None
     for one in found:
-        typer.echo(record_text(one, raw=raw))
+        typer.echo(record_text(one, raw=raw, whole=whole))
     if not found:
         typer.echo("No such record is in quarantine.")
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner may read: it holds what people sent."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 def rejections_table(found: list[Rejection]) -> Table:
@@ -88,18 +119,38 @@ def rejections_table(found: list[Rejection]) -> Table:
     return table
 
 
-def record_text(record: RejectedRecord, *, raw: bool) -> str:
-    """A record in a few lines."""
+def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> str:
+    """A record in a few lines; or whole, its value laid out to be read."""
     why = " ".join(filter(None, (record.reason, record.detail)))
     place = f"{record.topic} partition {record.partition} offset {record.offset}"
     lines = [
         f"{place}: {why}",
         f"  arrived {record.arrived_at:%Y-%m-%d %H:%M:%S} UTC",
         f"  key     {shown(record.key, raw=raw)}",
-        f"  value   {shown(record.value, raw=raw)}",
+        *([] if whole else [f"  value   {shown(record.value, raw=raw)}"]),
         *(f"  header  {name}: {shown(value, raw=raw)}" for name, value in record.headers),
     ]
+    if whole:
+        lines += [f"  tried   {record.attempts}", "  value", readable(record.value, raw=raw)]
     return "\n".join(lines)
+
+
+def record_line(record: RejectedRecord) -> str:
+    """A record as one line to mend: its value as JSON where it is an object, or as a text."""
+    told: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
+    told |= {"reason": record.reason, "detail": record.detail}
+    start = json.dumps(told)[:-1]
+    try:
+        text = (record.value or b"").decode()
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(record.value or b"").decode()
+        return f'{start}, "value_base64": {json.dumps(encoded)}}}'
+    try:
+        document = parse(text)
+        value = printed(document) if is_object(document) else json.dumps(text)
+    except ValueError:
+        value = json.dumps(text)
+    return f'{start}, "value": {value}}}'
 
 
 def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
@@ -118,20 +169,3 @@ def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
         f"key{suffix}": told(record.key),
         f"value{suffix}": told(record.value),
     }
-
-
-def shown(value: bytes | None, *, raw: bool) -> str:
-    r"""Bytes as text that no terminal takes for a command.
-
-    >>> shown(b'{"a": "\xff\x1b[2J"}', raw=True)
-    '{"a": "\\xff\\x1b[2J"}'
-    """
-    if value is None:
-        return "NULL"
-    # A sign takes four bytes at most.
-    start = value if raw else value[: 4 * SHOWN_CHARACTERS]
-    text = start.decode("utf-8", "backslashreplace")
-    safe = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-    if raw or (len(safe) <= SHOWN_CHARACTERS and len(start) == len(value)):
-        return safe
-    return f"{safe[:SHOWN_CHARACTERS]}... ({len(value):,} bytes)"

@@ -22,12 +22,14 @@ from spark_jobs.silver.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.event_rows import EventRows
 from spark_jobs.silver.history_rows import HistoryRows
 from spark_jobs.silver.outcome import HeldTables, Outcome
+from spark_jobs.silver.releases import unsettled
 from spark_jobs.silver.rows import COORDINATES, silver_rows
 from spark_jobs.silver.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.silver.typed import typed_records
 from spark_jobs.silver.unavailable import Carried
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.log import table_version
 from spark_jobs.storage.tables import Txn, append, read
 
 
@@ -46,6 +48,7 @@ class BatchApplier:
         record: takes the counts of a batch that is done.
         clock: tells the time.
         held: reads the tables that records are compared with.
+        ended: the batches that this applier has ended.
     """
 
     source: SourceEntry
@@ -56,13 +59,15 @@ class BatchApplier:
     record: Callable[[SilverBatch], None]
     clock: Callable[[], datetime]
     held: HeldTables = field(default_factory=HeldTables)
+    ended: set[int] = field(default_factory=set)
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None where it had no records."""
         # A stream begins with the empty table that it found.
         if not bronze.rdd.getNumPartitions():
             return None
-        return self.write(self.judged(bronze), batch_id)
+        records, settled = self._unsettled(bronze)
+        return self.write(self.judged(records), batch_id, settled=settled)
 
     def judged(self, bronze: DataFrame) -> Outcome:
         """What becomes of each record, by the declarations and the tables as they are now."""
@@ -71,10 +76,29 @@ class BatchApplier:
         # computes it, so keeping it takes no job of its own.
         return self.writer.outcome(self._rows(bronze).localCheckpoint(eager=False))
 
+    @property
+    def app(self) -> str:
+        """The application id of every write."""
+        return transaction_app(self.entry, self.epoch)
+
     @cached_property
     def projection(self) -> Projection:
         """The table's SELECT, taken apart once."""
         return split_projection(self.entry.projection)
+
+    def _unsettled(self, bronze: DataFrame) -> tuple[DataFrame, int]:
+        """The records that this batch must judge, and how many were rejected before.
+
+        Only records that are read again can have been: those of a batch that runs again, which is
+        the first of a run, and those of an epoch that reads bronze anew.
+        """
+        if self.epoch == 1 and self.ended:
+            return bronze, 0
+        spark = bronze.sparkSession
+        rejected = self.held.read(spark, self.tables.quarantine)
+        known = table_version(self.tables.releases) is not None
+        released = read(spark, self.tables.releases) if known else None
+        return unsettled(bronze, released, rejected, epoch=self.epoch)
 
     def _rows(self, bronze: DataFrame) -> DataFrame:
         typed = typed_records(bronze, self.source, max_bytes=self.max_bytes)
@@ -95,17 +119,24 @@ class BatchApplier:
     def _carried(self) -> Carried:
         return Carried.of(self.source, self.entry, self.projection)
 
-    def write(self, outcome: Outcome, batch_id: int) -> SilverBatch | None:
-        """Write what was judged, and record the counts; None where there is nothing."""
-        if not outcome.groups:
+    def write(self, outcome: Outcome, batch_id: int, *, settled: int = 0) -> SilverBatch | None:
+        """Write what was judged, and record the counts; None where there is nothing.
+
+        Args:
+            outcome: what ``judged`` gave.
+            batch_id: the number of the transaction.
+            settled: records that are not judged again because they were rejected before.
+        """
+        if not outcome.groups and not settled:
             return None
         counts = outcome.counts
-        txn = Txn(transaction_app(self.entry, self.epoch), batch_id)
+        txn = Txn(self.app, batch_id)
         failpoint("silver.before_quarantine")
         if counts[Disposition.QUARANTINED]:
             self._quarantine(outcome.having(Disposition.QUARANTINED), txn)
         failpoint("silver.after_quarantine")
         self.writer.write(outcome, txn)
+        counts[Disposition.QUARANTINED] += settled
         failpoint("silver.after_apply")
         batch = SilverBatch(
             silver=self.entry.name,
@@ -116,6 +147,7 @@ class BatchApplier:
             **{str(disposition): count for disposition, count in counts.items()},
         )
         self.record(batch)
+        self.ended.add(batch_id)
         failpoint("silver.after_record")
         return batch
 

@@ -6,7 +6,8 @@ tells whether it has any; the tables are then asked once more with them in mind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -18,9 +19,9 @@ from spark_jobs.silver.outcome import HeldTables, Outcome
 from spark_jobs.silver.rows import DELETED
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.silver.truncations import (
+    RememberedTruncations,
     Truncation,
     joined,
-    remembered_truncations,
     truncations_in,
 )
 from spark_jobs.silver.typed import OPERATION, SEQUENCE, TRUNCATE
@@ -39,25 +40,27 @@ class CurrentRows:
 
     Attributes:
         names: the columns that may have to be filled.
-        truncations: those that were seen, by the tombstones' location; only this writer adds any.
     """
 
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
-    truncations: dict[str, tuple[Truncation, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def truncations(self) -> RememberedTruncations:
+        """Those in the tombstones."""
+        return RememberedTruncations(self.tables.tombstones, self.tables.entry, timed=False)
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
         held = self._held(rows)
-        known = self._remembered() if self.tables.tombstones in self.held.filled else ()
+        known = self.truncations.now() if self.tables.tombstones in self.held.filled else ()
         first = self._outcome(rows, held, known)
         truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
         if not truncates and not lacks:
             return first
         if truncates:
             known = joined(known, truncations_in(rows, timed=False))
-            self.truncations[self.tables.tombstones] = known
         if lacks:
             after, keys = (known[-1] if known else None), self.tables.entry.keys
             rows = fill_current(rows, held, keys=keys, names=self.names, after=after)
@@ -77,13 +80,6 @@ class CurrentRows:
         found = (self.held.read(rows.sparkSession, place) for place in places)
         return [table for table in found if table is not None]
 
-    def _remembered(self) -> tuple[Truncation, ...]:
-        place = self.tables.tombstones
-        if place not in self.truncations:
-            keys = self.tables.entry.keys
-            self.truncations[place] = remembered_truncations(place, keys, timed=False)
-        return self.truncations[place]
-
     def write(self, outcome: Outcome, txn: Txn) -> None:
         """Tombstones first: a key that is only in the table is deleted by the batch's re-run."""
         groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
@@ -91,14 +87,17 @@ class CurrentRows:
             return
         rows = outcome.having(Disposition.APPLIED)
         names = tuple(column.name for column in self.tables.columns)
+        truncates = any(group[_TRUNCATES] for group in groups)
         if any(group[DELETED] for group in groups):
             # A key may be deleted many times; who asks takes the last.
             columns = [column.name for column in self.tables.tombstone_columns]
             append(rows.where(DELETED).select(*columns), self.tables.tombstones, txn=txn)
+            if truncates:
+                self.truncations.forget()
             failpoint("silver.after_tombstones")
-        truncates = any(group[_TRUNCATES] for group in groups)
         if truncates or any(group[KNOWN] for group in groups):
-            last = self._remembered()[-1].sequence if truncates else None
+            # Of a batch's truncations only the last of all is applied.
+            last = truncations_in(rows, timed=False)[-1].sequence if truncates else None
             how = Merge(
                 self.tables.entry.keys,
                 names,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
 from spark_jobs.silver.batch import BatchApplier, transaction_app
+from spark_jobs.silver.guard import table_guard
+from spark_jobs.silver.readmission import Readmitter, readmitter
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -51,24 +54,26 @@ class SilverFlow:
         """Start the query where it stopped, or from bronze's first record in a new epoch."""
         epoch = self._epoch()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
-        applier = BatchApplier(
-            source=self.source,
-            entry=self.entry,
-            tables=self.tables,
-            epoch=epoch,
-            max_bytes=self.settings.streams.max_record_bytes,
-            record=self.store.record_silver_batch,
-            clock=utc_now,
-        )
+        applier = self._applier(epoch)
+
+        def apply(frame: DataFrame, batch_id: int) -> None:
+            with self._guard():
+                applier.apply(frame, batch_id)
+
         pace = f"{self.settings.streams.silver_trigger_seconds} seconds"
         return (
             read_stream(spark, bronze)
             .writeStream.queryName(self.name)
             .option("checkpointLocation", self.checkpoint(epoch))
             .trigger(processingTime=pace)
-            .foreachBatch(lambda frame, batch_id: _ignore(applier.apply(frame, batch_id)))
+            .foreachBatch(apply)
             .start()
         )
+
+    def readmitter(self, spark: SparkSession) -> Readmitter:
+        """Takes records of this table out of quarantine, beside the query where it runs."""
+        applier = self._applier(self.store.epoch(self.name))
+        return readmitter(applier, spark, self._guard)
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
         """Nothing here needs an operator's decision: bronze is the replay log."""
@@ -79,6 +84,20 @@ class SilverFlow:
         """Bronze watches the topic."""
         del ids
         return None
+
+    def _applier(self, epoch: int) -> BatchApplier:
+        return BatchApplier(
+            source=self.source,
+            entry=self.entry,
+            tables=self.tables,
+            epoch=epoch,
+            max_bytes=self.settings.streams.max_record_bytes,
+            record=self.store.record_silver_batch,
+            clock=utc_now,
+        )
+
+    def _guard(self) -> AbstractContextManager[object]:
+        return table_guard(self.settings, self.store, self.entry.table_name)
 
     def _epoch(self) -> int:
         """The epoch to run in; a new one where the checkpoint is behind the table.
@@ -102,7 +121,3 @@ class SilverFlow:
             return epoch
         reason = f"checkpoint ends at batch {planned}, the table at batch {written}"
         return self.store.bump_epoch(self.name, reason=reason)
-
-
-def _ignore(result: object) -> None:
-    del result

@@ -7,7 +7,8 @@ is still to do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -26,12 +27,7 @@ from spark_jobs.silver.history import (
 from spark_jobs.silver.outcome import HeldTables, Outcome, in_few_files
 from spark_jobs.silver.rows import CANDIDATE
 from spark_jobs.silver.tables import SilverTables
-from spark_jobs.silver.truncations import (
-    Truncation,
-    joined,
-    remembered_truncations,
-    truncations_in,
-)
+from spark_jobs.silver.truncations import RememberedTruncations, joined, truncations_in
 from spark_jobs.silver.typed import OPERATION, TRUNCATE
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage.streams import Merge, merge
@@ -46,22 +42,23 @@ class HistoryRows:
 
     Attributes:
         names: the columns that may have to be filled.
-        truncations: those that were seen, by the changes' location; only this writer adds any.
     """
 
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
-    truncations: dict[str, tuple[Truncation, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def truncations(self) -> RememberedTruncations:
+        """Those among the remembered changes."""
+        return RememberedTruncations(self.tables.changes, self.tables.entry, timed=True)
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch; the rows are all changes of the keys in reach."""
-        keys, place = self.tables.entry.keys, self.tables.changes
-        kept = self.held.read(rows.sparkSession, place)
-        if place not in self.truncations:
-            found = () if kept is None else remembered_truncations(place, keys, timed=True)
-            self.truncations[place] = found
-        known, own = self.truncations[place], truncations_in(rows, timed=True)
+        keys = self.tables.entry.keys
+        kept = self.held.read(rows.sparkSession, self.tables.changes)
+        known = () if kept is None else self.truncations.now()
+        own = truncations_in(rows, timed=True)
         if kept is not None:
             kept = kept.where(sf.col(keys[0]).isNotNull())
             kept = self._in_reach(kept, rows, everything=bool(own))
@@ -86,8 +83,7 @@ class HistoryRows:
         remembered = [column.name for column in self.tables.change_columns]
         append(fresh.select(*remembered), self.tables.changes, txn=txn)
         if any(group[_TRUNCATES] for group in outcome.groups):
-            # Now there are more.
-            self.truncations.pop(self.tables.changes, None)
+            self.truncations.forget()
         failpoint("silver.after_changes")
         self._tell(outcome, txn)
 

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import pyarrow.compute as pc
 
-from spark_jobs.errors import LakehouseError, did_you_mean
 from spark_jobs.silver.tables import QUARANTINE_COLUMNS
 from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.scan import read_columns
-
-
-class SilverTableUnknownError(LakehouseError):
-    """A name that no silver table of the project has."""
-
-    condition = "SILVER_TABLE_UNKNOWN"
-
-    def __init__(self, table: str, known: Sequence[str]) -> None:
-        self.table = table
-        super().__init__(
-            f"there is no silver table {table!r}",
-            hint=did_you_mean(table, known) or f"Declare it in sql/silver/{table}.sql.",
-        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +72,12 @@ def rejections(silver: str, location: str) -> list[Rejection]:
 
 
 def rejected_records(
-    location: str, *, limit: int, reason: str | None = None
+    location: str,
+    *,
+    limit: int,
+    reason: str | None = None,
+    partition: int | None = None,
+    offset: int | None = None,
 ) -> list[RejectedRecord]:
     """The records that arrived last, the newest first.
 
@@ -93,8 +85,14 @@ def rejected_records(
         location: where the quarantine lies; one that is not there yet holds nothing.
         limit: how many at most.
         reason: only records that were rejected for this reason.
+        partition: only records of this partition.
+        offset: only records at this offset.
     """
-    chosen = None if reason is None else pc.field("reason") == reason
+    wanted_values = {"reason": reason, "partition": partition, "offset": offset}
+    conditions = [
+        pc.field(name) == value for name, value in wanted_values.items() if value is not None
+    ]
+    chosen = reduce(operator.and_, conditions) if conditions else None
     try:
         places = read_columns(location, ["arrived_at", "partition", "offset"], where=chosen)
     except TableMissingError:

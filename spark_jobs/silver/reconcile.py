@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_jobs.graph.manifest import ApplyMode
 from spark_jobs.names import BronzeColumn
+from spark_jobs.silver.releases import Release, corrected, releases
 from spark_jobs.silver.rows import COORDINATES
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.state.batches import SilverTotals
@@ -30,6 +31,8 @@ class SilverFacts:
         taken_up: rows of bronze that ended batches cover; None while a version is half read.
         bronze: the coordinates of all rows of bronze.
         changes: the coordinates of the remembered changes of a history; None elsewhere.
+        released: the records that a person took out of quarantine.
+        epoch: whose batches are counted.
     """
 
     apply: ApplyMode
@@ -39,6 +42,8 @@ class SilverFacts:
     silver: Coordinates
     quarantine: Coordinates
     changes: Coordinates | None = None
+    released: tuple[Release, ...] = ()
+    epoch: int = 1
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,19 @@ def reconcile_silver(
         changes=_coordinates(tables.changes, COORDINATES)
         if tables.entry.apply is ApplyMode.HISTORY
         else None,
+        released=tuple(releases(tables.releases)),
+        epoch=epoch,
     )
     return balance(facts)
 
 
 def balance(facts: SilverFacts) -> SilverBalance:
     """The equations that must hold; while records are on their way only some can be told."""
-    totals, bronze = facts.totals, facts.bronze.total()
-    silver, quarantine = facts.silver.total(), facts.quarantine.total()
+    totals = corrected(facts.totals, facts.released, epoch=facts.epoch)
+    bronze = facts.bronze.total()
+    released = {one.place for one in facts.released}
+    halfway = facts.quarantine.keys() & released
+    silver, quarantine = facts.silver.total(), facts.quarantine.total() - len(halfway)
     pending = max(0, bronze - totals.records)
     settled = facts.taken_up is not None and pending == 0
     equations = {
@@ -117,6 +127,11 @@ def balance(facts: SilverFacts) -> SilverBalance:
         for equation, (left, right) in equations.items()
         if left != right
     ]
+    if halfway:
+        problems.append(
+            f"{len(halfway)} records are on their way out of quarantine; if nobody readmits them "
+            "now, run tidemark quarantine readmit again"
+        )
     problems += _overlaps(facts)
     return SilverBalance(totals, pending, silver, quarantine, tuple(problems))
 
@@ -144,7 +159,8 @@ def _overlaps(facts: SilverFacts) -> list[str]:
         for name, rows in parts.items()
         if rows.total() != len(rows)
     ]
-    both = facts.silver.keys() & facts.quarantine.keys()
+    released = {one.place for one in facts.released}
+    both = (facts.silver.keys() & facts.quarantine.keys()) - released
     if both:
         problems.append(f"{len(both)} records are in silver and in quarantine")
     alien = (facts.silver.keys() | facts.quarantine.keys()) - facts.bronze.keys()

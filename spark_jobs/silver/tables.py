@@ -60,6 +60,7 @@ class SilverTables:
     quarantine: str
     tombstones: str
     changes: str
+    releases: str
 
     @classmethod
     def of(cls, lake: Lake, entry: SilverEntry) -> SilverTables:
@@ -70,6 +71,7 @@ class SilverTables:
             quarantine=lake.quarantine(entry.name),
             tombstones=lake.tombstones(entry.name),
             changes=lake.changes(entry.name),
+            releases=lake.releases(entry.name),
         )
 
     @property

@@ -14,9 +14,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.releases import readmission_app
 from spark_jobs.silver.rows import CANDIDATE, COORDINATES
 from spark_jobs.silver.typed import OPERATION, SEQUENCE, TRUNCATE
+from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.scan import read_columns
 
 
@@ -33,6 +36,39 @@ class Truncation:
     partition: int
     offset: int
     micros: int | None = None
+
+
+@dataclass
+class RememberedTruncations:
+    """The truncations in a table of tombstones or of changes, read once.
+
+    They are read again where this writer adds one, and after a readmission wrote the table: that
+    is another process, and all others keep away while this one writes.
+
+    Attributes:
+        location: where the table lies.
+        entry: the silver table.
+        timed: whether the table knows the time of a change.
+    """
+
+    location: str
+    entry: SilverEntry
+    timed: bool
+    _found: tuple[Truncation, ...] | None = None
+    _readmission: int | None = None
+
+    def now(self) -> tuple[Truncation, ...]:
+        """All of them, in the source's order."""
+        latest = transaction_version(self.location, readmission_app(self.entry))
+        if self._found is None or latest != self._readmission:
+            keys = self.entry.keys
+            self._found = remembered_truncations(self.location, keys, timed=self.timed)
+            self._readmission = latest
+        return self._found
+
+    def forget(self) -> None:
+        """There are more now."""
+        self._found = None
 
 
 def remembered_truncations(

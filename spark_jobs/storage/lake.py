@@ -69,6 +69,10 @@ class Lake:
         """The rejected records of a silver table."""
         return self._reserved("quarantine", silver)
 
+    def releases(self, silver: str) -> str:
+        """What a person decided about rejected records of a silver table, and what came of it."""
+        return self._reserved("releases", silver)
+
     def tombstones(self, silver: str) -> str:
         """The deleted keys of a silver table, so that a late change cannot bring them back."""
         return self._reserved("tombstones", silver)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from spark_jobs.cli.main import app
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
-from spark_jobs.silver.quarantine import SilverTableUnknownError
+from spark_jobs.silver.errors import SilverTableUnknownError
 from spark_jobs.storage.lake import Lake
 from tests.spark.silver.world import CLICKS, EVENTS, ORDERS, Record, applier, bronze, event
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.quarantine import record_json, record_text, rejections_table, shown
+from spark_jobs.cli.payloads import shown
+from spark_jobs.cli.quarantine import record_json, record_text, rejections_table
 from spark_jobs.silver.quarantine import RejectedRecord, Rejection
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

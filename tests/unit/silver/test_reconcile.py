@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from spark_jobs.graph.manifest import ApplyMode
+from spark_jobs.names import Disposition
 from spark_jobs.silver.reconcile import SilverFacts, balance, covered_version
+from spark_jobs.silver.releases import Release, corrected
 from spark_jobs.state.batches import SilverTotals
 
 TOTALS = SilverTotals(
@@ -71,6 +73,32 @@ def test_a_history_remembers_every_change(
     totals = replace(TOTALS, superseded=1, duplicate=1)
     facts = replace(FACTS, apply=ApplyMode.HISTORY, totals=totals, changes=Counter(changes))
     assert balance(facts).problems == problems
+
+
+RELEASED = (
+    Release((0, 1), 1, Disposition.APPLIED),
+    Release((0, 5), 2, Disposition.DUPLICATE),
+)
+
+
+def test_a_released_record_counts_where_it_ended():
+    released = replace(
+        FACTS,
+        silver=Counter([(0, 0), (0, 1), (0, 3)]),
+        quarantine=Counter(),
+        released=RELEASED,
+    )
+    found = balance(released)
+    assert found.problems == ()
+    assert (found.totals.applied, found.totals.quarantined, found.totals.accounted) == (3, 0, 6)
+    # Another epoch has other releases.
+    assert corrected(TOTALS, RELEASED, epoch=2).duplicate == TOTALS.duplicate + 1
+
+
+def test_a_release_that_was_cut_off_is_told():
+    found = balance(replace(FACTS, silver=Counter([(0, 0), (0, 1), (0, 3)]), released=RELEASED))
+    [problem] = found.problems
+    assert problem.startswith("1 records are on their way out of quarantine")
 
 
 def test_records_on_their_way_are_pending():

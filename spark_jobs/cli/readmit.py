@@ -1,0 +1,189 @@
+"""``tidemark quarantine readmit``: records out of quarantine, as they are, mended or discarded."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import getpass
+import json
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.cli.faithful_json import is_object, members, parse, printed, whole_number
+from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.names import Disposition
+
+if TYPE_CHECKING:
+    from spark_jobs.silver.requests import Readmission, Readmitted
+
+SHOWN_RECORDS = 50
+_RANGE = re.compile(r"(\d+):(\d+)(?:-(\d+))?")
+LONGEST_RANGE = 1_000_000
+
+Place = tuple[int, int]
+
+
+def readmit(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The silver table that rejected the records.")],
+    reason: Annotated[
+        str | None, typer.Option(help="Only records that were rejected for this reason.")
+    ] = None,
+    offsets: Annotated[
+        str | None, typer.Option(help="Only these: PARTITION:OFFSET or PARTITION:FROM-TO, by ','.")
+    ] = None,
+    mended: Annotated[
+        Path | None,
+        typer.Option("--with", help="Values that you mended, as show --to writes them."),
+    ] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Leave these records aside for good.")
+    ] = False,
+    words: Annotated[
+        str | None, typer.Option("--reason-text", help="Why; is kept with your name and the time.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would become of each record, and stop.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge rejected records again and apply those that fit now; 1 if one stays."""
+    from spark_jobs.silver.requests import Readmission
+
+    if mended is not None and (offsets is not None or discard):
+        raise typer.BadParameter("--with names its records itself, and mends them")
+    if discard and not words:
+        raise typer.BadParameter("--discard needs --reason-text")
+    if discard and reason is None and offsets is None:
+        raise typer.BadParameter("--discard needs --reason or --offsets")
+    asked = Readmission(
+        by=f"{getpass.getuser()}@{socket.gethostname()}",
+        words=words,
+        reason=reason,
+        places=None if offsets is None else frozenset(places(offsets)),
+        values={} if mended is None else mended_values(mended),
+        discard=discard,
+    )
+    with open_project(context) as project:
+        found = readmitted(project, table.removeprefix("silver."), asked, dry_run=dry_run)
+    tell(found, as_json=as_json, dry_run=dry_run)
+    if any(one.disposition is Disposition.QUARANTINED for one in found):
+        raise typer.Exit(1)
+
+
+def readmitted(
+    project: OpenProject, name: str, asked: Readmission, *, dry_run: bool
+) -> list[Readmitted]:
+    """Take records out of a silver table's quarantine, in a Spark of this process.
+
+    Raises:
+        SilverTableUnknownError: there is no such silver table.
+    """
+    from spark_jobs.silver.errors import SilverTableUnknownError
+    from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.storage.session import QUIET, driver_session
+
+    entry = project.manifest.silver.get(name)
+    if entry is None:
+        raise SilverTableUnknownError(name, sorted(project.manifest.silver))
+    source = project.manifest.sources[entry.source]
+    flow = SilverFlow(source, entry, project.settings, project.store)
+    spark = driver_session(project.settings, "tidemark readmit", conf=QUIET)
+    try:
+        taking = flow.readmitter(spark)
+        return taking.preview(asked) if dry_run else taking.run(asked)
+    finally:
+        spark.stop()
+
+
+def tell(found: list[Readmitted], *, as_json: bool, dry_run: bool) -> None:
+    """Print what became of the records: how many ended how, and the first of them one by one."""
+    if as_json:
+        typer.echo(json.dumps([vars(one) for one in found], indent=2))
+        return
+    if not found:
+        typer.echo("No such record is in quarantine.")
+        return
+    counts = Counter(one.disposition for one in found)
+    head = "Would become" if dry_run else "Became"
+    table = Table(title="Records of quarantine", title_justify="left")
+    for column in ("partition", "offset", head.lower(), "reason"):
+        table.add_column(column, no_wrap=True)
+    for one in found[:SHOWN_RECORDS]:
+        why = " ".join(filter(None, (one.reason, one.detail)))
+        table.add_row(str(one.partition), str(one.offset), str(one.disposition), why)
+    Console().print(table)
+    summary = ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items()))
+    typer.echo(f"{head}: {summary}.")
+
+
+def places(text: str) -> Iterator[Place]:
+    """The records that a list of offsets names.
+
+    Raises:
+        BadParameter: the text is no such list.
+
+    >>> list(places("0:7, 1:3-5"))
+    [(0, 7), (1, 3), (1, 4), (1, 5)]
+    """
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if not found:
+            raise typer.BadParameter(f"{part!r} is neither PARTITION:OFFSET nor PARTITION:FROM-TO")
+        partition, first, last = int(found[1]), int(found[2]), int(found[3] or found[2])
+        if not first <= last < first + LONGEST_RANGE:
+            raise typer.BadParameter(f"{part!r} is empty or longer than {LONGEST_RANGE:,} offsets")
+        yield from ((partition, offset) for offset in range(first, last + 1))
+
+
+def mended_values(file: Path) -> dict[Place, bytes]:
+    """The values of a file of mended records.
+
+    Raises:
+        MendedFileError: a line does not read, or a record is there twice.
+    """
+    from spark_jobs.silver.errors import MendedFileError
+
+    found: dict[Place, bytes] = {}
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file}: {error}") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            place, value = _mended(members(parse(line)))
+            if place in found:
+                raise ValueError("the record is there twice")
+        except ValueError as error:
+            raise MendedFileError(str(file), number, str(error)) from error
+        found[place] = value
+    if not found:
+        raise MendedFileError(str(file), 1, "the file holds no record")
+    return found
+
+
+def _mended(line: dict[str, Any]) -> tuple[Place, bytes]:
+    partition, offset = whole_number(line.get("partition")), whole_number(line.get("offset"))
+    if partition is None or offset is None:
+        raise ValueError("partition or offset is missing or no whole number")
+    value, encoded = line.get("value"), line.get("value_base64")
+    if isinstance(value, str):
+        return (partition, offset), value.encode()
+    if is_object(value):
+        return (partition, offset), printed(value).encode()
+    if isinstance(encoded, str):
+        try:
+            return (partition, offset), base64.b64decode(encoded, validate=True)
+        except binascii.Error as error:
+            raise ValueError("value_base64 is no Base64") from error
+    raise ValueError("value is neither an object nor a text")

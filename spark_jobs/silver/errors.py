@@ -1,0 +1,72 @@
+"""Conditions of silver tables and of what is in their quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.errors import LakehouseError, did_you_mean
+
+SHOWN_PLACES = 5
+
+
+class SilverTableUnknownError(LakehouseError):
+    """A name that no silver table of the project has."""
+
+    condition = "SILVER_TABLE_UNKNOWN"
+
+    def __init__(self, table: str, known: Sequence[str]) -> None:
+        self.table = table
+        super().__init__(
+            f"there is no silver table {table!r}",
+            hint=did_you_mean(table, known) or f"Declare it in sql/silver/{table}.sql.",
+        )
+
+
+class NotInQuarantineError(LakehouseError):
+    """Records that are named and were never rejected."""
+
+    condition = "NOT_IN_QUARANTINE"
+
+    def __init__(self, table: str, places: Sequence[tuple[int, int]]) -> None:
+        self.table = table
+        self.places = tuple(places)
+        shown = ", ".join(f"{partition}:{offset}" for partition, offset in places[:SHOWN_PLACES])
+        more = ", ..." if len(places) > SHOWN_PLACES else ""
+        super().__init__(
+            f"{len(places)} records are not in the quarantine of silver table {table!r}",
+            detail=f"They are {shown}{more}, as partition:offset.",
+            hint=f"`tidemark quarantine show {table}` tells which records are.",
+        )
+
+
+class TypesDifferError(LakehouseError):
+    """The table was created with another type than the declarations now give a column."""
+
+    condition = "TYPES_DIFFER"
+
+    def __init__(self, table: str, column: str, held: str, declared: str) -> None:
+        self.table = table
+        self.column = column
+        self.held = held
+        self.declared = declared
+        super().__init__(
+            f"column {column!r} of silver table {table!r} is {held}, and is declared {declared}",
+            hint=f"Write sql/silver/{table}.sql so that its columns are those of the table, or "
+            "build the table anew under another name.",
+        )
+
+
+class MendedFileError(LakehouseError):
+    """A line of the file of mended records that does not read."""
+
+    condition = "MENDED_FILE"
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        self.file = file
+        self.line = line
+        self.problem = problem
+        super().__init__(
+            f"{file}:{line}: {problem}",
+            hint='Each line is {"partition": 0, "offset": 7, "value": ...}, as `tidemark '
+            "quarantine show --to` writes it; the value is a JSON object or the record's text.",
+        )
