@@ -16,6 +16,7 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 
 _TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+_YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _BOUNDED = re.compile(r"(?:var)?char\((\d+)\)")
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -66,7 +67,8 @@ def _boolean(text: Column) -> Column:
 
 
 def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
-    value = text.try_cast(type_name)
+    # Java's suffixes of a type are no part of a number.
+    value = sf.when(~text.rlike(r"\d[dDfF]\s*$"), text.try_cast(type_name))
     if origin is SourceFormat.DEBEZIUM:
         return value
     finite = ~sf.isnan(value) & (sf.abs(value) < sf.lit(float("inf")))
@@ -74,13 +76,18 @@ def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
 
 
 def _decimal(text: Column, precision: int, scale: int) -> Column:
-    # The cast rounds; compared with as many fraction digits as fit beside the same number of
-    # whole digits, a value that was rounded differs.
-    exact = text.try_cast(f"decimal(38,{38 - precision + scale})")
+    # The cast rounds. What it may leave out of a plain number is zeros; of one with an exponent
+    # nothing that a double can tell.
     value = text.try_cast(f"decimal({precision},{scale})")
-    return sf.when(value == exact, value)
+    plain = text.rlike(rf"^\s*[+-]?\d*(\.\d{{0,{scale}}}0*)?\s*$")
+    exponent = text.rlike("[eE]") & (value.cast("double") == text.try_cast("double"))
+    return sf.when(plain | exponent, value)
 
 
 def _matching(text: Column, pattern: str, type_name: str) -> Column:
-    # Spark's cast takes "2024" and "12:00" for points in time.
-    return sf.when(text.rlike(f"^{pattern}$"), text.try_cast(type_name))
+    # Spark's cast takes "2024" and "12:00" for points in time, and its range is wider than that
+    # of Python and of Arrow's readers: one value beyond the years 1 to 9999 would make the table
+    # unreadable for them.
+    value = text.try_cast(type_name)
+    first, last = (sf.lit(bound).cast(type_name) for bound in _YEARS)
+    return sf.when(text.rlike(f"^{pattern}$") & value.between(first, last), value)

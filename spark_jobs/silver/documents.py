@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.silver.payloads import looks_like, too_deep
 from spark_jobs.silver.reasons import QuarantineReason
 
 # The fields of a bronze record under reserved names, so that they cannot meet declared columns.
@@ -67,8 +68,14 @@ def _payload(document: str) -> Column:
 
 
 def _text(column: str, max_bytes: int) -> Column:
+    """The bytes as a text that is safe to parse, otherwise NULL.
+
+    Spark reads and writes nested documents by recursion: some hundred levels more end the whole
+    process, and the record would be read again after each start.
+    """
     text = sf.col(column).cast("string")
-    return sf.when((sf.octet_length(column) <= max_bytes) & sf.is_valid_utf8(text), text)
+    sound = (sf.octet_length(column) <= max_bytes) & sf.is_valid_utf8(text)
+    return sf.when(sound & ~too_deep(text), text)
 
 
 def _list(text: str) -> Column:
@@ -80,7 +87,7 @@ def _list(text: str) -> Column:
 def _problem(max_bytes: int) -> Column:
     size = sf.octet_length("__value")
     second = sf.try_variant_get("__list", "$[1]", "variant")
-    malformed = problem(QuarantineReason.MALFORMED_JSON)
+    malformed = problem(QuarantineReason.MALFORMED_JSON, looks_like("__value"))
     return (
         sf.when(sf.col("__value").isNull(), None)
         .when(size == 0, problem(QuarantineReason.EMPTY_VALUE))
@@ -88,7 +95,13 @@ def _problem(max_bytes: int) -> Column:
             size > max_bytes,
             problem(QuarantineReason.OVERSIZED, sf.concat(size, sf.lit(" bytes"))),
         )
-        .when(sf.col("__text").isNull(), problem(QuarantineReason.NOT_UTF8))
+        .when(
+            sf.col("__text").isNull(),
+            sf.when(
+                ~sf.is_valid_utf8(sf.col("__value").cast("string")),
+                problem(QuarantineReason.NOT_UTF8, looks_like("__value")),
+            ).otherwise(problem(QuarantineReason.TOO_DEEP)),
+        )
         .when(sf.col("__text").rlike(r"^\s*$"), problem(QuarantineReason.EMPTY_VALUE))
         .when(sf.col("__list").isNull() | second.isNotNull(), malformed)
         .when(

@@ -12,6 +12,8 @@ class QuarantineReason(StrEnum):
     # Larger than streams.max_record_bytes.
     OVERSIZED = "OVERSIZED"
     NOT_UTF8 = "NOT_UTF8"
+    # Objects and arrays within each other, more of them than any reader must follow.
+    TOO_DEEP = "TOO_DEEP"
     MALFORMED_JSON = "MALFORMED_JSON"
     # JSON, but an array or a scalar.
     NOT_AN_OBJECT = "NOT_AN_OBJECT"
@@ -20,6 +22,8 @@ class QuarantineReason(StrEnum):
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
     # Neither the image nor the Kafka key holds a key column, or the SELECT makes NULL of it.
     KEY_MISSING = "KEY_MISSING"
+    # The image and the Kafka key hold different keys.
+    KEY_MISMATCH = "KEY_MISMATCH"
     # A change whose place in the order of changes, or whose time, cannot be told; the detail is
     # what the declaration orders by.
     SEQUENCE_MISSING = "SEQUENCE_MISSING"
@@ -27,4 +31,6 @@ class QuarantineReason(StrEnum):
     # of the key is known to take the value from, or where the SELECT computes with it.
     UNAVAILABLE_VALUE = "UNAVAILABLE_VALUE"
     TYPE_MISMATCH = "TYPE_MISMATCH"
+    # The event happened later than it was received, beyond what clocks differ.
+    EVENT_TIME_AHEAD = "EVENT_TIME_AHEAD"
     MISSING_REQUIRED = "MISSING_REQUIRED"

@@ -3,7 +3,8 @@
 PostgreSQL's log positions are not in commit order, and commit order is what a row's history is.
 So a change is placed by the end of the last transaction before its own, then by its own position,
 then by its number within the transaction. A snapshot's row has no transaction: it stands at the
-position where the snapshot was taken, before a change at that very position.
+position where the snapshot was taken, before a change at that very position. An update that changes
+the key is two changes at one position, of which the deletion is the first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def commit_sequence(change: Column, operation: Column) -> Column:
     return _joined(
         _fixed(sf.coalesce(last_commit, position), POSITION_DIGITS),
         _fixed(position, POSITION_DIGITS),
-        sf.when(operation == "r", sf.lit("0")).otherwise(sf.lit("1")),
+        sf.when(operation == "r", "0").when(operation == "d", "1").otherwise("2"),
         _fixed(order, ORDER_DIGITS),
     )
 

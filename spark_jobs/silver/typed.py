@@ -38,6 +38,9 @@ MESSAGE = "m"
 TRUNCATE = "t"
 # When the source committed a change; of a snapshot's row, when the snapshot read it.
 COMMITTED_AT = "__committed_at"
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+# Clocks differ, and a day begins earlier in the east.
+CLOCKS_DIFFER = "INTERVAL 1 DAY"
 
 
 def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
@@ -138,13 +141,24 @@ def _change_problems(source: SourceEntry) -> list[Column]:
         for column in source.columns
         if column.name in source.keys
     ]
+    unlike = [
+        sf.when(row & _key_differs(column), _named(QuarantineReason.KEY_MISMATCH, column))
+        for column in source.columns
+        if column.name in source.keys
+    ]
     known = operation.isin(*CHANGES, MESSAGE, TRUNCATE)
     return [
         sf.when(operation.isNull(), problem(QuarantineReason.NOT_A_CHANGE)),
         sf.when(~known, problem(QuarantineReason.UNKNOWN_OPERATION, operation)),
         *keyless,
+        *unlike,
         sf.when(placed & sf.col(SEQUENCE).isNull(), problem(QuarantineReason.SEQUENCE_MISSING)),
     ]
+
+
+def _key_differs(column: Declared) -> Column:
+    """Whether the Kafka key names another row than the image does."""
+    return text_at(sf.col(IMAGE), _path(column)) != text_at(sf.col(KEY_DOCUMENT), _path(column))
 
 
 def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
@@ -163,10 +177,19 @@ def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
             # What stands in a value's place is not its value.
             misfit = ~sf.coalesce(is_placeholder(text), sf.lit(False)) & misfit  # noqa: FBT003
         found.append(sf.when(checked & misfit, _named(QuarantineReason.TYPE_MISMATCH, column)))
+        if column.name == source.event_time and column.type in _TIMES:
+            ahead = _named(QuarantineReason.EVENT_TIME_AHEAD, column)
+            found.append(sf.when(checked & received_before(sf.col(column.name)), ahead))
         if column.required or column.name == source.event_id:
             missing = _named(QuarantineReason.MISSING_REQUIRED, column)
             found.append(sf.when(checked & text.isNull(), missing))
     return found
+
+
+def received_before(event_time: Column) -> Column:
+    """Whether bronze had the record before the event, by more than clocks differ."""
+    latest = sf.col(RAW_COLUMNS["arrived_at"]) + sf.expr(CLOCKS_DIFFER)
+    return event_time.cast("timestamp") > latest
 
 
 def _named(reason: QuarantineReason, column: Declared) -> Column:

@@ -27,8 +27,8 @@ REJECTED: list[tuple[bytes, str, str | None]] = [
     (b"{'event_id': 'a'}", "MALFORMED_JSON", None),
     (b'{"event_id": "a", "amount": NaN}', "MALFORMED_JSON", None),
     (b'{"event_id": "\\ud800"}', "MALFORMED_JSON", None),
-    (b"\x00\x00\x00\x00\x05abc", "MALFORMED_JSON", None),
-    (b'{"event_id": ' + b"[" * 480 + b"]" * 480 + b"", "MALFORMED_JSON", None),
+    (b"\x00\x00\x00\x00\x05abc", "MALFORMED_JSON", "a schema registry's framing"),
+    (b'{"event_id": ' + b"[" * 480 + b"]" * 480 + b"}", "TOO_DEEP", None),
     (b"not json", "MALFORMED_JSON", None),
     (b"[]", "NOT_AN_OBJECT", None),
     (b'[{"event_id": "a"}]', "NOT_AN_OBJECT", None),
@@ -266,8 +266,9 @@ def test_changes(spark: SparkSession) -> None:
     assert [row["order_id"] for row in rows[:4]] == [1, 1, 5, 1]
     assert [row["__unavailable"] for row in rows[11:13]] == [["status"], []]
     assert rows[0]["__committed_at"] == datetime.fromtimestamp(200)  # noqa: DTZ006
-    assert rows[0]["__sequence"] == f"{150:020}.{200:020}.1.{0:010}"
+    assert rows[0]["__sequence"] == f"{150:020}.{200:020}.2.{0:010}"
     assert rows[1]["__sequence"] == f"{200:020}.{200:020}.0.{0:010}"
+    assert rows[2]["__sequence"] == f"{9:020}.{9:020}.1.{0:010}"
     assert rows[3]["__sequence"] == rows[0]["__sequence"]
 
 
@@ -286,7 +287,7 @@ def test_a_truncation_has_a_place_and_needs_no_columns(spark: SparkSession) -> N
     truncated = change("t", 0, 7, commit=5)
     rows = typed(spark, [truncated, with_value(truncated, source={})], source)
     assert [reason(row) for row in rows] == [None, ("SEQUENCE_MISSING", None)]
-    assert rows[0]["__sequence"] == f"{5:020}.{7:020}.1.{0:010}"
+    assert rows[0]["__sequence"] == f"{5:020}.{7:020}.2.{0:010}"
 
 
 def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:

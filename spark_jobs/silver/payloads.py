@@ -1,0 +1,59 @@
+"""What can be told of a record's bytes before they are parsed."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+# A change carries its row some levels down, and a row's JSON column rarely has ten.
+MAX_DEPTH = 200
+# The first bytes of what producers send by mistake.
+_SIGNATURES = {
+    "1F8B": "gzip",
+    "28B52FFD": "zstd",
+    "04224D18": "lz4",
+    "FF060000": "snappy",
+    "00": "a schema registry's framing",
+    "EFBBBF": "a byte order mark",
+    "FFFE": "UTF-16",
+    "FEFF": "UTF-16",
+}
+_LONGEST = 4
+
+
+def looks_like(column: str) -> Column:
+    """What a binary column's first bytes belong to, or NULL."""
+    start = sf.hex(sf.substring(column, 1, _LONGEST))
+    known = [sf.when(start.startswith(bytes_), name) for bytes_, name in _SIGNATURES.items()]
+    return sf.coalesce(*known)
+
+
+def too_deep(text: Column) -> Column:
+    """Whether a JSON text has more than ``MAX_DEPTH`` objects and arrays within each other.
+
+    Most texts are too short for that, or have fewer brackets in all. Of the others only the
+    brackets outside of strings are kept, and followed one by one.
+    """
+    # Each level takes two bytes, or the text is no JSON.
+    long = sf.octet_length(text) > 2 * MAX_DEPTH
+    fewer = sf.replace(sf.replace(text, sf.lit("{"), sf.lit("")), sf.lit("["), sf.lit(""))
+    opened = sf.octet_length(text) - sf.octet_length(fewer)
+    # None of these patterns makes Java's matcher recurse, however long the text.
+    unescaped = sf.regexp_replace(text, r"(?s)\\.", "")
+    brackets = sf.regexp_replace(sf.regexp_replace(unescaped, r'"[^"]*+"?', ""), r"[^\[\]{}]++", "")
+    step = sf.split(brackets, "")
+    deepest = sf.aggregate(
+        step,
+        sf.struct(sf.lit(0).alias("level"), sf.lit(0).alias("deepest")),
+        lambda state, sign: sf.struct(
+            _level(state, sign).alias("level"),
+            sf.greatest(state["deepest"], _level(state, sign)).alias("deepest"),
+        ),
+        lambda state: state["deepest"],
+    )
+    return sf.when(long & (opened > MAX_DEPTH), deepest > MAX_DEPTH).otherwise(sf.lit(False))  # noqa: FBT003
+
+
+def _level(state: Column, sign: Column) -> Column:
+    up = sf.when(sign.isin("{", "["), 1).when(sign.isin("}", "]"), -1).otherwise(0)
+    return state["level"] + up
