@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from spark_jobs.cli.status_tables import SILENT_AFTER, ago
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 _SILENT, _REFUSED = "stream-silent", "stream-refused"
+_WRONG = frozenset({"failed", "refused", "held"})
+# Since the last batch; what is down for less than this comes back by itself more often than not.
+WAITED_LONG = timedelta(minutes=5)
 _VIEW, _SINK = "continuous-view", "sink-behind"
 
 
@@ -39,36 +42,48 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
 def _troubles(
     project: OpenProject, reports: Mapping[str, StreamProgress], now: datetime
 ) -> Iterator[Trouble]:
-    from spark_jobs.state.progress import SINK_PREFIX
-
-    for name in _streams(project):
-        if name not in reports:
-            yield Trouble(name, "never reported", _SILENT)
     most = project.settings.streams.max_offsets_per_trigger
-    for name, report in reports.items():
-        if name.startswith(SINK_PREFIX):
-            if name.removeprefix(SINK_PREFIX) not in project.manifest.sinks:
-                continue  # its declaration is gone, and so is what reported
-            silent = failed = _SINK
-        elif name.startswith(f"{Layer.GOLD}."):
-            silent = failed = _VIEW
-        else:
-            silent, failed = _SILENT, _REFUSED
-        if report.stale(now=now, after=SILENT_AFTER):
+    for name in _reporting(project):
+        report = reports.get(name)
+        silent, failed = _runbooks(name)
+        if report is None:
+            yield Trouble(name, "never reported", silent)
+        elif report.stale(now=now, after=SILENT_AFTER):
             yield Trouble(name, f"silent, last seen {ago(report.heartbeat_at, now=now)}", silent)
-        elif report.state.value in {"failed", "refused", "held"}:
+        elif report.state.value in _WRONG or _waits_long(report, now):
             first = (report.error or "").strip().partition("\n")[0]
             yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)
         elif (report.lag_records or 0) > most:
             yield Trouble(name, f"{report.lag_records:,} records behind", silent)
 
 
-def _streams(project: OpenProject) -> Iterator[str]:
-    """The queries that the streaming application runs for this project."""
-    sources = project.manifest.sources
-    for source in sources.values():
+def _waits_long(report: StreamProgress, now: datetime) -> bool:
+    """Whether what it reads or writes has been out of reach for a while."""
+    return report.state.value == "waiting" and now - report.at > WAITED_LONG
+
+
+def _runbooks(name: str) -> tuple[str, str]:
+    """For silence, and for an error."""
+    from spark_jobs.state.progress import SINK_PREFIX
+
+    if name.startswith(SINK_PREFIX):
+        return _SINK, _SINK
+    return (_VIEW, _VIEW) if name.startswith(f"{Layer.GOLD}.") else (_SILENT, _REFUSED)
+
+
+def _reporting(project: OpenProject) -> Iterator[str]:
+    """What the streaming application runs for this project, by the names of the reports."""
+    from spark_jobs.definitions.vocabulary import RefreshPolicy
+    from spark_jobs.state.progress import sink_query
+
+    manifest = project.manifest
+    for source in manifest.sources.values():
         if source.topic is not None:
             yield str(source.table_name)
-    for entry in project.manifest.silver.values():
-        if sources[entry.source].topic is not None:
+    for entry in manifest.silver.values():
+        if manifest.sources[entry.source].topic is not None:
             yield str(entry.table_name)
+    for view in manifest.gold.values():
+        if view.refresh is RefreshPolicy.CONTINUOUS:
+            yield str(view.table_name)
+    yield from map(sink_query, manifest.sinks)

@@ -15,6 +15,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
 from spark_jobs.cli.main import app
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.orchestration import care
 from spark_jobs.orchestration.care import CARE, CONTROL, care_dags, run_verb
 from spark_jobs.settings import Lanes, load_settings
@@ -104,15 +105,14 @@ def test_maintenance_is_the_verb(project, said) -> None:
     assert said[-1] == left
 
 
-def test_a_stream_that_went_silent_turns_the_watch_red_with_its_name_and_runbook(
-    project, said
-) -> None:
+def test_what_went_silent_turns_the_watch_red_with_its_name_and_runbook(project, said) -> None:
+    project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
     with ControlStore.open(load_settings().control_url) as store:
         seen = utc_now() - timedelta(minutes=5)
-        store.record_heartbeat("silver.orders", at=seen, state=StreamState.RUNNING)
+        store.record_heartbeat("gold.order_totals", at=seen, state=StreamState.RUNNING)
     assert run("ops__stream_watch") == "failed"
-    assert said[-1].startswith("silver.orders: silent, last seen 5 min")
-    assert said[-1].endswith("; see docs/runbooks/stream-silent.md")
+    assert said[-1].startswith("gold.order_totals: silent, last seen 5 min")
+    assert said[-1].endswith("; see docs/runbooks/continuous-view.md")
 
 
 def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:

@@ -18,14 +18,22 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from tests.golden.declaration_cases import RIGHT, write_project
 
-EXPECTED = ("bronze.clicks", "bronze.orders", "silver.clicks", "silver.orders")
+EXPECTED = (
+    "bronze.clicks",
+    "bronze.orders",
+    "gold.spend",
+    "silver.clicks",
+    "silver.orders",
+    "sink.spend_redis",
+)
 SINK = 'sinks:\n  - redis: {prefix: "spend:"}\n'
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
-    text = RIGHT["sql/gold/spend.sql"].replace("every:", f"{SINK}every:")
+    text = RIGHT["sql/gold/spend.sql"].replace("every: 15 minutes\n", SINK)
+    text = text.replace("micro-batch", "continuous")
     return write_project(tmp_path / "project", {"sql/gold/spend.sql": text})
 
 
@@ -54,15 +62,16 @@ def test_streams_that_never_reported_are_named(project: Path) -> None:
 
 
 def test_where_all_report_there_is_nothing_to_name(project: Path, store: ControlStore) -> None:
-    for name in (*EXPECTED, "gold.spend", "sink.spend_redis"):
+    for name in EXPECTED:
         store.record_progress(report(name))
     store.record_progress(report("silver.clicks", state=StreamState.STOPPED))
-    store.record_progress(report("sink.of_the_past", state=StreamState.FAILED))
+    store.record_progress(report("sink.spend_redis", state=StreamState.WAITING))
+    store.record_progress(report("silver.of_the_past", state=StreamState.FAILED))
     done = check(project)
     assert (done.exit_code, done.stdout) == (0, "Everything that should run reports.\n")
 
 
-OLD = {"heartbeat_at": utc_now() - timedelta(minutes=5)}
+OLD = {"heartbeat_at": utc_now() - timedelta(minutes=5, seconds=1)}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +89,11 @@ OLD = {"heartbeat_at": utc_now() - timedelta(minutes=5)}
             "gold.spend",
             {"state": StreamState.HELD, "error": "rule"},
             ("held: rule", "continuous-view"),
+        ),
+        (
+            "sink.spend_redis",
+            {"state": StreamState.WAITING, "error": "it is down", "at": OLD["heartbeat_at"]},
+            ("waiting: it is down", "sink-behind"),
         ),
         ("sink.spend_redis", {"state": StreamState.FAILED}, ("failed: no error", "sink-behind")),
         ("bronze.orders", {"lag_records": 200_001}, ("200,001 records behind", "stream-silent")),
