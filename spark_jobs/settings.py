@@ -134,6 +134,30 @@ class ReplaySettings(BaseModel):
     approval_hours: float = Field(default=2, gt=0)
 
 
+class CareSettings(BaseModel):
+    """When small files are joined, and how long the lake and the control database keep the past."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A table's writer joins its small files where there are so many; of a partitioned table, in
+    # the partition that was written. Gold tables are joined at 32 at the latest: looking into
+    # more files than that, a change of few rows is not written without Spark.
+    small_files: int = Field(default=50, ge=2)
+    # A file below this size is a small one.
+    small_file_mib: int = Field(default=32, ge=1)
+    # Files that no version of the last days needs are removed by `tidemark maintain`. What a
+    # stream, a sink, a view or a run has yet to read is kept longer.
+    retention_days: float = Field(default=7, gt=0)
+    # Attempts and verifications that are older leave the control database, and the counts of
+    # silver batches that are older are summed up; the newest always stay.
+    ledger_days: float = Field(default=90, gt=0)
+
+    @property
+    def small_file_bytes(self) -> int:
+        """The size below which a file is a small one."""
+        return self.small_file_mib * 2**20
+
+
 class ExecutorMode(StrEnum):
     """How Airflow's tasks reach Spark."""
 
@@ -208,6 +232,7 @@ class Settings(BaseSettings):
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     replay: ReplaySettings = ReplaySettings()
+    care: CareSettings = CareSettings()
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()

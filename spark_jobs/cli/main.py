@@ -16,6 +16,7 @@ from spark_jobs.cli import (
     graph,
     lint,
     load,
+    maintain,
     manifest,
     new,
     quarantine,
@@ -58,6 +59,7 @@ app.command()(verify.verify)
 app.command()(status.status)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
+app.command()(maintain.maintain)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(sink.app, name="sink")
 app.command()(load.load)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from spark_jobs.cli.project import OpenProject, open_project
 from spark_jobs.cli.sink_status import print_sinks, sink_statuses
+from spark_jobs.cli.status_check import troubles
 from spark_jobs.cli.status_tables import history_table, streams_table, views_table
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ def status(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many attempts to show.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Only name what is silent or failed; ends with 1 if any is."),
+    ] = False,
 ) -> None:
     """Show what is published, how fresh it is, what was decided last and why; streams, sinks."""
     from spark_jobs.state.progress import SINK_PREFIX
@@ -31,6 +36,9 @@ def status(
 
     now = utc_now()
     with open_project(context) as project:
+        if check:
+            _check(project, now)
+            return
         if view is not None:
             _show_history(project, view.removeprefix("gold."), limit, now=now, as_json=as_json)
             return
@@ -53,6 +61,15 @@ def status(
         console.print("No stream has reported yet.", style="dim")
     if sinks:
         print_sinks(console, sinks, now=now)
+
+
+def _check(project: OpenProject, now: datetime) -> None:
+    found = troubles(project, now=now)
+    for one in found:
+        typer.echo(str(one))
+    if found:
+        raise typer.Exit(1)
+    typer.echo("Everything that should run reports.")
 
 
 def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:

@@ -26,6 +26,7 @@ from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.storage import log, small, tables
+from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.tables import CHANGE_FEED, Txn
 
@@ -72,6 +73,9 @@ def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen without a word, so the log is read back.
             found = publication_of(location, attempt.attempt_id)
+            if found is not None and found.watermark.changed:
+                care = context.settings.care
+                join_small_files(location, care, spark=lambda: context.spark)
     if found is None:
         return Published(attempt.view, attempt.attempt_id, version=None, changed=False)
     return Published(attempt.view, attempt.attempt_id, found.version, found.watermark.changed)

@@ -19,6 +19,7 @@ from spark_jobs.state import (
     migrate,
     progress,
     ticks,
+    trimming,
     verifications,
 )
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
@@ -155,6 +156,19 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         """Drop the pins of ticks that are older; returns how many."""
         with self._write() as connection:
             return ticks.forget_ticks(connection, before=before)
+
+    def oldest_pins(self, *, since: datetime) -> dict[tuple[str, str], int]:
+        """The oldest version of each table, by name and identity, that ticks since then pinned."""
+        with self._read() as connection:
+            return trimming.oldest_pins(connection, since=since)
+
+    def trim(self, *, before: datetime, dry_run: bool = False) -> trimming.Trimmed:
+        """Drop or sum up what is older and nobody asks for any more; see ``trimming``."""
+        with self._write() as connection:
+            trimmed = trimming.trim(connection, before=before)
+            if dry_run:
+                connection.rollback()
+            return trimmed
 
     # Leases and epochs.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, did_you_mean
 
 
 class JavaMissingError(LakehouseError):
@@ -102,4 +103,17 @@ class LogUnreadableError(LakehouseError):
             detail=cause,
             hint="Restore the table's _delta_log from a backup, or remove the table and build it "
             "again.",
+        )
+
+
+class TableUnknownError(LakehouseError):
+    """A name that no table has which this project writes."""
+
+    condition = "TABLE_UNKNOWN"
+
+    def __init__(self, table: str, known: Sequence[str]) -> None:
+        self.table = table
+        super().__init__(
+            f"this project writes no table {table!r}",
+            hint=did_you_mean(table, known) or "Name a layer and a table, as in silver.orders.",
         )

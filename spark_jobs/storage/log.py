@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
 
 from spark_jobs.names import TableVersion
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
@@ -76,12 +78,21 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
 
 
 def commit(location: str, version: int) -> Commit | None:
-    """The commit of a version; None where it is not readable any more."""
+    """The commit of a version; None where it is not readable any more, or does not say when.
+
+    Its file is read, as the history of a table that was opened at a version begins with the
+    newest commit of all the same.
+    """
+    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     try:
-        table = open_table(location, version=version)
-    except LogUnreadableError:
+        with files.open_input_file(f"_delta_log/{version:020}.json") as file:
+            actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
+    except OSError:
         return None
-    return None if table is None else _commit(table.history(1)[0])
+    info = next((one["commitInfo"] for one in actions if "commitInfo" in one), None)
+    if info is None or "timestamp" not in info:
+        return None
+    return _commit({**info, "version": version})
 
 
 def committed_at(location: str, version: int) -> datetime | None:

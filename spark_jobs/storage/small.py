@@ -125,12 +125,17 @@ def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTa
         rows: rows of its columns.
         key: columns that tell its rows apart; with none all columns do.
     """
-    table = plain_table(location)
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     compared = [kinds[one] for one in key or kinds]
-    if table is None or not table.written or table.bytes > MOST_BYTES_MERGED:
-        return None
     if not travels(rows) or not all(_COMPARED.fullmatch(one) for one in compared):
+        return None
+    return open_for_rewriting(location)
+
+
+def open_for_rewriting(location: str) -> DeltaTable | None:
+    """A table as it is now, if it is small and its files can be rewritten without Spark."""
+    table = plain_table(location)
+    if table is None or not table.written or table.bytes > MOST_BYTES_MERGED:
         return None
     return None if _has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# A stream commits every few seconds: small files are joined while it writes, and the log is
-# condensed less often than by default, because each time costs a job.
+# A stream commits every few seconds: Delta joins small files after a commit, in the process that
+# wrote it, and a failure of that fails no batch. The log is condensed less often than by default,
+# because each time costs a job.
 STREAM_TABLE = {
     "delta.autoOptimize.autoCompact": "true",
     "delta.checkpointInterval": "50",
@@ -42,6 +43,8 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         # Two dozen queries take turns; none may hold the cores while the others wait.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.databricks.delta.autoCompact.minNumFiles": str(settings.care.small_files),
+        "spark.databricks.delta.autoCompact.minFileSize": str(settings.care.small_file_bytes),
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.minBatchesToRetain": "20",

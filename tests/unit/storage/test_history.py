@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from spark_jobs.storage import log
 from spark_jobs.storage.history import Changes, changes_between, rows_changed
 
 FED = {"delta.enableChangeDataFeed": "true"}
@@ -26,6 +27,17 @@ def fed(tmp_path: Path) -> str:
     location = str(tmp_path / "a table")
     write_deltalake(location, ROWS, configuration=FED)
     return location
+
+
+def test_each_commit_is_dated_and_described_by_itself(fed: str) -> None:
+    for number in range(1, 3):
+        said = CommitProperties(custom_metadata={"userMetadata": json.dumps({"n": number})})
+        write_deltalake(fed, ROWS, mode="append", commit_properties=said)
+    newest_first = log.commits(fed)
+    assert [log.commit(fed, one) for one in (2, 1, 0)] == newest_first
+    assert [one.metadata for one in newest_first] == [{"n": 2}, {"n": 1}, None]
+    assert log.committed_at(fed, 0) == newest_first[2].timestamp < newest_first[0].timestamp
+    assert log.commit(fed, 3) is None
 
 
 def commit(location: str, version: int, *actions: dict[str, Any]) -> None:

@@ -1,0 +1,198 @@
+"""``tidemark maintain``: remove from the lake and the ledger what nobody needs any more."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.cli.maintain_needs import Need, kept_since, needs_of
+from spark_jobs.cli.project import OpenProject, open_project
+
+if TYPE_CHECKING:
+    from spark_jobs.state.trimming import Trimmed
+
+WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What became of one table.
+
+    Attributes:
+        files: before.
+        removed: of these files.
+        bytes: that the removed files took.
+        why: why more was kept than the retention asks for, or all of it.
+    """
+
+    table: str
+    files: int
+    removed: int = 0
+    bytes: int = 0
+    why: str = ""
+
+
+@dataclass
+class Maintenance:
+    """Everything that a run did, or with ``dry_run`` would do."""
+
+    dry_run: bool
+    tables: list[Cleaned] = field(default_factory=list)
+    staged: list[Cleaned] = field(default_factory=list)
+    trimmed: Trimmed | None = None
+
+
+def maintain(
+    context: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables, for instance silver.orders. Default: all, and the ledger."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be removed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Remove old files, expired staged results and old rows of the ledger that nobody needs."""
+    from spark_jobs.state.types import utc_now
+
+    with open_project(context) as project:
+        done = run_maintenance(project, tables or [], dry_run=dry_run, now=utc_now())
+    if as_json:
+        typer.echo(json.dumps(asdict(done), indent=2))
+        return
+    console = Console(width=None if Console().is_terminal else WIDTH)
+    console.print(cleaned_table(done))
+    if done.trimmed is not None:
+        words = "would leave" if dry_run else "left"
+        console.print(
+            f"{done.trimmed.attempts:,} attempts, {done.trimmed.verifications:,} verifications and "
+            f"{done.trimmed.silver_batches:,} silver batches {words} the control database.",
+            soft_wrap=True,
+        )
+
+
+def run_maintenance(
+    project: OpenProject, names: list[str], *, dry_run: bool, now: datetime
+) -> Maintenance:
+    """Clean the named tables; with no names all of them, staged results and the ledger.
+
+    Raises:
+        TableUnknownError: a name that no table of this project has.
+    """
+    from spark_jobs.storage.errors import TableUnknownError
+
+    places = _places(project)
+    for name in names:
+        if name not in places:
+            raise TableUnknownError(name, sorted(places))
+    needs: dict[str, list[Need]] = defaultdict(list)
+    for need in needs_of(project, now=now):
+        needs[need.table].append(need)
+    care = project.settings.care
+    retained = now - timedelta(days=care.retention_days)
+    done = Maintenance(dry_run)
+    for name in names or sorted(places):
+        for table, location in places[name]:
+            # Helper tables are read as they are now, and by nobody who follows their changes.
+            mine = needs[name] if table == name else []
+            cleaned = _clean(table, location, mine, retained=retained, dry_run=dry_run, now=now)
+            if cleaned is not None:
+                done.tables.append(cleaned)
+    if not names:
+        done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
+        before = now - timedelta(days=care.ledger_days)
+        done.trimmed = project.store.trim(before=before, dry_run=dry_run)
+    return done
+
+
+def cleaned_table(done: Maintenance) -> Table:
+    """A row per table and per expired staged result."""
+    table = Table(title="dry run: nothing was removed" if done.dry_run else None)
+    table.add_column("table", overflow="fold")
+    for name in ("files", "after", "freed"):
+        table.add_column(name, justify="right")
+    table.add_column("kept for", overflow="fold")
+    for one in [*done.tables, *done.staged]:
+        freed = f"{one.bytes:,} B" if one.bytes else ""
+        table.add_row(one.table, f"{one.files:,}", f"{one.files - one.removed:,}", freed, one.why)
+    return table
+
+
+def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
+    """Every table that this project writes, with its helpers: names and locations."""
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.silver.tables import SilverTables
+    from spark_jobs.storage.lake import Lake
+
+    lake, manifest = Lake(project.settings.lake), project.manifest
+    written = [one for one in manifest.sources.values() if one.format is not SourceFormat.DELTA]
+    found = {str(one.table_name): [lake.location(one.table_name)] for one in written}
+    for entry in manifest.silver.values():
+        if manifest.sources[entry.source].format is not SourceFormat.DELTA:
+            found[str(entry.table_name)] = list(SilverTables.of(lake, entry).places)
+    for view in manifest.gold.values():
+        found[str(view.table_name)] = [lake.location(view.table_name)]
+    return {
+        name: [(name, own), *((_below(lake.root, one), one) for one in others)]
+        for name, (own, *others) in found.items()
+    }
+
+
+def _below(root: str, location: str) -> str:
+    return location.removeprefix(f"{root}/")
+
+
+def _clean(
+    table: str,
+    location: str,
+    needs: list[Need],
+    *,
+    retained: datetime,
+    dry_run: bool,
+    now: datetime,
+) -> Cleaned | None:
+    """Remove a table's past files; None where there is no table."""
+    from spark_jobs.storage import cleaning, log
+
+    if log.table_version(location) is None:
+        return None
+    stored = cleaning.stored_files(location)
+    if not cleaning.cleanable(location):
+        return Cleaned(table, len(stored), why="its files hold more than rows; use Spark's VACUUM")
+    kept = kept_since(location, needs, retained=retained)
+    if kept.since is None:
+        return Cleaned(table, len(stored), why=kept.why)
+    past = cleaning.past_files(location, since=kept.since, now=now) & stored.keys()
+    if not dry_run:
+        cleaning.remove_files(location, past)
+    return Cleaned(table, len(stored), len(past), cleaning.bytes_of(past, stored), kept.why)
+
+
+def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Iterator[Cleaned]:
+    """Remove staged results that nobody touched within the days of the settings."""
+    from spark_jobs.storage import cleaning, log
+    from spark_jobs.storage.history import folders, remove_table
+    from spark_jobs.storage.lake import Lake
+
+    lake = Lake(project.settings.lake)
+    oldest = now - timedelta(days=project.settings.gold.staging_days)
+    for view in folders(lake.staging("", "").rstrip("/")):
+        for attempt in folders(lake.staging(view, "").rstrip("/")):
+            location = lake.staging(view, attempt)
+            commits = log.commits(location, limit=1)
+            if not commits or commits[0].timestamp >= oldest:
+                continue
+            stored = cleaning.stored_files(location)
+            if not dry_run:
+                remove_table(location)
+            freed = sum(stored.values())
+            yield Cleaned(_below(lake.root, location), len(stored), len(stored), freed)

@@ -1,0 +1,89 @@
+"""What ``tidemark status --check`` finds wrong with what should run and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from spark_jobs.cli.status_tables import SILENT_AFTER, ago
+from spark_jobs.names import Layer
+
+if TYPE_CHECKING:
+    from spark_jobs.cli.project import OpenProject
+    from spark_jobs.state.progress import StreamProgress
+
+_SILENT, _REFUSED = "stream-silent", "stream-refused"
+_WRONG = frozenset({"failed", "refused", "held"})
+# Since the last batch; what is down for less than this comes back by itself more often than not.
+WAITED_LONG = timedelta(minutes=5)
+_VIEW, _SINK = "continuous-view", "sink-behind"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that does not run as it should, and the runbook for it."""
+
+    name: str
+    what: str
+    runbook: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.what}; see docs/runbooks/{self.runbook}.md"
+
+
+def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
+    """What is silent, failed, refused, held or more than a batch behind; by name."""
+    reports = {one.query: one for one in project.store.progress()}
+    return sorted(_troubles(project, reports, now), key=lambda one: one.name)
+
+
+def _troubles(
+    project: OpenProject, reports: Mapping[str, StreamProgress], now: datetime
+) -> Iterator[Trouble]:
+    most = project.settings.streams.max_offsets_per_trigger
+    for name in _reporting(project):
+        report = reports.get(name)
+        silent, failed = _runbooks(name)
+        if report is None:
+            yield Trouble(name, "never reported", silent)
+        elif report.stale(now=now, after=SILENT_AFTER):
+            yield Trouble(name, f"silent, last seen {ago(report.heartbeat_at, now=now)}", silent)
+        elif report.state.value in _WRONG or _waits_long(report, now):
+            first = (report.error or "").strip().partition("\n")[0]
+            yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)
+        elif (report.lag_records or 0) > most:
+            yield Trouble(name, f"{report.lag_records:,} records behind", silent)
+
+
+def _waits_long(report: StreamProgress, now: datetime) -> bool:
+    """Whether what it reads or writes has been out of reach for a while."""
+    return report.state.value == "waiting" and now - report.at > WAITED_LONG
+
+
+def _runbooks(name: str) -> tuple[str, str]:
+    """For silence, and for an error."""
+    from spark_jobs.state.progress import SINK_PREFIX
+
+    if name.startswith(SINK_PREFIX):
+        return _SINK, _SINK
+    return (_VIEW, _VIEW) if name.startswith(f"{Layer.GOLD}.") else (_SILENT, _REFUSED)
+
+
+def _reporting(project: OpenProject) -> Iterator[str]:
+    """What the streaming application runs for this project, by the names of the reports."""
+    from spark_jobs.definitions.vocabulary import RefreshPolicy
+    from spark_jobs.state.progress import sink_query
+
+    manifest = project.manifest
+    for source in manifest.sources.values():
+        if source.topic is not None:
+            yield str(source.table_name)
+    for entry in manifest.silver.values():
+        if manifest.sources[entry.source].topic is not None:
+            yield str(entry.table_name)
+    for view in manifest.gold.values():
+        if view.refresh is RefreshPolicy.CONTINUOUS:
+            yield str(view.table_name)
+    yield from map(sink_query, manifest.sinks)

@@ -1,0 +1,76 @@
+"""Joining the small files of a table, by the one who may write it.
+
+Streams leave it to Delta, which does it after a commit (see ``streams``); a published table may be
+written without Spark, so whoever publishes does it. The commit says of each file that no row
+changed: change feeds, streams and refreshes pass over it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from deltalake import CommitProperties
+
+from spark_jobs.settings import CareSettings
+from spark_jobs.storage import log, small
+from spark_jobs.storage.tables import quoted, session_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_SMALL = "spark.databricks.delta.optimize.minFileSize"
+
+
+def join_small_files(
+    location: str, care: CareSettings, *, spark: Callable[[], SparkSession]
+) -> int | None:
+    """Join a table's small files where there are too many of them.
+
+    The caller has the sole right to write the table, and what it wrote stands already: an error
+    is logged, and the next write tries again.
+
+    Args:
+        location: of the table, which has no partitions.
+        care: what is small, and too many.
+        spark: a session, for tables that are not rewritten without.
+
+    Returns:
+        how many files there are now; None where nothing was done.
+    """
+    try:
+        if small_files(location, care) < min(care.small_files, small.MOST_FOOTERS):
+            return None
+        return _join(location, care, spark)
+    except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows
+        logger.warning("small files not joined location=%s error=%s", location, error)
+        return None
+
+
+def small_files(location: str, care: CareSettings) -> int:
+    """How many files of a table are small; 0 where there is no table."""
+    table = log.open_table(location)
+    if table is None:
+        return 0
+    sizes = log.files(table).column("size_bytes")
+    return int(pc.sum(pc.less(sizes, care.small_file_bytes)).as_py() or 0)
+
+
+def _join(location: str, care: CareSettings, spark: Callable[[], SparkSession]) -> int:
+    table = small.open_for_rewriting(location)
+    if table is None:
+        session = spark()
+        with session_values(session, {_SMALL: str(care.small_file_bytes)}):
+            session.sql(f"OPTIMIZE delta.{quoted(location)}").collect()
+    else:
+        # One task and one try, like every write without Spark: see ``small``.
+        table.optimize.compact(
+            max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
+        )
+    files = log.size(location).files
+    logger.info("small files joined location=%s files=%d", location, files)
+    return files

@@ -1,0 +1,152 @@
+"""Small files are joined while change feeds, refreshes and readers go on and see nothing of it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import Column
+from spark_jobs.settings import CareSettings
+from spark_jobs.storage import compaction, log, plain, tables
+from spark_jobs.storage.history import rows_changed
+from spark_jobs.storage.streams import (
+    Merge,
+    create_stream_table,
+    merge,
+    read_stream,
+    streaming_conf,
+)
+from spark_jobs.storage.tables import Txn
+from tests.spark.gold_project import GoldProject
+
+CARE = CareSettings(small_files=4)
+SUMS = "SELECT e.user, SUM(e.amount) AS total FROM silver.events AS e GROUP BY e.user"
+ALL = "SELECT e.id, e.amount FROM silver.events AS e"
+COLUMNS = (
+    Column(name="id", type="bigint"),
+    Column(name="user", type="string"),
+    Column(name="amount", type="bigint"),
+)
+
+
+@pytest.fixture
+def project(gold: GoldProject, quick: SparkSession) -> GoldProject:
+    del quick
+    gold.settings = gold.settings.model_copy(update={"care": CARE})
+    create_stream_table(gold.spark, gold.location("silver.events"), COLUMNS, change_feed=True)
+    return gold
+
+
+def optimized(location: str) -> list[int]:
+    """The versions that joined files."""
+    return [one.version for one in log.commits(location) if one.operation == "OPTIMIZE"]
+
+
+def event(project: GoldProject, number: int) -> None:
+    rows = project.spark.sql(f"SELECT {number}L AS id, 'u{number % 2}' AS user, 10L AS amount")
+    how = Merge(("id",), ("id", "user", "amount"), update="TRUE", insert="TRUE")
+    merge(rows, project.location("silver.events"), how, txn=Txn("events", number))
+
+
+def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
+    project: GoldProject, tmp_path
+) -> None:
+    spark, location = project.spark, project.location("silver.events")
+    conf = {
+        key: value for key, value in streaming_conf(project.settings).items() if "Compact" in key
+    }
+    assert len(conf) == 2
+    followed = str(tmp_path / "followed")
+
+    def follow() -> None:
+        stream = read_stream(spark, location).writeStream.format("delta")
+        checkpoint = str(tmp_path / "checkpoint")
+        stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(
+            followed
+        ).awaitTermination()
+
+    with tables.session_values(spark, conf):
+        event(project, 0)
+        follow()
+        project.view("sums", SUMS, inputs=("silver.events",), maintained=True)
+        project.refresh("sums", "1")
+        reader = tables.read(spark, location, 1)
+        for number in range(1, 4):
+            event(project, number)
+    assert optimized(location) == [5]
+    assert log.size(location).files == 1
+    assert not rows_changed(location, after=4, upto=5)
+    assert tables.changes(spark, location, after=4, upto=5).count() == 0
+    assert plain.changes(spark, location, after=4, upto=5).count() == 0
+    assert [row.id for row in reader.collect()] == [0]
+
+    follow()
+    assert sorted(row.id for row in tables.read(spark, followed).collect()) == [0, 1, 2, 3]
+    assert project.refresh("sums", "2").plan.reason.code == "INPUT_CHANGED_RULE"
+    assert project.rows("sums") == [("u0", 20), ("u1", 20)]
+    project.execute("OPTIMIZE {}", "silver.events")
+    assert project.reason("sums") == "NO_UPSTREAM_CHANGE"
+
+
+def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> None:
+    location = project.location("gold.all")
+    project.view("all", ALL, inputs=("silver.events",), maintained=True)
+    event(project, 0)
+    project.refresh("all", "0")
+    project.view("above", "SELECT a.id FROM gold.all AS a", inputs=("gold.all",), maintained=True)
+    first = log.table_version(location)
+    assert first is not None
+    reader = tables.read(project.spark, location, first.version)
+    for number in range(1, 4):
+        event(project, number)
+        project.refresh("all", str(number))
+        if number == 2:
+            project.refresh("above", "2")
+    [joined] = optimized(location)
+    assert log.size(location).files == 1
+    assert not rows_changed(location, after=joined - 1, upto=joined)
+    assert plain.changes(project.spark, location, after=joined - 1, upto=joined).count() == 0
+    assert [row.id for row in reader.collect()] == [0]
+
+    project.refresh("above", "3")
+    assert project.rows("above") == [(0,), (1,), (2,), (3,)]
+    assert project.reason("all") == project.reason("above") == "NO_UPSTREAM_CHANGE"
+    event(project, 4)
+    project.refresh("all", "4")
+    assert project.verify("all").holds
+    assert len(project.publications("all")) == 5
+
+
+@pytest.mark.parametrize("without_spark", [True, False])
+def test_both_ways_of_joining_leave_the_rows(
+    project: GoldProject, monkeypatch: pytest.MonkeyPatch, without_spark: bool
+) -> None:
+    location = project.location("gold.t")
+    for number in range(4):
+        project.append("gold.t", f"SELECT {number} AS n, TIMESTAMP '2024-05-01 10:00:00' AS at")
+    if not without_spark:
+        monkeypatch.setattr(compaction.small, "open_for_rewriting", lambda _: None)
+    assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) == 1
+    assert not rows_changed(location, after=3, upto=4)
+    rows = tables.read(project.spark, location).selectExpr("n", "date_format(at, 'HH') AS h")
+    assert sorted(tuple(row) for row in rows.collect()) == [(n, "10") for n in range(4)]
+    assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) is None
+
+
+def test_an_error_is_told_and_fails_nobody(
+    project: GoldProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    location = project.location("gold.t")
+    for number in range(4):
+        project.append("gold.t", f"SELECT {number} AS n")
+
+    def fail(_: str) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(compaction.small, "open_for_rewriting", fail)
+    with caplog.at_level(logging.WARNING):
+        assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) is None
+    assert "no space left on device" in caplog.text
+    assert log.size(location).files == 4

@@ -1,0 +1,218 @@
+"""What `tidemark maintain` removes, and what it keeps for whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.watermark import Watermark
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.progress import StreamProgress, sink_query
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.checkpoints import write_text
+from spark_jobs.storage.errors import TableUnknownError
+from spark_jobs.storage.history import readable
+from tests.golden.declaration_cases import RIGHT, write_project
+from tests.unit.storage.aging import age
+
+ORDERS = TableName.parse("silver.orders")
+SINK = 'sinks:\n  - redis: {prefix: "spend:"}\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    text = RIGHT["sql/gold/spend.sql"].replace("every:", f"{SINK}every:")
+    return write_project(tmp_path / "project", {"sql/gold/spend.sql": text})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "state/lake"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ControlStore]:
+    (tmp_path / "state").mkdir()
+    with ControlStore.open(f"sqlite:///{tmp_path}/state/control.db") as opened:
+        yield opened
+
+
+def maintain(project: Path, *words: str) -> dict[str, Any]:
+    call = ["--project", str(project), "maintain", *words, "--json"]
+    done = CliRunner().invoke(app, call, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def table(place: Path, *, days: float) -> TableVersion:
+    """A table that became older and older: versions 0 to 3, each replaced the one before."""
+    for value in range(4):
+        write_deltalake(place, pa.table({"user_id": [value]}), mode="overwrite")
+        age(str(place), days)
+    return TableVersion(str(DeltaTable(place).metadata().id), 3)
+
+
+def row(done: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [one for one in done["tables"] if one["table"] == name]
+    return found
+
+
+def publish(place: Path, orders: TableVersion) -> None:
+    mark = Watermark(
+        view="spend",
+        sequence=1,
+        epoch=1,
+        fingerprint="",
+        rule="full",
+        vector=VersionVector({ORDERS: orders}),
+        tick="t",
+        attempt="a",
+        clock=utc_now(),
+    )
+    said = CommitProperties(custom_metadata={"userMetadata": json.dumps(mark.as_metadata())})
+    write_deltalake(place, pa.table({"user_id": [1]}), mode="overwrite", commit_properties=said)
+
+
+def test_what_nobody_needs_goes_and_a_dry_run_removes_nothing(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    at = lake / "silver/orders"
+    table(at, days=8)
+    table(lake / "_tombstones/orders", days=8)
+    dry = maintain(project, "--dry-run")
+    assert dry["dry_run"]
+    assert readable(str(at), 0)
+    done = maintain(project)
+    assert done["tables"] == dry["tables"]
+    for name in ("silver.orders", "_tombstones/orders"):
+        one = row(done, name)
+        assert (one["files"], one["removed"], one["why"]) == (4, 3, "")
+        assert one["bytes"] > 0
+    assert not readable(str(at), 2)
+    assert readable(str(at), 3)
+    assert DeltaTable(at).version() == 3
+    assert row(maintain(project), "silver.orders")["removed"] == 0
+
+
+def test_what_is_young_stays(project: Path, lake: Path, store: ControlStore) -> None:
+    table(lake / "silver/orders", days=2)
+    assert row(maintain(project), "silver.orders")["removed"] == 0
+
+
+def test_what_a_published_view_was_computed_from_stays(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    at = lake / "silver/orders"
+    newest = table(at, days=8)
+    publish(lake / "gold/spend", TableVersion(newest.table_id, 2))
+    one = row(maintain(project), "silver.orders")
+    assert (one["removed"], one["why"]) == (1, "gold.spend needs version 2")
+    assert readable(str(at), 2)
+    publish(lake / "gold/spend", TableVersion("another table", 2))
+    assert row(maintain(project), "silver.orders")["removed"] == 2
+
+
+def test_what_an_attempt_or_a_tick_has_pinned_stays(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    orders = table(lake / "silver/orders", days=8)
+    vector = VersionVector({ORDERS: TableVersion(orders.table_id, 0)})
+    now = utc_now()
+    attempt = RefreshAttempt(
+        attempt_id="a",
+        view="spend",
+        tick="t",
+        status=AttemptStatus.HELD,
+        epoch=1,
+        vector=vector.as_dict(),
+        started_at=now,
+        updated_at=now,
+    )
+    store.create_attempt(attempt)
+    one = row(maintain(project), "silver.orders")
+    assert (one["removed"], one["why"]) == (0, "attempt a needs version 0")
+    store.update_attempt("a", status=AttemptStatus.FAILED)
+    store.pin_version("t", ORDERS, TableVersion(orders.table_id, 2))
+    one = row(maintain(project), "silver.orders")
+    assert (one["removed"], one["why"]) == (1, "a pinned tick needs version 2")
+
+
+def test_what_a_sink_has_yet_to_deliver_stays(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    table(lake / "gold/spend", days=8)
+    now = utc_now()
+    report = StreamProgress(
+        query=sink_query("spend_redis"), batch_id=2, records=1, at=now, heartbeat_at=now
+    )
+    store.record_progress(report)
+    one = row(maintain(project), "gold.spend")
+    assert (one["removed"], one["why"]) == (1, "sink spend_redis needs version 2")
+
+
+def test_what_a_stream_has_yet_to_read_stays(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    bronze = table(lake / "bronze/orders", days=8)
+    offsets = {"reservoirId": bronze.table_id, "reservoirVersion": 3, "index": -1}
+    checkpoint = f"{lake}/_checkpoints/silver.orders/1"
+    write_text(f"{checkpoint}/offsets/0", f"v1\n{{}}\n{json.dumps(offsets)}")
+    write_text(f"{checkpoint}/commits/0", "v1\n{}")
+    one = row(maintain(project), "bronze.orders")
+    assert (one["removed"], one["why"]) == (1, "the stream of silver.orders needs version 2")
+
+
+def test_a_need_without_a_date_keeps_everything(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    at = lake / "silver/orders"
+    newest = table(at, days=8)
+    publish(lake / "gold/spend", TableVersion(newest.table_id, 2))
+    DeltaTable(at).create_checkpoint()
+    for version in (0, 1, 2):
+        (at / "_delta_log" / f"{version:020}.json").unlink()
+    one = row(maintain(project), "silver.orders")
+    assert one["removed"] == 0
+    assert one["why"] == "gold.spend needs version 2, which has no log any more"
+
+
+def test_staged_results_expire(project: Path, lake: Path, store: ControlStore) -> None:
+    for attempt, days in (("old", 8), ("young", 1)):
+        table(lake / "_staging/spend" / attempt, days=days)
+    assert maintain(project, "silver.orders")["staged"] == []
+    [gone] = maintain(project, "--dry-run")["staged"]
+    assert gone["table"] == "_staging/spend/old"
+    assert (lake / "_staging/spend/old").exists()
+    assert maintain(project)["staged"] == [gone]
+    assert [one.name for one in (lake / "_staging/spend").iterdir()] == ["young"]
+
+
+def test_a_table_is_named_as_sql_names_it(project: Path, store: ControlStore) -> None:
+    with pytest.raises(TableUnknownError) as caught:
+        maintain(project, "silver.order")
+    assert caught.value.hint == 'Did you mean "silver.orders"?'
+
+
+def test_the_table_for_people(project: Path, lake: Path, store: ControlStore) -> None:
+    newest = table(lake / "silver/orders", days=8)
+    publish(lake / "gold/spend", TableVersion(newest.table_id, 2))
+    old = utc_now() - timedelta(days=100)
+    assert store.trim(before=old).total == 0
+    words = ["--project", str(project), "maintain", "--dry-run"]
+    shown = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    for part in ("nothing was removed", "silver.orders", "gold.spend needs version 2"):
+        assert part in shown
+    assert "0 attempts, 0 verifications and 0 silver batches would leave" in shown

@@ -1,0 +1,118 @@
+"""What turns the watch red: silence, failures and lag, each with its name and its runbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.settings import REPOSITORY
+from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from tests.golden.declaration_cases import RIGHT, write_project
+
+EXPECTED = (
+    "bronze.clicks",
+    "bronze.orders",
+    "gold.spend",
+    "silver.clicks",
+    "silver.orders",
+    "sink.spend_redis",
+)
+SINK = 'sinks:\n  - redis: {prefix: "spend:"}\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    text = RIGHT["sql/gold/spend.sql"].replace("every: 15 minutes\n", SINK)
+    text = text.replace("micro-batch", "continuous")
+    return write_project(tmp_path / "project", {"sql/gold/spend.sql": text})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ControlStore]:
+    (tmp_path / "state").mkdir()
+    with ControlStore.open(f"sqlite:///{tmp_path}/state/control.db") as opened:
+        yield opened
+
+
+def check(project: Path) -> Any:
+    words = ["--project", str(project), "status", "--check"]
+    return CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def report(query: str, **changed: Any) -> StreamProgress:
+    now = utc_now()
+    first = StreamProgress(query=query, batch_id=3, records=1, at=now, heartbeat_at=now)
+    return replace(first, **changed)
+
+
+def test_streams_that_never_reported_are_named(project: Path) -> None:
+    done = check(project)
+    assert done.exit_code == 1
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(EXPECTED)
+
+
+def test_where_all_report_there_is_nothing_to_name(project: Path, store: ControlStore) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    store.record_progress(report("silver.clicks", state=StreamState.STOPPED))
+    store.record_progress(report("sink.spend_redis", state=StreamState.WAITING))
+    store.record_progress(report("silver.of_the_past", state=StreamState.FAILED))
+    done = check(project)
+    assert (done.exit_code, done.stdout) == (0, "Everything that should run reports.\n")
+
+
+OLD = {"heartbeat_at": utc_now() - timedelta(minutes=5, seconds=1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "expected"),
+    [
+        ("silver.orders", OLD, ("silent, last seen 5 min", "stream-silent")),
+        ("gold.spend", OLD, ("silent, last seen 5 min", "continuous-view")),
+        ("sink.spend_redis", OLD, ("silent, last seen 5 min", "sink-behind")),
+        (
+            "bronze.orders",
+            {"state": StreamState.REFUSED, "error": "gone\nmore"},
+            ("refused: gone", "stream-refused"),
+        ),
+        (
+            "gold.spend",
+            {"state": StreamState.HELD, "error": "rule"},
+            ("held: rule", "continuous-view"),
+        ),
+        (
+            "sink.spend_redis",
+            {"state": StreamState.WAITING, "error": "it is down", "at": OLD["heartbeat_at"]},
+            ("waiting: it is down", "sink-behind"),
+        ),
+        ("sink.spend_redis", {"state": StreamState.FAILED}, ("failed: no error", "sink-behind")),
+        ("bronze.orders", {"lag_records": 200_001}, ("200,001 records behind", "stream-silent")),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_runbook(
+    project: Path,
+    store: ControlStore,
+    name: str,
+    changed: dict[str, Any],
+    expected: tuple[str, str],
+) -> None:
+    says, runbook = expected
+    for each in EXPECTED:
+        store.record_progress(report(each))
+    store.record_progress(report(name, **changed))
+    done = check(project)
+    assert done.exit_code == 1
+    [line] = done.stdout.splitlines()
+    assert line.startswith(f"{name}: {says}")
+    assert line.endswith(f"see docs/runbooks/{runbook}.md")
+    assert Path(REPOSITORY, f"docs/runbooks/{runbook}.md").exists()

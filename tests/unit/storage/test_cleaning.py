@@ -1,0 +1,95 @@
+"""Which files of a table nobody needs any more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import cleaning, log
+from spark_jobs.storage.history import changes_between, readable
+from tests.unit.storage.aging import age
+
+NOW = utc_now()
+FED = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    """A table of three files, written ten days ago."""
+    place = str(tmp_path / "t")
+    write_deltalake(place, pa.table({"k": [1, 2]}), configuration=FED)
+    for key in (3, 4):
+        write_deltalake(place, pa.table({"k": [key]}), mode="append")
+    age(place, 10)
+    return place
+
+
+def past(location: str, days: float) -> frozenset[str]:
+    return cleaning.past_files(location, since=NOW - timedelta(days=days), now=NOW)
+
+
+def test_what_is_current_is_never_past(location: str) -> None:
+    assert past(location, 0) == frozenset()
+    assert past(location, 7) == frozenset()
+
+
+def test_files_that_left_long_ago_and_their_changes_are_past(location: str) -> None:
+    DeltaTable(location).delete("k = 1")
+    assert past(location, 7) == frozenset()
+    age(location, 3)
+    assert past(location, 7) == frozenset()
+    age(location, 5)
+    found = past(location, 7)
+    stored = cleaning.stored_files(location)
+    assert len(found) == 2
+    assert sum(one.startswith("_change_data/") for one in found) == 1
+    assert found < stored.keys()
+    assert cleaning.bytes_of(found, stored) == sum(stored[one] for one in found) > 0
+    assert past(location, 9) == frozenset()
+
+
+def test_removing_leaves_the_log_and_every_later_version(location: str) -> None:
+    DeltaTable(location).delete("k = 1")
+    age(location, 8)
+    write_deltalake(location, pa.table({"k": [5]}), mode="append")
+    DeltaTable(location).delete("k = 3")
+    before = [one.version for one in log.commits(location)]
+    cleaning.remove_files(location, past(location, 7))
+    assert [one.version for one in log.commits(location)] == before
+    assert not readable(location, 2)
+    assert readable(location, 3)
+    assert readable(location, 5)
+    assert changes_between(location, after=3, upto=5).fed
+    assert not changes_between(location, after=2, upto=5).fed
+    assert sorted(DeltaTable(location).to_pyarrow_table()["k"].to_pylist()) == [2, 4, 5]
+    cleaning.remove_files(location, ["gone.parquet"])
+
+
+def test_what_a_write_left_is_past_once_it_is_old(location: str) -> None:
+    Path(location, "part-0-left.parquet").write_bytes(b"half a file")
+    assert past(location, 7) == frozenset()
+    age(location, 8)
+    assert past(location, 7) == {"part-0-left.parquet"}
+
+
+def test_a_table_whose_files_hold_more_than_rows_is_left_alone(location: str, tmp_path) -> None:
+    assert cleaning.cleanable(location)
+    assert not cleaning.cleanable(str(tmp_path / "nothing"))
+    first = Path(location, "_delta_log", f"{0:020}.json")
+    text = first.read_text()
+    assert '"minReaderVersion": 1' in text
+    first.write_text(
+        text.replace(
+            '"minReaderVersion": 1',
+            '"minReaderVersion": 3, "readerFeatures": ["deletionVectors"]',
+        ).replace(
+            '"minWriterVersion": 4',
+            '"minWriterVersion": 7, "writerFeatures": ["deletionVectors", "changeDataFeed"]',
+        )
+    )
+    assert not cleaning.cleanable(location)
