@@ -148,7 +148,6 @@ class GoldHeader(_File):
     every: Duration | None = None
     freshness: Duration | None = None
     verify: Duration | None = None
-    ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
     sinks: tuple[SinkFile, ...] = ()

@@ -101,7 +101,6 @@ def compile_gold(
         every_seconds=_seconds(header.every),
         freshness_seconds=_seconds(header.freshness),
         verify_seconds=_seconds(header.verify),
-        ttl_seconds=_seconds(header.ttl),
         grain=header.grain,
         strategy=header.strategy,
         maintenance=maintenance,

@@ -172,7 +172,6 @@ class GoldEntry(_Entry):
     every_seconds: int | None = None
     freshness_seconds: int | None = None
     verify_seconds: int | None = None
-    ttl_seconds: int | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO
     # None where nobody derived it: every refresh is full then.
