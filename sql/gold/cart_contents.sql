@@ -7,8 +7,6 @@ refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [shop]
-sinks:
-  - postgres: {table: serving.cart_contents}
 */
 SELECT
   c.customer,

@@ -4,8 +4,9 @@ description: >
   five is not there; one late failure can bring it in.
 grain: [ip, window_start]
 owner: security
-refresh: continuous
-freshness: 1 minute
+refresh: micro-batch
+every: 5 minutes
+freshness: 15 minutes
 tags: [security]
 */
 SELECT

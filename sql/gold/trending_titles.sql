@@ -4,12 +4,10 @@ description: >
   and for the whole world. A title that drops out, or a window that passes, leaves.
 grain: [country, rank]
 owner: video
-refresh: continuous
-freshness: 2 minutes
+refresh: micro-batch
+every: 5 minutes
+freshness: 15 minutes
 tags: [video]
-sinks:
-  - redis: {prefix: "trending_titles:", keys: [country, rank]}
-  - kafka: {topic: gold.trending_titles, keys: [country, rank]}
 */
 WITH latest AS ( -- a window ends every minute, so one of them ended within the last minute
   SELECT

@@ -7,9 +7,6 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
-sinks:
-  - postgres: {table: serving.user_revenue}
-  - redis: {prefix: "user_revenue:"}
 */
 SELECT
   a.user_id,
