@@ -15,7 +15,7 @@ from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import log, plain
-from spark_jobs.storage.tables import CHANGE_TYPE
+from spark_jobs.storage.tables import CAME, CHANGE_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,7 +114,7 @@ class Relations:
 
         # Functions ask which kind of session there is, so it must be there first.
         spark = self.context.spark
-        came = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+        came = F.col(CHANGE_TYPE).isin(*CAME)
         for table in sorted(self.changed):
             one = self.ranges[table]
             rows = plain.changes(

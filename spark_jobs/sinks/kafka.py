@@ -21,7 +21,6 @@ from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.errors import (
     SinkMovedError,
-    SinkRefusedError,
     SinkUnreachableError,
     SinkValueError,
 )
@@ -151,9 +150,6 @@ class KafkaTarget:
         name = self.sink.name
         try:
             yield
-        except SinkRefusedError:
-            self.close()
-            raise
         except KafkaException as error:
             self.close()
             cause = error.args[0]

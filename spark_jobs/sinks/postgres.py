@@ -20,7 +20,6 @@ from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.errors import (
     SinkMovedError,
-    SinkRefusedError,
     SinkUnreachableError,
     SinkValueError,
 )
@@ -202,9 +201,6 @@ class PostgresTarget:
         name = self.sink.name
         try:
             yield
-        except SinkRefusedError:
-            self.close()
-            raise
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             self.close()
             raise SinkUnreachableError(name, "Postgres", first_line(error)) from error

@@ -113,9 +113,7 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
     Raises:
         TableMissingError: there is no table.
     """
-    table = open_table(location, version=version)
-    if table is None:
-        raise TableMissingError(location)
+    table = existing_table(location, version=version)
     fields = json.loads(table.schema().to_json())["fields"]
     return tuple(
         TableColumn(
@@ -134,9 +132,7 @@ def shape(location: str, version: int) -> object:
     Raises:
         TableMissingError: there is no table.
     """
-    table = open_table(location, version=version)
-    if table is None:
-        raise TableMissingError(location)
+    table = existing_table(location, version=version)
     return _shape(json.loads(table.schema().to_json()))
 
 
@@ -165,9 +161,7 @@ def size(location: str, version: int | None = None) -> TableSize:
     Raises:
         TableMissingError: there is no table.
     """
-    table = open_table(location, version=version)
-    if table is None:
-        raise TableMissingError(location)
+    table = existing_table(location, version=version)
     actions = files(table)
     sizes = actions.column("size_bytes")
     counts = actions.column("num_records") if "num_records" in actions.column_names else None
@@ -185,9 +179,7 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
     Raises:
         TableMissingError: there is no table.
     """
-    table = open_table(location)
-    if table is None:
-        raise TableMissingError(location)
+    table = existing_table(location)
     actions = files(table)
     found: dict[str, int] = {}
     if actions.num_rows:
@@ -214,6 +206,19 @@ def open_table(location: str, *, version: int | None = None) -> DeltaTable | Non
         return None
     except DeltaError as error:
         raise LogUnreadableError(location, str(error)) from error
+
+
+def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
+    """A table at a version, or the newest.
+
+    Raises:
+        TableMissingError: there is no table.
+        LogUnreadableError: the version is not readable any more.
+    """
+    table = open_table(location, version=version)
+    if table is None:
+        raise TableMissingError(location)
+    return table
 
 
 def _commit(entry: Mapping[str, Any]) -> Commit:

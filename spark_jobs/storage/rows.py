@@ -16,7 +16,6 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
 from spark_jobs.storage import log, tables
-from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import files_are_rows
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 # Spark's old form of timestamps would otherwise become nanoseconds, which end in 2262.
 _READ = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-_CAME = frozenset({"insert", "update_postimage"})
 # Readable by name: what each row of the change feed means.
 CHANGE_TYPE = tables.CHANGE_TYPE
 Session = Callable[[], "SparkSession"]
@@ -39,9 +37,7 @@ def arrow_schema(location: str, version: int, columns: Sequence[str]) -> pa.Sche
         TableMissingError: there is no table.
         LogUnreadableError: the version is not readable any more.
     """
-    table = log.open_table(location, version=version)
-    if table is None:
-        raise TableMissingError(location)
+    table = log.existing_table(location, version=version)
     found = pa.schema(table.schema().to_arrow())
     return pa.schema([found.field(name).remove_metadata() for name in columns])
 
@@ -55,9 +51,7 @@ def table_rows(
         TableMissingError: there is no table.
         LogUnreadableError: the version is not readable any more.
     """
-    table = log.open_table(location, version=version)
-    if table is None:
-        raise TableMissingError(location)
+    table = log.existing_table(location, version=version)
     try:
         rows = table.to_pyarrow_dataset(parquet_read_options=_READ)
     except DeltaProtocolError:
@@ -92,7 +86,7 @@ def changed_rows(
 
 def _told(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     kinds = batch.column(CHANGE_TYPE).to_pylist()
-    came = pa.array([one in _CAME for one in kinds], pa.bool_())
+    came = pa.array([one in tables.CAME for one in kinds], pa.bool_())
     return batch.drop_columns([CHANGE_TYPE]), came
 
 

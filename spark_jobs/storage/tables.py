@@ -19,6 +19,8 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 FLAG = "__leaves"
 # The column of Delta's change feed that says what became of a row.
 CHANGE_TYPE = "_change_type"
+# Its values for rows that came; with the others a row went.
+CAME = ("insert", "update_postimage")
 
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
 
