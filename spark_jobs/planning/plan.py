@@ -182,12 +182,20 @@ def _parked(seen: ViewObservation) -> Skip | None:
     return None if seen.parked is None else Skip(seen.parked)
 
 
+def input_missing(changes: Sequence[InputChange]) -> Skip | None:
+    """The decision where the table of an input is not there."""
+    missing = _of_kind(changes, ChangeKind.MISSING)
+    if not missing:
+        return None
+    names = ", ".join(str(change.table) for change in missing)
+    text = f"no table at {names}; the published content is kept"
+    return Skip(Reason(ReasonCode.INPUT_MISSING, text))
+
+
 def _blocked(changes: Sequence[InputChange]) -> Skip | None:
     """Reasons not to compute anything, whatever was asked for."""
-    if missing := _of_kind(changes, ChangeKind.MISSING):
-        names = ", ".join(str(change.table) for change in missing)
-        text = f"no table at {names}; the published content is kept"
-        return Skip(Reason(ReasonCode.INPUT_MISSING, text))
+    if (missing := input_missing(changes)) is not None:
+        return missing
     if older := _of_kind(changes, ChangeKind.OLDER):
         names = ", ".join(f"{one.table}@{one.before.version}" for one in older if one.before)
         text = f"a later tick has published {names}"

@@ -13,7 +13,7 @@ from typing import Any, Self
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.planning.changes import ChangeKind, input_change
 from spark_jobs.planning.decision import Decision, Full, Range, Reason, ReasonCode, Skip
-from spark_jobs.planning.plan import RefreshPlan, ViewObservation
+from spark_jobs.planning.plan import RefreshPlan, ViewObservation, input_missing
 from spark_jobs.planning.ranges import RowRange, TimeRange, row_range, time_column
 from spark_jobs.planning.vector import VersionVector
 
@@ -68,15 +68,14 @@ def plan_recompute(
         readable: whether the inputs can still be read at the versions that are published.
     """
     changes = tuple(input_change(one) for one in seen.inputs)
-    missing = [str(one.table) for one in changes if one.kind is ChangeKind.MISSING]
+    missing = input_missing(changes)
     obstacle = _vector_obstacle(seen, readable=readable)
     chosen = {one.table: one.before if obstacle is None else one.pinned for one in seen.inputs}
     decision: Decision
     if asked.code is ReasonCode.BACKFILLED and seen.parked is not None:
         decision = Skip(seen.parked)
-    elif missing:
-        text = f"no table at {', '.join(missing)}; the published content is kept"
-        decision = Skip(Reason(ReasonCode.INPUT_MISSING, text))
+    elif missing is not None:
+        decision = missing
     else:
         decision = _decision(entry, seen, asked, obstacle)
     return RefreshPlan(
