@@ -15,16 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, WeightRule, get_parsing_context, task
+from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from spark_jobs.orchestration.blueprint import RETRIES, RETRY_DELAY_SECONDS, Lane
+from spark_jobs.orchestration.blueprint import Lane
 from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
 
-OWNER = "operations"
-# Airflow makes this pool by itself; it is for tasks that read reports only.
-CONTROL = "default_pool"
 MINUTE = 60
 WIDTH = "160"
 
@@ -161,14 +159,9 @@ def _dag(care: CareDag, settings: Settings) -> DAG:
 
 
 def _task(verb: Verb) -> Callable[[], object]:
-    @task(
-        task_id=verb.task_id,
-        retries=RETRIES,
-        retry_delay=timedelta(seconds=RETRY_DELAY_SECONDS),
-        execution_timeout=timedelta(seconds=verb.timeout_seconds),
-        pool=str(verb.pool),
-        weight_rule=WeightRule.ABSOLUTE,
-    )
+    options = operator_task(verb.task_id, timeout_seconds=verb.timeout_seconds, pool=str(verb.pool))
+
+    @task(**options)  # type: ignore[untyped-decorator]
     def run() -> None:
         run_verb(verb.words, judges=verb.judges)
 

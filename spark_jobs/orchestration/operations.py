@@ -15,7 +15,6 @@ from airflow.sdk import (
     BaseOperator,
     Param,
     TriggerRule,
-    WeightRule,
     get_current_context,
     get_parsing_context,
     task,
@@ -24,22 +23,18 @@ from airflow.sdk import (
 from spark_jobs.orchestration import replay_steps
 from spark_jobs.orchestration.airflow import START_DATE
 from spark_jobs.orchestration.blueprint import (
-    RETRIES,
-    RETRY_DELAY_SECONDS,
     TIMEOUT_SECONDS,
     Lane,
     Step,
 )
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
 
 REPLAY_DAG = "ops__replay"
 ROLLBACK_DAG = "ops__rollback"
-# Airflow makes this pool by itself; its tasks read logs and wait for people.
-CONTROL = "default_pool"
 CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
-OWNER = "operations"
 _PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
 
 REPLAY_DOC = """\
@@ -287,15 +282,7 @@ def _approval(settings: Settings, subject: str) -> BaseOperator:
 
 def _options(task_id: str, **more: Any) -> dict[str, Any]:
     """The arguments of a task that reads logs and the control database only."""
-    return {
-        "task_id": task_id,
-        "retries": RETRIES,
-        "retry_delay": timedelta(seconds=RETRY_DELAY_SECONDS),
-        "execution_timeout": timedelta(seconds=TIMEOUT_SECONDS[Step.PLAN]),
-        "pool": CONTROL,
-        "weight_rule": WeightRule.ABSOLUTE,
-        **more,
-    }
+    return operator_task(task_id, timeout_seconds=TIMEOUT_SECONDS[Step.PLAN]) | more
 
 
 def _spark(task_id: str, **more: Any) -> dict[str, Any]:

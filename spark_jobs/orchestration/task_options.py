@@ -1,0 +1,26 @@
+"""What the tasks of the operators' DAGs have in common."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import WeightRule
+
+from spark_jobs.orchestration.blueprint import RETRIES, RETRY_DELAY_SECONDS
+
+OWNER = "operations"
+# Airflow makes this pool by itself; its tasks read logs and reports, and wait for people.
+CONTROL = "default_pool"
+
+
+def operator_task(task_id: str, *, timeout_seconds: float, pool: str = CONTROL) -> dict[str, Any]:
+    """The arguments of a task."""
+    return {
+        "task_id": task_id,
+        "retries": RETRIES,
+        "retry_delay": timedelta(seconds=RETRY_DELAY_SECONDS),
+        "execution_timeout": timedelta(seconds=timeout_seconds),
+        "pool": pool,
+        "weight_rule": WeightRule.ABSOLUTE,
+    }
