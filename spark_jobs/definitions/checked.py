@@ -101,6 +101,9 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
         hint = "Write text; put it in quotes where YAML reads it as something else."
     elif error["type"] == "tuple_type":
         hint = "Write a list: one entry a line, each after '- '."
+    elif error["type"] == "schemas":
+        problem = str(error["ctx"]["problem"])
+        hint = "Write a list of Avro schema files, or 'ID: FILE' for each id of your registry."
     elif error["type"] == "model_type":
         hint = "Write keys and values, one 'key: value' a line."
     elif error["type"] == "string_too_short":

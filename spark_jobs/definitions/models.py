@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -48,6 +49,14 @@ def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _schemas(value: Any) -> Any:
+    """Files, or a file for each id of a schema registry."""
+    files = value.values() if isinstance(value, dict) else _one_or_more(value)
+    if not isinstance(files, Iterable) or not all(isinstance(one, str) and one for one in files):
+        raise PydanticCustomError("schemas", "{problem}", {"problem": "it names no files"})
+    return value if isinstance(value, dict) else tuple(files)
+
+
 def _instant(value: Any) -> Any:
     """YAML gives a time without a zone; all times of a case are in UTC."""
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and not value.tzinfo else value
@@ -84,6 +93,7 @@ class SourceFile(_File):
     columns: dict[str, Annotated[ColumnFile, BeforeValidator(_long_form)]] = Field(
         default_factory=dict
     )
+    schemas: Annotated[tuple[Text, ...] | dict[Text, Text], BeforeValidator(_schemas)] = ()
     event_id: Text | None = None
     event_time: Text | None = None
     watermark: Duration | None = None

@@ -19,11 +19,19 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TOPIC
 
+# A record holds the id in four bytes.
+MOST_SCHEMA_ID = 2**31 - 1
 _NEEDED = {
     SourceFormat.JSON: {
         "topic": "Records are read from a Kafka topic.",
         "columns": "Records are typed by the columns that are declared.",
         "event_id": "Repeated events are told by the column that identifies an event.",
+    },
+    SourceFormat.AVRO: {
+        "topic": "Records are read from a Kafka topic.",
+        "columns": "Records are typed by the columns that are declared.",
+        "event_id": "Repeated events are told by the column that identifies an event.",
+        "schemas": "Records are decoded by the schema that they were written with.",
     },
     SourceFormat.DEBEZIUM: {
         "topic": "Records are read from a Kafka topic.",
@@ -36,9 +44,12 @@ _NEEDED = {
     },
 }
 _NOT_FOR = {
-    SourceFormat.JSON: ("location", "keys", "table"),
-    SourceFormat.DEBEZIUM: ("location", "event_id"),
-    SourceFormat.DELTA: ("topic", "event_id", "event_time", "watermark", "keys", "table"),
+    SourceFormat.JSON: ("location", "keys", "table", "schemas"),
+    SourceFormat.AVRO: ("location", "keys", "table"),
+    SourceFormat.DEBEZIUM: ("location", "event_id", "schemas"),
+    SourceFormat.DELTA: (
+        *("topic", "event_id", "event_time", "watermark", "keys", "table", "schemas"),
+    ),
 }
 
 
@@ -74,6 +85,7 @@ def check_source(
             "A topic has letters, digits, dots, underscores and hyphens, at most 249.",
             location=places.value_of("topic"),
         )
+    yield from _check_schema_ids(source, places, subject)
     yield from _check_columns(source, places, subject)
     if source.columns:
         yield from _check_references(source, places, subject)
@@ -90,6 +102,18 @@ def _check_columns(source: SourceFile, places: Places, subject: str) -> Iterator
         if name.lower() in seen:
             yield DuplicateColumnDeclarationError(subject, name, location=place)
         seen.add(name.lower())
+
+
+def _check_schema_ids(source: SourceFile, places: Places, subject: str) -> Iterator[LakehouseError]:
+    for key in source.schemas if isinstance(source.schemas, dict) else ():
+        if not (key.isdecimal() and int(key) <= MOST_SCHEMA_ID):
+            yield UnexpectedValueError(
+                subject,
+                "schemas",
+                f"{key!r} is no id of a schema",
+                f"A registry numbers schemas from 0 to {MOST_SCHEMA_ID}.",
+                location=places.of("schemas", key),
+            )
 
 
 def _check_references(source: SourceFile, places: Places, subject: str) -> Iterator[LakehouseError]:

@@ -12,7 +12,7 @@ from spark_jobs.names import IDENTIFIER
 _SOURCE = """\
 description: Events of {name}, one record each.
 owner: data
-format: json          # json | debezium | delta
+format: json          # json | avro | debezium | delta
 topic: {name}
 columns:
   event_id: {{type: STRING, required: true}}

@@ -9,6 +9,8 @@ class SourceFormat(StrEnum):
     """How a source's records are written."""
 
     JSON = "json"
+    # Each record names the schema that it was written with.
+    AVRO = "avro"
     DEBEZIUM = "debezium"
     # A Delta table that somebody else writes; read where it lies, never copied to bronze.
     DELTA = "delta"

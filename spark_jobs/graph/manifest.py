@@ -88,6 +88,13 @@ class Maintenance(_Entry):
     operators: tuple[OperatorRule, ...] = ()
 
 
+class AvroSchema(_Entry):
+    """A schema of Avro records, as JSON, and the bytes, in hex, that such a record begins with."""
+
+    prefix: str
+    text: str
+
+
 class SourceEntry(_Entry):
     """A source: a Kafka topic, or a Delta table that somebody else writes."""
 
@@ -100,6 +107,8 @@ class SourceEntry(_Entry):
     # An absolute path or a URL; only where the format is delta.
     location: str | None = None
     columns: tuple[Column, ...]
+    # Only where the format is avro.
+    schemas: tuple[AvroSchema, ...] = ()
     event_id: str | None = None
     event_time: str | None = None
     watermark_seconds: float | None = None

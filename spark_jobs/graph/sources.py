@@ -8,6 +8,7 @@ from pathlib import Path
 from spark_jobs.definitions.project import SourceDefinition
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.avro import compile_schemas
 from spark_jobs.graph.errors import DeltaSchemaError
 from spark_jobs.graph.manifest import Column, SourceEntry
 
@@ -40,6 +41,7 @@ def compile_source(
         topic=declared.topic,
         location=location,
         columns=columns,
+        schemas=tuple(compile_schemas(definition, project_dir, problems)),
         event_id=declared.event_id,
         event_time=declared.event_time,
         watermark_seconds=declared.watermark.total_seconds() if declared.watermark else None,

@@ -38,8 +38,8 @@ def scalar(text: Column, type_name: str, *, origin: SourceFormat) -> Column:
     Args:
         text: what ``text_at`` gives.
         type_name: a Spark SQL type without parts, in lower case; VARCHAR and CHAR become STRING.
-        origin: Debezium's own forms (a time without a zone is UTC, NaN is a number) are taken
-            from Debezium only.
+        origin: Debezium's own form of a time without a zone, which is UTC, is taken from Debezium
+            only. NaN and infinities are numbers in all formats but JSON.
     """
     decimal, bounded = _DECIMAL.fullmatch(type_name), _BOUNDED.fullmatch(type_name)
     if decimal:
@@ -69,7 +69,7 @@ def _boolean(text: Column) -> Column:
 def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
     # Java's suffixes of a type are no part of a number.
     value = sf.when(~text.rlike(r"\d[dDfF]\s*$"), text.try_cast(type_name))
-    if origin is SourceFormat.DEBEZIUM:
+    if origin is not SourceFormat.JSON:
         return value
     finite = ~sf.isnan(value) & (sf.abs(value) < sf.lit(float("inf")))
     return sf.when(finite, value)

@@ -1,4 +1,4 @@
-"""Raw bytes to a JSON object, or the reason why they are none.
+"""Raw bytes to a JSON object, or the reason why they are none. Avro becomes JSON first.
 
 A document is a variant: it keeps decimals exact to 38 digits, takes the last of repeated keys
 (the session must allow repeated keys) and refuses NaN, comments, single quotes and what follows
@@ -7,9 +7,13 @@ the object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.graph.manifest import AvroSchema
+from spark_jobs.silver import avro
 from spark_jobs.silver.payloads import looks_like, too_deep
 from spark_jobs.silver.reasons import QuarantineReason
 
@@ -35,18 +39,27 @@ def problem(reason: QuarantineReason, detail: Column | str | None = None) -> Col
     return sf.struct(sf.lit(str(reason)).alias("reason"), told.cast("string").alias("detail"))
 
 
-def with_documents(bronze: DataFrame, *, max_bytes: int) -> DataFrame:
+def with_documents(
+    bronze: DataFrame, *, max_bytes: int, schemas: Sequence[AvroSchema] = ()
+) -> DataFrame:
     """The raw columns, the document, the key's document, and what is wrong with the value.
 
-    A record without a value has neither a document nor a problem.
+    A record without a value has neither a document nor a problem. With ``schemas``, values are
+    Avro; otherwise they are JSON.
     """
+    if schemas:
+        value, unread = _avro("__value", max_bytes, schemas), _no_avro("__value", schemas)
+    else:
+        value, unread = _text("__value", max_bytes), _no_text("__value")
     raw = bronze.select(*(sf.col(old).alias(new) for old, new in RAW_COLUMNS.items()))
     parsed = raw.withColumns(
-        {"__text": _text("__value", max_bytes), "__key_text": _text("__key", max_bytes)}
+        {"__text": value, "__key_text": _text("__key", max_bytes)}
     ).withColumns({"__list": _list("__text"), "__key_list": _list("__key_text")})
     first = sf.try_variant_get("__list", "$[0]", "variant")
     key = sf.try_variant_get("__key_list", "$[0]", "variant")
-    described = parsed.withColumns({PROBLEM: _problem(max_bytes), "__first": first, "__kf": key})
+    described = parsed.withColumns(
+        {PROBLEM: _problem(max_bytes, unread), "__first": first, "__kf": key}
+    )
     return described.select(
         *RAW_COLUMNS.values(),
         PROBLEM,
@@ -78,13 +91,31 @@ def _text(column: str, max_bytes: int) -> Column:
     return sf.when(sound & ~too_deep(text), text)
 
 
+def _no_text(column: str) -> Column:
+    """Why bytes are no text that is safe to parse."""
+    unreadable = ~sf.is_valid_utf8(sf.col(column).cast("string"))
+    not_utf8 = problem(QuarantineReason.NOT_UTF8, looks_like(column))
+    return sf.when(unreadable, not_utf8).otherwise(problem(QuarantineReason.TOO_DEEP))
+
+
+def _avro(column: str, max_bytes: int, schemas: Sequence[AvroSchema]) -> Column:
+    return sf.when(sf.octet_length(column) <= max_bytes, avro.decoded(column, schemas))
+
+
+def _no_avro(column: str, schemas: Sequence[AvroSchema]) -> Column:
+    """Why bytes are no record of these schemas."""
+    unknown = problem(QuarantineReason.UNKNOWN_SCHEMA, avro.named(column))
+    malformed = problem(QuarantineReason.MALFORMED_AVRO)
+    return sf.when(~avro.known(column, schemas), unknown).otherwise(malformed)
+
+
 def _list(text: str) -> Column:
     # The parser stops after one value; as the element of a list, whatever follows is an error
     # or a second element.
     return sf.try_parse_json(sf.concat(sf.lit("["), sf.col(text), sf.lit("]")))
 
 
-def _problem(max_bytes: int) -> Column:
+def _problem(max_bytes: int, unread: Column) -> Column:
     size = sf.octet_length("__value")
     second = sf.try_variant_get("__list", "$[1]", "variant")
     malformed = problem(QuarantineReason.MALFORMED_JSON, looks_like("__value"))
@@ -95,13 +126,7 @@ def _problem(max_bytes: int) -> Column:
             size > max_bytes,
             problem(QuarantineReason.OVERSIZED, sf.concat(size, sf.lit(" bytes"))),
         )
-        .when(
-            sf.col("__text").isNull(),
-            sf.when(
-                ~sf.is_valid_utf8(sf.col("__value").cast("string")),
-                problem(QuarantineReason.NOT_UTF8, looks_like("__value")),
-            ).otherwise(problem(QuarantineReason.TOO_DEEP)),
-        )
+        .when(sf.col("__text").isNull(), unread)
         .when(sf.col("__text").rlike(r"^\s*$"), problem(QuarantineReason.EMPTY_VALUE))
         .when(sf.col("__list").isNull() | second.isNotNull(), malformed)
         .when(

@@ -12,6 +12,10 @@ class QuarantineReason(StrEnum):
     # Larger than streams.max_record_bytes.
     OVERSIZED = "OVERSIZED"
     NOT_UTF8 = "NOT_UTF8"
+    # Avro whose first bytes name none of the source's schemas; the detail is these bytes.
+    UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+    # Avro that its schema cannot read.
+    MALFORMED_AVRO = "MALFORMED_AVRO"
     # Objects and arrays within each other, more of them than any reader must follow.
     TOO_DEEP = "TOO_DEEP"
     MALFORMED_JSON = "MALFORMED_JSON"

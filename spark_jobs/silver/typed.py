@@ -51,7 +51,7 @@ def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> 
         source: the declaration.
         max_bytes: a longer value is not parsed.
     """
-    documents = with_documents(bronze, max_bytes=max_bytes)
+    documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:
         return _typed_changes(documents, source)
     image = documents.withColumn(IMAGE, sf.col(DOCUMENT))

@@ -39,7 +39,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC "
-            f"{settings.spark.java_options}"
+            f"{' '.join(avro_limits(settings))} {settings.spark.java_options}"
         ).strip(),
         "spark.driver.extraClassPath": str(settings.spark_jars / "*"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -74,7 +74,19 @@ def session_conf(settings: Settings) -> dict[str, str]:
         }
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        conf["spark.executor.extraJavaOptions"] = " ".join(avro_limits(settings))
     return conf | settings.spark.conf
+
+
+def avro_limits(settings: Settings) -> list[str]:
+    """Options of a JVM that decodes Avro.
+
+    A broken record may claim a length of 2 GiB, and Avro makes room before it reads: the process
+    would end, and meet the record again after each start.
+    """
+    most = settings.streams.max_record_bytes
+    limited = ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
+    return [f"-Dorg.apache.avro.limits.{name}={most}" for name in limited]
 
 
 def session_environment(settings: Settings) -> dict[str, str]:

@@ -29,7 +29,8 @@ PARTS = (
     "airflow-scheduler",
     "airflow-dag-processor",
 )
-DAG, DAYS, REPLAY = "gold__order_totals", "gold__order_days", "ops__replay"
+DAG, DAYS = "gold__order_totals", "gold__order_days"
+REPLAY, ROLLBACK = "ops__replay", "ops__rollback"
 MONDAY, TUESDAY = date(2026, 1, 5), date(2026, 1, 6)
 ENDED = {"success", "failed"}
 FILES = {
@@ -136,6 +137,23 @@ class Airflow:
             time.sleep(2)
         return answer
 
+    def trigger(self, user: str, dag_id: str, conf: dict[str, Any]) -> dict[str, Any]:
+        """A run with a form's values, as a person starts it."""
+        with self.client(user) as client:
+            body = {"logical_date": None, "conf": conf}
+            return client.post(f"/dags/{dag_id}/dagRuns", json=body).raise_for_status().json()
+
+    def approve(self, run: dict[str, Any]) -> None:
+        """Wait for the question; who only reads may not answer it, an engineer may."""
+        self.wait(lambda: self.tasks(run).get("approve") == "awaiting_input")
+        answer = {"chosen_options": ["Approve"], "params_input": {}}
+        tasks = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
+        path = f"{tasks}/approve/-1/hitlDetails"
+        with self.client("analyst") as analyst:
+            assert analyst.patch(path, json=answer).status_code == httpx.codes.FORBIDDEN
+        with self.client("engineer") as engineer:
+            engineer.patch(path, json=answer).raise_for_status()
+
     def order(self, customer: str, amount: str) -> None:
         add_order(self.project, customer, amount)
 
@@ -199,7 +217,7 @@ def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Ai
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
     care = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
-    assert dags == {DAG, DAYS, REPLAY, "ops__rollback"} | care
+    assert dags == {DAG, DAYS, REPLAY, ROLLBACK} | care
     pools = {one["name"] for one in airflow.get("/pools")["pools"]}
     assert pools == {"default_pool", "live", "replay", "maintenance"}
     published = airflow.run_where(all_succeed)
@@ -276,14 +294,8 @@ def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approve
         hostile = {"logical_date": None, "conf": form | {"views": ["'; DROP TABLE orders; --"]}}
         wrong_form = oncall.post(f"/dags/{REPLAY}/dagRuns", json=hostile)
         assert wrong_form.status_code == httpx.codes.BAD_REQUEST
-        run = oncall.post(f"/dags/{REPLAY}/dagRuns", json=body).raise_for_status().json()
-    airflow.wait(lambda: airflow.tasks(run).get("approve") == "awaiting_input")
-    answer = {"chosen_options": ["Approve"], "params_input": {}}
-    path = f"/dags/{REPLAY}/dagRuns/{run['dag_run_id']}/taskInstances/approve/-1/hitlDetails"
-    with airflow.client("analyst") as analyst:
-        assert analyst.patch(path, json=answer).status_code == httpx.codes.FORBIDDEN
-    with airflow.client("engineer") as engineer:
-        engineer.patch(path, json=answer).raise_for_status()
+    run = airflow.trigger("oncall", REPLAY, form)
+    airflow.approve(run)
     assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
     assert airflow.days() == airflow.ordered_days(), "what came since is followed as well"
     shown = airflow.running.tidemark("replay", "status", "--json").stdout
@@ -292,13 +304,30 @@ def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approve
 
 
 @pytest.mark.timeout(600)
+def test_a_rollback_is_approved_and_holds_the_view_until_it_is_released(airflow: Airflow) -> None:
+    latest = DeltaTable(airflow.days_at).version()
+    earlier = DeltaTable(airflow.days_at, version=latest - 1).to_pyarrow_table().to_pylist()
+    asked = {"view": "order_days", "version": latest - 1, "reason": "The replay was a mistake"}
+    run = airflow.trigger("oncall", ROLLBACK, asked)
+    airflow.approve(run)
+    assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
+    assert airflow.days() == {row["day"]: row["orders"] for row in earlier}
+
+    held = airflow.ended(airflow.trigger("engineer", DAYS, {"force": True}))
+    assert set(airflow.tasks(held).values()) == {"skipped"}
+    assert "VIEW_HELD" in airflow.log(held, "plan")
+    airflow.running.tidemark("release", "order_days")
+    after = airflow.ended(airflow.trigger("engineer", DAYS, {"force": True}))
+    assert after["state"] == "success", airflow.tasks(after)
+    assert airflow.days() == airflow.ordered_days()
+
+
+@pytest.mark.timeout(600)
 def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs()))
     airflow.running.stop("spark-connect")
     try:
-        with airflow.client("oncall") as oncall:
-            body = {"logical_date": None, "conf": {"force": True}}
-            run = oncall.post(f"/dags/{DAG}/dagRuns", json=body).json()
+        run = airflow.trigger("oncall", DAG, {"force": True})
         airflow.wait(lambda: airflow.tasks(run).get("stage") == "up_for_retry")
     finally:
         airflow.running.start("spark-connect")

@@ -57,6 +57,15 @@ GROUP BY ALL
 }
 
 
+# The schema of a source's records.
+PAYMENT = """\
+{"type": "record", "name": "Payment", "fields": [
+  {"name": "id", "type": "string"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}
+]}
+"""
+
+
 @dataclass(frozen=True)
 class Case:
     """A mistake. A file whose text is None is not there."""
@@ -110,6 +119,17 @@ def _view(select: str, name: str = "view", more: str = "") -> dict[str, str | No
     return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
 
 
+def _avro(schemas: str, schema: str | None = PAYMENT, column: str = "at") -> dict[str, str | None]:
+    source = f"""\
+format: avro
+topic: payments
+schemas: {schemas}
+event_id: id
+columns: {{id: STRING, {column}: TIMESTAMP}}
+"""
+    return {"sources/payments.yml": source, "schemas/payment.avsc": schema}
+
+
 CASES = (
     # what a source says
     Case("source_unknown_key", "UNKNOWN_KEY", _orders("topic:", "topik: a\ntopic:")),
@@ -122,6 +142,35 @@ CASES = (
     Case("source_without_format", "MISSING_KEY", _orders("format: debezium\n", "")),
     Case("kafka_source_without_topic", "MISSING_KEY", _orders("topic: shop.public.orders\n", "")),
     Case("json_source_without_event_id", "MISSING_KEY", _clicks("event_id: event_id\n", "")),
+    Case(
+        "avro_source_without_schemas",
+        "MISSING_KEY",
+        _changed("sources/clicks.yml", "format: json", "format: avro"),
+    ),
+    Case("avro_schemas_are_no_files", "UNEXPECTED_VALUE", _avro("[7]")),
+    Case(
+        "avro_schema_with_another_id",
+        "UNEXPECTED_VALUE",
+        _avro("{payments-value: schemas/payment.avsc, 9999999999: schemas/payment.avsc}"),
+    ),
+    Case("avro_schema_not_there", "AVRO_SCHEMA", _avro("{7: schemas/paiment.avsc}")),
+    Case("avro_schema_no_json", "AVRO_SCHEMA", _avro("schemas/payment.avsc", "record Payment")),
+    Case(
+        "avro_schema_of_a_number", "AVRO_SCHEMA", _avro("[schemas/payment.avsc]", '{"type": "int"}')
+    ),
+    Case(
+        "avro_schema_with_an_unknown_type",
+        "AVRO_SCHEMA",
+        _avro("[schemas/payment.avsc]", PAYMENT.replace('"string"', '"text"')),
+    ),
+    Case(
+        "avro_schema_without_end",
+        "AVRO_SCHEMA",
+        _avro("[schemas/payment.avsc]", PAYMENT.replace('"string"', '["null", "Payment"]')),
+    ),
+    Case(
+        "avro_column_without_field", "AVRO_FIELD", _avro("[schemas/payment.avsc]", column="at_time")
+    ),
     Case("delta_source_without_location", "MISSING_KEY", {"sources/lake.yml": "format: delta\n"}),
     Case(
         "source_without_columns",

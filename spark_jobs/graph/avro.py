@@ -1,0 +1,137 @@
+"""The schemas of an Avro source, each with the bytes that its records begin with.
+
+A record without such bytes could be decoded by any schema, and by the wrong one without a word;
+so one of two forms is asked for. Avro's single-object encoding puts a fingerprint of the schema
+before the record, the clients of schema registries put the registry's id there.
+https://avro.apache.org/docs/1.12.0/specification/#single-object-encoding
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fastavro.schema import (
+    SchemaParseException,
+    UnknownType,
+    fingerprint,
+    parse_schema,
+    to_parsing_canonical_form,
+)
+
+from spark_jobs.definitions.project import SourceDefinition
+from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.graph.manifest import AvroSchema
+
+_SINGLE_OBJECT = "C301"
+_REGISTRY = "00"
+_INNER = ("items", "values", "type", "fields")
+
+
+def compile_schemas(
+    definition: SourceDefinition, project_dir: Path, problems: list[LakehouseError]
+) -> Iterator[AvroSchema]:
+    """Read the files that a source names; what is wrong with them is added to ``problems``."""
+    declared, subject = definition.declared.schemas, f'source "{definition.name}"'
+    numbered = declared if isinstance(declared, dict) else None
+    fields: set[str] = set()
+    before = len(problems)
+    for key, file in declared.items() if isinstance(declared, dict) else enumerate(declared):
+        try:
+            schema = _read(project_dir / file)
+            canonical = to_parsing_canonical_form(schema)
+        except _UNREADABLE as error:
+            place = definition.places.value_of("schemas", key)
+            problems.append(AvroSchemaError(subject, file, _first_line(error), location=place))
+            continue
+        fields |= {one["name"] for one in schema["fields"]}
+        yield AvroSchema(
+            prefix=_of_registry(str(key)) if numbered else _of_fingerprint(canonical),
+            text=json.dumps(schema),
+        )
+    if fields and len(problems) == before:
+        problems += _unknown_columns(definition, fields, subject)
+
+
+class AvroSchemaError(LakehouseError):
+    """A file that holds no schema by which events can be decoded."""
+
+    condition = "AVRO_SCHEMA"
+
+    def __init__(self, subject: str, file: str, problem: str, *, location: Location) -> None:
+        self.file = file
+        super().__init__(
+            f'{subject}: "{file}" holds no schema of its records: {problem}',
+            hint="Name a file of the project with a schema in JSON, a record that does not hold "
+            "itself.",
+            location=location,
+        )
+
+
+class AvroFieldError(LakehouseError):
+    """A column that no schema of its source has."""
+
+    condition = "AVRO_FIELD"
+
+    def __init__(self, subject: str, column: str, known: list[str], *, location: Location) -> None:
+        self.column = column
+        super().__init__(
+            f'{subject}: no schema has a field "{column}"',
+            hint=did_you_mean(column, known) or f"There are {', '.join(known)}.",
+            location=location,
+        )
+
+
+class _NoEventError(ValueError):
+    """A sound schema of something else than events."""
+
+
+_UNREADABLE = (OSError, ValueError, SchemaParseException, UnknownType)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    written = json.loads(path.read_text(encoding="utf-8"))
+    if not (isinstance(written, dict) and written.get("type") == "record"):
+        raise _NoEventError("it is not a record")
+    schema = parse_schema(written, _write_hint=False)
+    if not isinstance(schema, dict) or _holds_itself(schema, ()):
+        raise _NoEventError("a record holds itself")
+    return schema
+
+
+def _holds_itself(schema: Any, around: tuple[str, ...]) -> bool:
+    """Whether a parsed schema, whose names are full, uses a record within that record."""
+    if isinstance(schema, str):
+        return schema in around
+    if isinstance(schema, list):
+        return any(_holds_itself(one, around) for one in schema)
+    if schema.get("type") == "record":
+        around = (*around, schema["name"])
+    return any(_holds_itself(schema[key], around) for key in _INNER if key in schema)
+
+
+def _of_registry(number: str) -> str:
+    return _REGISTRY + f"{int(number):08X}" if number.isdecimal() else ""
+
+
+def _of_fingerprint(canonical: str) -> str:
+    return _SINGLE_OBJECT + fingerprint(canonical, "CRC-64-AVRO").upper()
+
+
+def _unknown_columns(
+    definition: SourceDefinition, fields: set[str], subject: str
+) -> Iterator[AvroFieldError]:
+    for column in definition.declared.columns:
+        if column not in fields:
+            place = definition.places.of("columns", column)
+            yield AvroFieldError(subject, column, sorted(fields), location=place)
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    if isinstance(error, UnknownType):
+        return f'there is no type "{error.name}"'
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
