@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ OPERATION = "__operation"
 LEAVES, ENTERS = "leaves", "enters"
 # A step over a change of so few rows is fetched and given back to Spark, which then knows its
 # size when it plans what reads it, and plans nothing of it again.
-FEW_ROWS = 20_000
+FEW_ROWS = 200_000
 
 
 def base_of(context: GoldContext, attempt: RefreshAttempt) -> Publication:
@@ -128,8 +128,7 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
         by_name=True,
     )
     states: dict[str, TableVersion] = {}
-    with ExitStack() as kept:
-        kept.callback(relations.forget)
+    try:
         relations.register_changes()
         relations.register_contents()
         changed = (attempt.estimate or {}).get("changed")
@@ -139,7 +138,7 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
                 states |= keep_groups(relations, step, attempt, few=few)
                 continue
             frame = context.spark.sql(to_sql(step.query))
-            relations.register(_computed(frame, kept, few=few), step.name)
+            relations.register(_computed(frame, few=few), step.name)
         if program.change is None:
             yield StagedChange(_nothing(relations), states, few, relations.counted)
             return
@@ -147,19 +146,20 @@ def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[Sta
         if entry.maintenance is not None and entry.maintenance.key:
             yield StagedChange(_of_keyed(change, entry.name), states, few, relations.counted)
             return
-        change = _computed(change, kept, few=few)
+        change = _computed(change, few=few)
         bag = _of_bag(change, relations.published_rows(), entry.name)
         yield StagedChange(bag, states, few, relations.counted)
+    finally:
+        relations.forget()
 
 
-def _computed(frame: DataFrame, kept: ExitStack, *, few: bool) -> DataFrame:
+def _computed(frame: DataFrame, *, few: bool) -> DataFrame:
     """The same rows, computed once, however often they are read."""
     rows = small.fetched(frame) if few else None
     if rows is not None:
         return frame.sparkSession.createDataFrame(rows)
-    found = frame.persist()
-    kept.callback(found.unpersist)
-    return found
+    # Not persist: a cached DataFrame keeps its plan, and each step reads several of those before.
+    return frame.localCheckpoint()
 
 
 def _nothing(relations: Relations) -> DataFrame:

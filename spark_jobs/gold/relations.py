@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.groups import KeptGroups, kept_groups
+from spark_jobs.gold.groups import FEW_GROUPS, KeptGroups, kept_groups
 from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
@@ -19,6 +19,10 @@ from spark_jobs.storage.tables import CAME, CHANGE_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+# Spark copies up to 10 MiB, of the columns that are read; most queries read some of them.
+LARGE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,13 @@ class Relations:
         if name not in self._groups:
             self._groups[name] = kept_groups(self.context, self.base, view=self.view, name=name)
         return self._groups[name]
+
+    def large(self, table: str) -> bool:
+        """Whether Spark would move a table's rows rather than copy them to each of its cores."""
+        if table.startswith(f"{LAYER}."):
+            groups = self.groups(table)
+            return groups.known is not None and groups.rows > FEW_GROUPS
+        return log.size(self._at(table), self.ranges[table].after.version).bytes > LARGE_BYTES
 
     def part_types(self, table: str) -> dict[str, str] | None:
         """The types of kept groups that lie in parts, by column; None for any other table."""

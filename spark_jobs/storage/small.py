@@ -27,7 +27,7 @@ from spark_jobs.storage.tables import Txn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_ROWS = 50_000
+MOST_ROWS = 250_000
 # A table with more is merged into on all of Spark's cores.
 MOST_BYTES_MERGED = 2**28
 # Looking into more files than this takes longer than Spark does.

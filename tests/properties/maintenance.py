@@ -32,6 +32,11 @@ class InDuckDb:
 
     changed: frozenset[str]
     in_parts: bool = False
+    all_large: bool = False
+
+    def large(self, table: str) -> bool:
+        """Every table or none."""
+        return self.all_large
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
         """All sums in the grammar are of whole numbers."""
@@ -149,8 +154,9 @@ def difference(engine: Engine, sql: str, rng: random.Random, *, kept: float = 0.
     changed = load_history(engine, rng, tables)
     old, new = content_of(query, When.OLD), content_of(query, When.NEW)
     engine.create("published", old)
-    in_parts = rng.random() < 0.5
-    program = derive((root, outputs), InDuckDb(changed, in_parts), {}, states=cutter.states)
+    in_parts, all_large = rng.random() < 0.5, rng.random() < 0.5
+    relations = InDuckDb(changed, in_parts, all_large)
+    program = derive((root, outputs), relations, {}, states=cutter.states)
     expected = Counter(engine.rows(new))
     actual = Counter(engine.rows(exp.select("*").from_("published")))
     actual.update(change_of(engine, program, in_parts=in_parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from sqlglot import exp
 
@@ -21,18 +21,7 @@ def join_all(
     query = exp.select().from_(aliased(first, "t1"), copy=False)
     count = 1
     while left:
-        index = next(
-            (
-                at
-                for at, (names, _) in enumerate(left)
-                if any(
-                    used(one) & set(names) and used(one) <= known | set(names) and used(one) & known
-                    for one in pending
-                )
-            ),
-            0,
-        )
-        names, relation = left.pop(index)
+        names, relation = left.pop(next_tied([one for one, _ in left], known, pending))
         known |= set(names)
         ready = [one for one in pending if used(one) <= known]
         pending = [one for one in pending if one not in ready]
@@ -46,6 +35,17 @@ def join_all(
     outputs = [name for names, _ in inputs for name in names]
     query = query.select(*map(named, (*outputs, *more)), copy=False)
     return query.where(*pending, copy=False) if pending else query
+
+
+def next_tied(
+    inputs: Sequence[Sequence[str]], known: Set[str], conditions: Sequence[exp.Expr]
+) -> int:
+    """Which input to join next, given the columns of each: the first that a condition ties."""
+    for at, names in enumerate(inputs):
+        for reads in map(used, conditions):
+            if reads & set(names) and reads & known and reads <= known | set(names):
+                return at
+    return 0
 
 
 def each_copy(count: exp.Expr) -> exp.Expr:

@@ -23,8 +23,16 @@ from spark_jobs.graph.maintenance.algebra import (
     Window,
     conjuncts,
     equality,
+    scans,
+    used,
 )
-from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
+from spark_jobs.graph.maintenance.clauses import (
+    aliased,
+    join_all,
+    left_join,
+    next_tied,
+    union_all,
+)
 from spark_jobs.graph.maintenance.keys import Keys, right_keys
 from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
 from spark_jobs.graph.maintenance.scope import named
@@ -197,17 +205,37 @@ class Deltas:
             name = self.net(one)
             if name is None:
                 continue
-            columns = (*one.columns, WEIGHT)
-            change = exp.select(*map(named, columns)).from_(exp.to_table(name))
-            others = [
-                (other.columns, self.writer.relation(other, When.NEW if n < at else When.OLD))
-                for n, other in enumerate(node.inputs)
-                if n != at
-            ]
-            joined = join_all([(columns, change), *others], node.conditions)
             outputs = (*node.columns, WEIGHT)
-            parts.append(exp.select(*map(named, outputs)).from_(aliased(joined, "t")))
+            joined = aliased(self._with_others(node, at, name), "t")
+            parts.append(exp.select(*map(named, outputs)).from_(joined))
         return union_all(parts) if parts else None
+
+    def _with_others(self, node: Join, at: int, name: str) -> exp.Select:
+        """The change of an input joined with the other inputs.
+
+        What the change has become is a step wherever a large table comes next: the engine then
+        knows how few rows they are, and takes them to the table instead of moving its rows.
+        """
+        columns = (*node.inputs[at].columns, WEIGHT)
+        joined = [(columns, exp.select(*map(named, columns)).from_(exp.to_table(name)))]
+        left = [
+            (other, When.NEW if n < at else When.OLD)
+            for n, other in enumerate(node.inputs)
+            if n != at
+        ]
+        pending = list(node.conditions)
+        while left:
+            known = {column for names, _ in joined for column in names}
+            ties = next_tied([other.columns for other, _ in left], known, pending)
+            other, when = left.pop(ties)
+            if len(joined) > 1 and any(map(self.writer.tables.large, scans(other))):
+                ready = [one for one in pending if used(one) <= known]
+                pending = [one for one in pending if one not in ready]
+                columns = tuple(column for names, _ in joined for column in names)
+                name = self.step("joined", join_all(joined, ready))
+                joined = [(columns, exp.select(*map(named, columns)).from_(exp.to_table(name)))]
+            joined.append((other.columns, self.writer.relation(other, when)))
+        return join_all(joined, pending)
 
     def _left_join(self, node: LeftJoin) -> exp.Query | None:
         parts: list[exp.Query] = []

@@ -68,6 +68,9 @@ class Tables(Protocol):
     def published(self) -> exp.Table:
         """The view's table as it is before."""
 
+    def large(self, table: str) -> bool:
+        """Whether moving the table's rows between processes takes longer than a query."""
+
     def part_types(self, table: str) -> Mapping[str, str] | None:
         """Where a row of kept groups is a part of its group: the columns' types; otherwise None."""
 
