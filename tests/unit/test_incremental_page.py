@@ -21,6 +21,7 @@ from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import REPOSITORY, GoldSettings
+from spark_jobs.storage import feed
 
 PAGE = Path(REPOSITORY, "docs", "incremental.md").read_text(encoding="utf-8")
 TABLES = {
@@ -90,4 +91,5 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"into {BUCKETS} buckets" in PAGE
     assert f"compares {COMPARED} of them" in PAGE
     assert f"below {SMALL:,} rows" in PAGE
+    assert f"more than {feed.MOST_ROWS:,} rows" in PAGE
     assert Finding.EQUAL_WITHIN_TOLERANCE in PAGE
