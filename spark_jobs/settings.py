@@ -145,6 +145,17 @@ class GraphSettings(BaseModel):
     most_readers: int = Field(default=100, ge=1)
 
 
+class BreakerSettings(BaseModel):
+    """Which refreshes wait until a person lets them pass: those above both limits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Rows that a refresh reads: those that changed, or all where everything is computed again.
+    rows: int = Field(default=10_000_000, ge=0)
+    # So many times the rows that the last refreshes of the view read, in the median.
+    times: float = Field(default=10, ge=1)
+
+
 class CareSettings(BaseModel):
     """When small files are joined, and how long the lake and the control database keep the past."""
 
@@ -243,6 +254,7 @@ class Settings(BaseSettings):
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     graph: GraphSettings = GraphSettings()
+    breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
     care: CareSettings = CareSettings()
     sinks: SinkSettings = SinkSettings()

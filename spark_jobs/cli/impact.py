@@ -70,7 +70,8 @@ def impact_table(found: Impact) -> Table:
 def _decision(one: ViewImpact) -> Text:
     if one.untouched is not None:
         return Text.assemble("untouched: ", one.untouched)
-    return Text.assemble((one.plan.word, _STYLES[one.plan.word]), ": ", one.plan.reason.text)
+    waits = ("waits for a person; ", "red") if one.waits else ""
+    return Text.assemble(waits, (one.plan.word, _STYLES[one.plan.word]), ": ", one.plan.reason.text)
 
 
 def _arriving(one: ViewImpact) -> str:

@@ -9,12 +9,14 @@ from datetime import datetime
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import NotAnInputError
+from spark_jobs.gold.ledger import rows_read
 from spark_jobs.gold.observe import movement_between, newest, observe
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.maintenance.reach import RowsMoved
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Layer, TableName, TableVersion
+from spark_jobs.planning.breaker import usual_rows
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.impact import Arrival, Impact, VersionRange, ViewImpact, view_impact
 from spark_jobs.planning.request import downstream
@@ -180,6 +182,8 @@ def _of_view(
         clock=now,
         arrivals=arrivals,
         rows=_rows(context, view),
+        usual=usual_rows(rows_read(context, view)),
+        breaker=context.settings.breaker,
         untouched=held if not arrivals and seen.parked is None else None,
     )
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved, reach
 from spark_jobs.graph.manifest import GoldEntry, MaintenanceRule
 from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.breaker import guarded
 from spark_jobs.planning.changes import ChangeKind
 from spark_jobs.planning.decision import Full, Incremental, ReasonCode
 from spark_jobs.planning.errors import VersionRangeError
-from spark_jobs.planning.plan import RefreshPlan, ViewObservation, plan_refresh
+from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation, plan_refresh
 from spark_jobs.planning.rules import total_rows
+from spark_jobs.settings import BreakerSettings
 
 _RANGE = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
 # Decisions that inputs' changed rows alone bring about: without such rows the result stays.
@@ -94,6 +96,7 @@ class ViewImpact:
         reads_at_most: the same, all rows of all inputs where the rule sets no limit.
         inputs_rows: all rows of all inputs.
         untouched: why no row of the view changes; None where some may.
+        waits: whether a refresh is so large that a person has to let it pass first.
     """
 
     plan: RefreshPlan
@@ -104,6 +107,7 @@ class ViewImpact:
     reads_at_most: int | None
     inputs_rows: int | None
     untouched: str | None = None
+    waits: bool = False
 
     @property
     def changes_rows(self) -> bool:
@@ -131,6 +135,7 @@ class ViewImpact:
         return {
             **self.plan.as_dict(),
             "untouched": self.untouched,
+            "waits": self.waits,
             "arriving": {name: one.as_dict() for name, one in self.arrivals.items()},
             "rows": self.rows,
             "changes_at_most": None if self.changes is None else self.changes.as_dict(),
@@ -177,6 +182,8 @@ def view_impact(
     clock: datetime,
     arrivals: Mapping[str, Arrival],
     rows: int | None,
+    usual: int | None = None,
+    breaker: BreakerSettings | None = None,
     untouched: str | None = None,
 ) -> ViewImpact:
     """Ask the planner about a view, and say how far the change reaches.
@@ -187,6 +194,8 @@ def view_impact(
         clock: what the clock shows to the query.
         arrivals: of the inputs that move.
         rows: of the published table.
+        usual: rows that the view's refreshes usually read.
+        breaker: which refreshes wait for a person; None: as without a setting.
         untouched: why nothing moved, where the caller knows better words than the planner.
     """
     plan = plan_refresh(entry, seen, tick="", clock=clock)
@@ -213,6 +222,8 @@ def view_impact(
     if not isinstance(plan.decision, Full):
         least = _changed(plan, arrivals)
         most = least if _keeps_groups(plan) else total
+    measured = replace(plan, estimate=Estimate(rows=total, bytes=0, changed=least))
+    stopped = guarded(measured, usual=usual, limits=breaker or BreakerSettings())
     return ViewImpact(
         plan=plan,
         arrivals=arrivals,
@@ -222,6 +233,7 @@ def view_impact(
         reads_at_most=most,
         inputs_rows=total,
         untouched=untouched,
+        waits=stopped.skips,
     )
 
 
