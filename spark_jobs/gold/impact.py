@@ -90,13 +90,15 @@ class _Change:
 
     Attributes:
         versions: None: for each view what it has not published yet.
+        columns: what each view reads of the table; None: all of it.
+        dependents: the views that read it, directly or through others.
     """
 
     context: GoldContext
     table: TableName
     current: TableVersion
     versions: VersionRange | None
-    columns: dict[str, frozenset[str]] = field(init=False)
+    columns: dict[str, frozenset[str] | None] = field(init=False)
     dependents: set[str] = field(init=False)
     _feeds: dict[tuple[int, int], ChangeFeed | None] = field(default_factory=dict)
 
@@ -142,7 +144,8 @@ class _Change:
     def _feed(self, after: int, upto: int) -> ChangeFeed | None:
         if (after, upto) not in self._feeds:
             location = self.context.locations.of(self.table)
-            columns = frozenset[str]().union(*self.columns.values())
+            read = [one for one in self.columns.values() if one is not None]
+            columns = frozenset[str]().union(*read) if len(read) == len(self.columns) else None
             self._feeds[after, upto] = change_feed(
                 location, after=after, upto=upto, columns=columns
             )

@@ -35,18 +35,22 @@ class ChangeFeed:
 
     rows: pa.Table
 
-    def net(self, columns: Collection[str]) -> RowsMoved | None:
+    def net(self, columns: Collection[str] | None) -> RowsMoved | None:
         """How many rows left and entered, looking at some columns only.
 
         A row that went and came back the same is not counted: an update of other columns is none.
 
         Args:
-            columns: in lower case; names that the table has not are ignored.
+            columns: in lower case, others are ignored; None: all that were read.
 
         Returns:
             None where values of a column cannot be told apart here: arrays, structs and maps.
         """
-        names = [one for one in self.rows.column_names if one.lower() in columns]
+        names = [
+            one
+            for one in self.rows.column_names
+            if one != _WEIGHT and (columns is None or one.lower() in columns)
+        ]
         kept = self.rows.select([*names, _WEIGHT])
         if any(pa.types.is_nested(kept.schema.field(name).type) for name in names):
             return None
@@ -61,7 +65,7 @@ class ChangeFeed:
 
 
 def change_feed(
-    location: str, *, after: int, upto: int, columns: Collection[str]
+    location: str, *, after: int, upto: int, columns: Collection[str] | None
 ) -> ChangeFeed | None:
     """The changes after one version, up to another, of some columns.
 
@@ -69,7 +73,7 @@ def change_feed(
         location: of the table.
         after: the version before the first change.
         upto: the version of the last.
-        columns: in lower case.
+        columns: in lower case; None: all.
 
     Returns:
         None where files alone do not tell it, one of them is gone, or there are too many rows.
@@ -78,7 +82,11 @@ def change_feed(
     table = log.open_table(location, version=upto)
     if table is None or files is None or not files_are_rows(table) or len(files.all) > MOST_FILES:
         return None
-    wanted = [one for one in pa.schema(table.schema().to_arrow()) if one.name.lower() in columns]
+    wanted = [
+        one
+        for one in pa.schema(table.schema().to_arrow())
+        if columns is None or one.name.lower() in columns
+    ]
     weighted = pa.schema([*wanted, pa.field(_WEIGHT, pa.int64())])
     store = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     parts, rows = [], 0

@@ -116,6 +116,17 @@ def answer(database: sqlite3.Connection, query: str) -> Counter[tuple[Any, ...]]
     return Counter(database.execute(query).fetchall())
 
 
+@pytest.mark.parametrize("all_of_it", ["STRUCT(o.*)", "HASH(*)", "COUNT(DISTINCT *)"])
+def test_a_star_reads_every_column(all_of_it: str) -> None:
+    query = f"SELECT {all_of_it} AS found FROM silver.orders AS o"
+    assert read_of_tables(canonical(query)) == {"silver.orders": None}
+
+
+def test_counting_rows_reads_no_column() -> None:
+    query = canonical("SELECT COUNT(*) AS n FROM silver.orders AS o")
+    assert read_of_tables(query) == {"silver.orders": frozenset()}
+
+
 def test_the_columns_that_a_query_reads() -> None:
     query = (
         "WITH big AS (SELECT o.user_id, SUM(o.amount) AS total FROM silver.orders AS o "

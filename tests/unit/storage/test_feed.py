@@ -69,6 +69,16 @@ def test_an_update_of_another_column_is_no_change(fed: str) -> None:
     assert net(fed, 0, 1, "k", "weight") == RowsMoved(5, 5)
 
 
+def test_all_columns_are_told_apart_where_none_is_named(fed: str) -> None:
+    DeltaTable(fed).update(updates={"Weight": "7.0"}, predicate="k < 5")
+    flat = change_feed(fed, after=0, upto=1, columns={"k", "weight"})
+    assert flat is not None
+    assert flat.net(None) == RowsMoved(5, 5)
+    whole = change_feed(fed, after=0, upto=1, columns=None)
+    assert whole is not None
+    assert "tags" in whole.rows.column_names
+
+
 def test_what_came_and_went_again_is_no_change(fed: str) -> None:
     write_deltalake(fed, rows([99]), mode="append")
     DeltaTable(fed).delete("k = 99")
