@@ -9,7 +9,7 @@ WORKERS ?= 2
 PYTEST := .venv/bin/pytest
 
 .PHONY: help setup up down status logs demo check fmt lint golden clean \
-	test test-unit test-spark test-dags e2e test-tpch bench-ivm
+	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds four of 
 
 bench-ivm: setup ## Measure incremental maintenance on TPC-H (SCALE=0.1 OPTIONS="--query q01")
 	@$(PYTHON) -m benchmarks.ivm --scale $(or $(SCALE),0.1) $(OPTIONS)
+
+bench-storm: setup ## Simulate 50 views on one table with and without pools, staggering, coalescing
+	@$(PYTHON) -m benchmarks.storm
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target

@@ -134,6 +134,28 @@ class ReplaySettings(BaseModel):
     approval_hours: float = Field(default=2, gt=0)
 
 
+class GraphSettings(BaseModel):
+    """How large the graph of gold views may grow; `tidemark validate` refuses more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Views over views, counted from the first that reads the layers below only.
+    most_tiers: int = Field(default=10, ge=1)
+    # Gold views that read one table themselves.
+    most_readers: int = Field(default=100, ge=1)
+
+
+class BreakerSettings(BaseModel):
+    """Which refreshes wait until a person lets them pass: those above both limits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Rows that a refresh reads: those that changed, or all where everything is computed again.
+    rows: int = Field(default=10_000_000, ge=0)
+    # So many times the rows that the last refreshes of the view read, in the median.
+    times: float = Field(default=10, ge=1)
+
+
 class CareSettings(BaseModel):
     """When small files are joined, and how long the lake and the control database keep the past."""
 
@@ -231,6 +253,8 @@ class Settings(BaseSettings):
     spark: SparkSettings = SparkSettings()
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
+    graph: GraphSettings = GraphSettings()
+    breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
     care: CareSettings = CareSettings()
     sinks: SinkSettings = SinkSettings()

@@ -14,6 +14,7 @@ from spark_jobs.cli import (
     demo,
     explain,
     graph,
+    impact,
     lint,
     load,
     maintain,
@@ -55,6 +56,7 @@ app.add_typer(replay.app, name="replay")
 app.command()(rollback.rollback)
 app.command()(rollback.release)
 app.command()(explain.explain)
+app.command()(impact.impact)
 app.command()(verify.verify)
 app.command()(status.status)
 app.command()(query.query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from spark_jobs.gold.refresh import Outcome, Refresher
 
 
+# Skipped, although there is something to do.
+_BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON"})
+
+
 @dataclass(frozen=True)
 class ViewResult:
     """One view's row: an outcome, or the error that stopped it."""
@@ -34,7 +39,7 @@ class ViewResult:
 
     @property
     def fine(self) -> bool:
-        blocked = self.outcome and self.outcome.plan.reason.code == "INPUT_MISSING"
+        blocked = self.outcome and self.outcome.plan.reason.code in _BLOCKED
         return self.error is None and not blocked
 
     def as_dict(self) -> dict[str, Any]:
@@ -55,12 +60,23 @@ def refresh(
         str | None,
         typer.Option(help="Views refreshed under one tick use the same versions of their inputs."),
     ] = None,
+    allow_large: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="Let refreshes pass that wait for a person; why, in 10 signs or more, is kept.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Plan, stage, audit and publish gold views; ends with 1 when any could not be refreshed."""
     from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.planning.request import why
     from spark_jobs.state.types import utc_now
 
+    allowed = None
+    if allow_large is not None:
+        allowed = f"let pass by {getpass.getuser()}: {why(allow_large).reason}"
     with open_project(context) as project:
         chosen = chosen_views(project.manifest, views, everything=all_views)
         used_tick = tick or f"cli-{utc_now():%Y%m%dT%H%M%S.%f}"
@@ -74,7 +90,14 @@ def refresh(
         )
         with closing(refresher.context), spinner as progress:
             results = [
-                _refresh_one(refresher, view, used_tick, progress=progress, force=force)
+                _refresh_one(
+                    refresher,
+                    view,
+                    used_tick,
+                    progress=progress,
+                    force=force,
+                    allow_large=allowed,
+                )
                 for view in chosen
             ]
     if as_json:
@@ -90,7 +113,13 @@ def refresh(
 
 
 def _refresh_one(
-    refresher: Refresher, view: str, tick: str, *, progress: Progress, force: bool
+    refresher: Refresher,
+    view: str,
+    tick: str,
+    *,
+    progress: Progress,
+    force: bool,
+    allow_large: str | None,
 ) -> ViewResult:
     task = progress.add_task(view, total=None)
 
@@ -100,7 +129,7 @@ def _refresh_one(
     started, plan, problem = perf_counter(), None, None
     try:
         show("plan")
-        plan = refresher.plan(view, tick=tick, force=force)
+        plan = refresher.plan(view, tick=tick, force=force, allow_large=allow_large)
         refresher.carry_out(plan, on_step=show)
     except LakehouseError as error:
         problem = error

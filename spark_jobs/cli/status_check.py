@@ -18,7 +18,7 @@ _SILENT, _REFUSED = "stream-silent", "stream-refused"
 _WRONG = frozenset({"failed", "refused", "held"})
 # Since the last batch; what is down for less than this comes back by itself more often than not.
 WAITED_LONG = timedelta(minutes=5)
-_VIEW, _SINK = "continuous-view", "sink-behind"
+_VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,20 @@ class Trouble:
 
 
 def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
-    """What is silent, failed, refused, held or more than a batch behind; by name."""
+    """What is silent, failed, refused, held, more than a batch behind or waits; by name."""
     reports = {one.query: one for one in project.store.progress()}
-    return sorted(_troubles(project, reports, now), key=lambda one: one.name)
+    found = [*_troubles(project, reports, now), *_waiting(project)]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _waiting(project: OpenProject) -> Iterator[Trouble]:
+    """Views whose next refresh is so large that it waits for a person."""
+    from spark_jobs.planning.decision import ReasonCode
+
+    for view in project.manifest.gold.values():
+        last = project.store.attempts(view.name, limit=1)
+        if last and last[0].reason_code == ReasonCode.WAITS_FOR_PERSON:
+            yield Trouble(str(view.table_name), last[0].reason or "", _WAITS)
 
 
 def _troubles(

@@ -71,13 +71,15 @@ def freshness_cell(status: ViewStatus) -> Text:
 
 
 def attempt_cell(status: ViewStatus) -> Text:
-    """The last decision and its reason; in front of it, that the view is held."""
+    """The last decision and its reason; in front of it, that the view is held or waits."""
     cell = Text()
     if status.hold is not None:
         where = f"rolled back to version {status.hold.version}, held"
         cell.append(where, style="red").append(f" by {status.hold.who}; ")
     if status.held:
         cell.append("held", style="red").append("; ")
+    if status.waits:
+        cell.append("waits", style="red").append("; ")
     last = status.last
     if last is None:
         return cell.append("none", style="dim")

@@ -89,7 +89,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.storage.streams import streaming_conf
     from spark_jobs.storage.supervisor import Flow, Supervisor
 
-    manifest = compile_project(settings.project_dir)
+    manifest = compile_project(settings.project_dir, limits=settings.graph)
     topics = Topics(settings.kafka)
     with ControlStore.open(settings.control_url) as store:
         landing: list[Flow] = [

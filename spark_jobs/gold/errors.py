@@ -20,6 +20,20 @@ class ViewUnknownError(LakehouseError):
         )
 
 
+class NotAnInputError(LakehouseError):
+    """A name that no table has which a gold view may read."""
+
+    condition = "NOT_AN_INPUT"
+
+    def __init__(self, table: str, known: Sequence[str]) -> None:
+        self.table = table
+        super().__init__(
+            f"there is no table {table!r} that gold views may read",
+            hint=did_you_mean(table, known)
+            or "Name a silver table, a gold view or a Delta source, as in silver.orders.",
+        )
+
+
 class QueryFailedError(LakehouseError):
     """Spark could not compute or write a view's result."""
 

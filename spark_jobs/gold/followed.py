@@ -67,10 +67,10 @@ class FollowedView:
 
     def skipped(self, plan: RefreshPlan, newest: Versions, *, now: float) -> None:
         """Nothing had to be done, or nothing could be."""
-        absent = plan.reason.code is ReasonCode.INPUT_MISSING
+        waits = plan.reason.code in {ReasonCode.INPUT_MISSING, ReasonCode.WAITS_FOR_PERSON}
         self._in_line(plan, newest[self.table], now=now)
-        self.state = StreamState.WAITING if absent else StreamState.RUNNING
-        self.error = plan.reason.text if absent else None
+        self.state = StreamState.WAITING if waits else StreamState.RUNNING
+        self.error = plan.reason.text if waits else None
 
     def refreshed(self, outcome: Outcome, own: TableVersion | None, *, now: float) -> None:
         """A refresh came to its end.

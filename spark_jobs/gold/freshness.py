@@ -14,6 +14,7 @@ from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.names import TableName
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.holds import Hold
 from spark_jobs.storage import log
@@ -46,6 +47,7 @@ class ViewStatus:
         last: the newest attempt.
         verdict: the newest verdict, as the ledger keeps it.
         held: whether the gate stopped the newest attempt that came to an end.
+        waits: whether the newest refresh is so large that it waits for a person.
         hold: a rollback after which nobody let refreshes go on.
     """
 
@@ -60,6 +62,7 @@ class ViewStatus:
     last: RefreshAttempt | None
     verdict: dict[str, Any] | None
     held: bool
+    waits: bool = False
     hold: Hold | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,6 +77,7 @@ class ViewStatus:
             "behind_seconds": None if self.behind is None else self.behind.total_seconds(),
             "target_seconds": None if self.target is None else self.target.total_seconds(),
             "held": self.held,
+            "waits": self.waits,
             "hold": None if self.hold is None else self.hold.as_dict(),
             "last_attempt": self.last and self.last.as_dict(),
             "verdict": self.verdict,
@@ -105,6 +109,7 @@ def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus
         last=attempts[0] if attempts else None,
         verdict=next((one.verdict for one in attempts if one.verdict is not None), None),
         held=_held(attempts),
+        waits=bool(attempts) and attempts[0].reason_code == ReasonCode.WAITS_FOR_PERSON,
         hold=context.store.holds().get(view),
     )
 

@@ -13,7 +13,8 @@ from typing import Any
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.staging import discard
-from spark_jobs.planning.decision import scope_of
+from spark_jobs.planning.breaker import ASKED_FOR
+from spark_jobs.planning.decision import ReasonCode, scope_of
 from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
@@ -142,6 +143,21 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
                 )
             )
     return tuple(found)
+
+
+def rows_read(context: GoldContext, view: str) -> list[int]:
+    """The rows that the view's last refreshes read, of whatever definition; where logs said so.
+
+    What a person asked for, and the first build, are no refreshes of every day.
+    """
+    unusual = {*ASKED_FOR, ReasonCode.FIRST_BUILD}
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
+    estimates = (
+        (attempt.estimate or {}).get("changed" if attempt.decision == "incremental" else "rows")
+        for attempt in published
+        if attempt.scope is None and attempt.reason_code not in unusual
+    )
+    return [rows for rows in estimates if rows is not None]
 
 
 def keep_newest_unpublished(context: GoldContext, view: str) -> None:

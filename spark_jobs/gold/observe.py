@@ -129,11 +129,13 @@ def _observe_input(
         before=before,
         pinned=pinned,
         current=current,
-        movement=_movement(location, before, pinned),
+        movement=movement_between(location, before, pinned),
     )
 
 
-def _movement(location: str, before: TableVersion | None, after: TableVersion | None) -> Movement:
+def movement_between(
+    location: str, before: TableVersion | None, after: TableVersion | None
+) -> Movement:
     """What lies between two versions; anything may where they are not of one table."""
     if before is None or after is None or before.table_id != after.table_id:
         return Movement()

@@ -20,6 +20,8 @@ from spark_jobs.gold.publishing import Published
 from spark_jobs.gold.staging import StagedResult
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableVersion
+from spark_jobs.planning.breaker import guarded, usual_rows
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan, plan_refresh
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.quality.verdict import Verdict
@@ -109,8 +111,16 @@ class Refresher:
         plan, _ = self._plan(view, tick="", force=False, pin=newest)
         return plan
 
-    def plan(self, view: str, *, tick: str, force: bool = False) -> RefreshPlan:
+    def plan(
+        self, view: str, *, tick: str, force: bool = False, allow_large: str | None = None
+    ) -> RefreshPlan:
         """Decide, with the tick's versions, and put the attempt into the ledger.
+
+        Args:
+            view: the gold view.
+            tick: the views of one tick use the same versions.
+            force: compute again also where nothing moved.
+            allow_large: who lets a refresh pass that is far larger than usual, and why.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -119,7 +129,7 @@ class Refresher:
         self.context.entry(view)
         ledger.settle(self.context, view)
         pin = pinned_for(self.context, tick)
-        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin)
+        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin, allow_large=allow_large)
         return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
 
     def follow(self, view: str, *, pin: Pin) -> RefreshPlan:
@@ -136,7 +146,7 @@ class Refresher:
         self.context.entry(view)
         ledger.settle(self.context, view)
         plan, epoch = self._plan(view, tick=CONTINUOUS, force=False, pin=pin)
-        if plan.skips:
+        if plan.skips and not self._waits_anew(plan):
             return plan
         return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
 
@@ -210,19 +220,22 @@ class Refresher:
             attempt = self.context.store.update_attempt(
                 attempt_id, status=AttemptStatus.SUPERSEDED, error=None
             )
-        outcome = self.run(attempt.view, tick=attempt.tick)
+        passed = f"attempt {attempt_id} was let pass"
+        outcome = self.run(attempt.view, tick=attempt.tick, allow_large=passed)
         attempt_id = outcome.plan.attempt_id
         return Published(attempt.view, attempt_id, outcome.version, outcome.changed)
 
-    def run(self, view: str, *, tick: str, force: bool = False) -> Outcome:
-        """Plan, stage, audit, publish and record.
+    def run(
+        self, view: str, *, tick: str, force: bool = False, allow_large: str | None = None
+    ) -> Outcome:
+        """Plan, stage, audit, publish and record; the arguments are those of ``plan``.
 
         Raises:
             GateHeldError: a critical expectation failed; the published content stays.
             LakehouseError: any other condition of the steps.
         """
         started = perf_counter()
-        plan = self.plan(view, tick=tick, force=force)
+        plan = self.plan(view, tick=tick, force=force, allow_large=allow_large)
         self.carry_out(plan)
         return self.outcome(plan, seconds=perf_counter() - started)
 
@@ -266,13 +279,28 @@ class Refresher:
             gold_table(view), reason=reason, above=published.epoch if published else 0
         )
 
-    def _plan(self, view: str, *, tick: str, force: bool, pin: Pin) -> tuple[RefreshPlan, int]:
+    def _plan(
+        self, view: str, *, tick: str, force: bool, pin: Pin, allow_large: str | None = None
+    ) -> tuple[RefreshPlan, int]:
         entry = self.context.entry(view)
         seen = observe(self.context, view, pin=pin)
         plan = plan_refresh(entry, seen, tick=tick, clock=self._now(), force=force)
         if not plan.skips:
             plan = replace(plan, estimate=estimate(self.context, plan))
+            plan = guarded(
+                plan,
+                usual=usual_rows(ledger.rows_read(self.context, view)),
+                limits=self.context.settings.breaker,
+                allowed=allow_large,
+            )
         return plan, seen.epoch
+
+    def _waits_anew(self, plan: RefreshPlan) -> bool:
+        """Whether the ledger is to hear that a view waits for a person: once, not of each pass."""
+        if plan.reason.code is not ReasonCode.WAITS_FOR_PERSON:
+            return False
+        last = self.context.store.attempts(plan.view, limit=1)
+        return not last or last[0].reason_code != plan.reason.code
 
     def _recorded(self, plan: RefreshPlan, *, epoch: int, seconds: float) -> RefreshPlan:
         attempt = ledger.open_attempt(self.context, plan, epoch=epoch, seconds=seconds)

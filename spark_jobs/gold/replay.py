@@ -160,7 +160,9 @@ class Replayer:
         news = {}
         for view in self._ordered(downstream(self._context.manifest, replayed)):
             try:
-                news[view] = self._refresher.run(view, tick=f"{replay_id}/follow").plan.line
+                tick, allowed = f"{replay_id}/follow", f"{replay_id} was asked for"
+                outcome = self._refresher.run(view, tick=tick, allow_large=allowed)
+                news[view] = outcome.plan.line
             except LakehouseError as error:
                 news[view] = f"failed: {error.condition}: {error.primary}"
         failpoint("gold.replay.followed")

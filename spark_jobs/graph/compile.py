@@ -14,6 +14,7 @@ from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
+from spark_jobs.graph.limits import check_limits
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
@@ -23,7 +24,7 @@ from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
-from spark_jobs.settings import SETTINGS_FILE
+from spark_jobs.settings import SETTINGS_FILE, GraphSettings
 
 
 def compile_project(
@@ -32,6 +33,7 @@ def compile_project(
     every_override: str | None = None,
     scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
+    limits: GraphSettings | None = None,
 ) -> Manifest:
     """Compile a project.
 
@@ -40,6 +42,7 @@ def compile_project(
         every_override: replaces the period of micro-batch views, for instance "1 minute".
         scheduled_at_first: the views whose period it replaces; with none, of all.
         delta_schema: tells the columns of Delta sources that declare none.
+        limits: how large the graph may be; None: as without a setting.
 
     Raises:
         ProblemsError: all problems of all files.
@@ -49,6 +52,7 @@ def compile_project(
         every_override=every_override,
         scheduled_at_first=scheduled_at_first,
         delta_schema=delta_schema,
+        limits=limits,
     )
     if problems:
         raise ProblemsError(problems)
@@ -61,6 +65,7 @@ def read_project(
     every_override: str | None = None,
     scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
+    limits: GraphSettings | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it can be told, and every problem met on the way."""
     project_dir = project_dir.resolve()
@@ -78,7 +83,10 @@ def read_project(
         if entry:
             silver[entry.name] = entry
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
-    gold = _compile_views(definitions, sources, silver, schemas, problems)
+    trees = _parse_views(definitions, sources, problems)
+    gold = _compile_views(
+        definitions, trees, silver, schemas, problems, limits=limits or GraphSettings()
+    )
     problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
     sinks = compile_sinks(definitions, sources, silver, gold, problems)
     suites = {table: suite.content for table, suite in definitions.suites.items()}
@@ -104,24 +112,25 @@ def read_project(
 
 def _compile_views(
     definitions: Definitions,
-    sources: dict[str, SourceEntry],
+    trees: dict[str, exp.Query],
     silver: dict[str, SilverEntry],
     schemas: dict[TableName, dict[str, str]],
     problems: list[LakehouseError],
+    *,
+    limits: GraphSettings,
 ) -> dict[str, GoldEntry]:
     """The gold views, those first that others read."""
-    trees = _parse_views(definitions, sources, problems)
     reads = {
         name: tuple(table.name for table in inputs_of(tree) if table.layer is Layer.GOLD)
         for name, tree in trees.items()
     }
+    texts = {name: SqlText(one.file, one.padded) for name, one in definitions.gold.items()}
     cycles = find_cycles(reads)
-    for path in cycles:
-        first = definitions.gold[path[0]]
-        text = SqlText(first.file, first.padded)
-        problems.append(CycleError(path, location=text.first()))
+    problems += (CycleError(path, location=texts[path[0]].first()) for path in cycles)
     stuck = {name for path in cycles for name in path}
     order = tiers({name: inputs for name, inputs in reads.items() if name not in stuck})
+    views = {name: (texts[name], tree) for name, tree in trees.items()}
+    problems += check_limits(views, order, limits)
     above = downstream(reads)
     keys = _keys(silver)
     gold: dict[str, GoldEntry] = {}

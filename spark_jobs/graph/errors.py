@@ -270,6 +270,42 @@ class CycleError(LakehouseError):
         )
 
 
+class GraphTooDeepError(LakehouseError):
+    """A view at the end of a longer chain of views than the project allows."""
+
+    condition = "GRAPH_TOO_DEEP"
+
+    def __init__(self, view: str, most: int, *, location: Location) -> None:
+        self.view = view
+        self.most = most
+        super().__init__(
+            f'gold view "{view}" stands above {most} tiers of views, and no more than {most} tiers '
+            "are allowed",
+            detail="Each tier adds its refresh to the time after which a change is seen on top.",
+            hint="Read a view further down, merge views that have one reader into it, or raise "
+            "graph.most_tiers in tidemark.yml.",
+            location=location,
+        )
+
+
+class TooManyReadersError(LakehouseError):
+    """A table that more views read than the project allows."""
+
+    condition = "TOO_MANY_READERS"
+
+    def __init__(self, table: str, readers: int, most: int, *, location: Location) -> None:
+        self.table = table
+        self.readers = readers
+        self.most = most
+        super().__init__(
+            f'{readers} gold views read "{table}", and no more than {most} may',
+            detail="One change of the table would make all of them refresh.",
+            hint="Let views that need the same part of it read one view that holds that part, or "
+            "raise graph.most_readers in tidemark.yml.",
+            location=location,
+        )
+
+
 class SuiteWithoutTableError(LakehouseError):
     """A suite for a table that no file declares."""
 

@@ -46,6 +46,14 @@ FORCE = Param(
     description="Compute the whole result, even when no input changed.",
 )
 
+ALLOW_LARGE = Param(
+    default="",
+    type="string",
+    maxLength=300,
+    title="Let a large refresh pass",
+    description="Why, in 10 signs or more, where the last run waits for a person. Empty: not.",
+)
+
 
 def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
     """The DAGs of a project's gold views, by id: of their refreshes and their verifications.
@@ -82,7 +90,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         doc_md=blueprint.doc_md,
         default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
         allowed_run_types=None if blueprint.backfills else BUT_BACKFILLS,
-        params={} if blueprint.outlet is None else {"force": FORCE},
+        params={} if blueprint.outlet is None else {"force": FORCE, "allow_large": ALLOW_LARGE},
         render_template_as_native_obj=False,
     )
     with dag:

@@ -97,8 +97,15 @@ CARE = (
         verbs=(Verb("watch", ("status", "--check"), 5 * MINUTE, pool=CONTROL),),
         does="The streams, continuous views and sinks report every few seconds. Red, with its "
         "name and its runbook, is what was silent for a minute, failed, is refused or held, has "
-        "waited for minutes, and a stream that has more to read than one batch takes.",
-        runbooks=("stream-silent", "stream-refused", "continuous-view", "sink-behind"),
+        "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
+        "large refresh waits for a person.",
+        runbooks=(
+            "stream-silent",
+            "stream-refused",
+            "continuous-view",
+            "sink-behind",
+            "refresh-waits",
+        ),
     ),
 )
 

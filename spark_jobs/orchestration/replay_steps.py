@@ -15,7 +15,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from spark_jobs.orchestration.compiled import compiled_manifest
-from spark_jobs.orchestration.steps import refresher
+from spark_jobs.orchestration.steps import refresher, who
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
@@ -261,12 +261,6 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
 def replay_id(context: Context, *, kind: str = "replay") -> str:
     """The id of the run's replay: a run that is tried again goes on with its own."""
     return f"{kind}-{context['run_id']}"[:_LONGEST_ID]
-
-
-def who(context: Context) -> str:
-    """Who triggered the run."""
-    run: Any = context["dag_run"]
-    return f"airflow:{getattr(run, 'triggering_user_name', None) or 'unknown'}"
 
 
 @contextmanager

@@ -33,7 +33,9 @@ def plan(view: str, context: Context) -> str:
     """Plan the run's refresh and return the attempt's id.
 
     Raises:
-        AirflowSkipException: there is nothing to refresh; the reason is in the log and in XCom.
+        AirflowSkipException: there is nothing to refresh, or a person has to let it pass; the
+            reason is in the log and in XCom.
+        ReplayRequestError: the run's reason for letting it pass is none.
     """
     from spark_jobs.gold.recompute import Recomputer
     from spark_jobs.planning.decision import ReasonCode
@@ -42,7 +44,9 @@ def plan(view: str, context: Context) -> str:
     scope = scope_of(context)
     with refresher() as steps:
         if scope.time is None:
-            planned = steps.plan(view, tick=scope.tick, force=scope.force)
+            planned = steps.plan(
+                view, tick=scope.tick, force=scope.force, allow_large=allowed(context)
+            )
         else:
             asked = Recompute(code=ReasonCode.BACKFILLED, time=scope.time)
             planned = Recomputer(steps).plan(view, tick=scope.tick, asked=asked)
@@ -174,6 +178,24 @@ def scope_of(context: Context) -> RunScope:
         clear_number=getattr(run, "clear_number", None) or 0,
         force=bool(context["params"].get("force")),
     )
+
+
+def who(context: Context) -> str:
+    """Who triggered the run."""
+    run: Any = context["dag_run"]
+    return f"airflow:{getattr(run, 'triggering_user_name', None) or 'unknown'}"
+
+
+def allowed(context: Context) -> str | None:
+    """Who lets a refresh pass that is far larger than usual, and why; None: nobody.
+
+    Raises:
+        ReplayRequestError: what was typed is no reason.
+    """
+    from spark_jobs.planning.request import why
+
+    reason = context["params"].get("allow_large")
+    return f"let pass by {who(context)}: {why(reason).reason}" if reason else None
 
 
 @contextmanager

@@ -28,6 +28,7 @@ def compile_settings(settings: Settings) -> Manifest:
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
+        limits=settings.graph,
     )
     manifest.write(settings.manifest_file)
     return manifest
@@ -40,6 +41,7 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
+        limits=settings.graph,
     )
 
 

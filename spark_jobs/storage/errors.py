@@ -117,3 +117,18 @@ class TableUnknownError(LakehouseError):
             f"this project writes no table {table!r}",
             hint=did_you_mean(table, known) or "Name a layer and a table, as in silver.orders.",
         )
+
+
+class VersionsGoneError(LakehouseError):
+    """Versions of a table that do not exist, or that cleaning up has taken."""
+
+    condition = "VERSIONS_GONE"
+
+    def __init__(self, table: str, versions: str, problem: str) -> None:
+        self.table = table
+        self.versions = versions
+        super().__init__(
+            f"the versions {versions} of {table} are not there",
+            detail=problem,
+            hint="Without --versions, each view counts from what it has published.",
+        )

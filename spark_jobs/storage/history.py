@@ -238,6 +238,12 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
     return total
 
 
+def first_lost(location: str, *, after: int, upto: int) -> int | None:
+    """The first version after one, up to another, whose commit is not readable; None: all are."""
+    versions = range(after + 1, upto + 1)
+    return next((one for one in versions if _actions(location, one) is None), None)
+
+
 def readable(location: str, version: int) -> bool:
     """Whether a version's commit and all of its files are still there."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
@@ -56,6 +57,40 @@ def test_a_run_publishes_and_the_next_one_skips_when_nothing_moved(project) -> N
 
     forced = run(3, force=True)
     assert set(states(forced).values()) == {"success"}
+
+
+def test_a_refresh_far_larger_than_usual_waits_until_the_form_lets_it_pass(
+    project, monkeypatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_BREAKER__ROWS", "5")
+    project.order("ada", "1.00")
+    run(1)
+    with ControlStore.open(load_settings().control_url) as store:
+        built = store.attempts(view="order_totals", limit=1)[0]
+        for number in range(3):
+            usual = {"attempt_id": f"usual-{number}", "tick": f"usual-{number}", "sequence": None}
+            store.create_attempt(replace(built, reason_code="INPUT_CHANGED_NO_RULE", **usual))
+    for _ in range(10):
+        project.order("ada", "1.00")
+    waiting = run(2)
+    assert set(states(waiting).values()) == {"skipped"}
+    assert last_attempt().reason_code == "WAITS_FOR_PERSON"
+    assert "it reads 11 rows where 1 are usual" in last_attempt().reason
+    assert project.totals() == {"ada": Decimal("1.00")}
+
+    by_hand = SimpleNamespace(
+        run_type=DagRunType.MANUAL,
+        run_id="manual__1",
+        data_interval_start=None,
+        data_interval_end=None,
+        clear_number=0,
+        triggering_user_name="oncall",
+    )
+    filled_in = {"allow_large": "ten orders, OPS-12"}
+    task = SimpleNamespace(xcom_push=lambda **_: None)
+    attempt_id = steps.plan("order_totals", {"dag_run": by_hand, "params": filled_in, "ti": task})
+    assert last_attempt().attempt_id == attempt_id
+    assert last_attempt().reason.endswith("; let pass by airflow:oncall: ten orders, OPS-12")
 
 
 def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spark_jobs.settings import GraphSettings
+
 RIGHT = {
     "sources/orders.yml": """\
 format: debezium
@@ -73,6 +75,7 @@ class Case:
     name: str
     condition: str
     files: dict[str, str | None] = field(default_factory=dict)
+    limits: GraphSettings | None = None
 
 
 def write_project(directory: Path, files: dict[str, str | None]) -> Path:
@@ -433,6 +436,25 @@ CASES = (
             'redis: {prefix: "spend:"}',
             'redis: {prefix: "spend:more:", name: more}',
         ),
+    ),
+    Case(
+        "too_many_tiers",
+        "GRAPH_TOO_DEEP",
+        {
+            **_view("SELECT s.user_id\nFROM gold.spend AS s", "above"),
+            **_view("SELECT a.user_id\nFROM silver.orders AS o, gold.above AS a", "top"),
+            **_view("SELECT t.user_id FROM gold.top AS t", "beyond"),
+        },
+        GraphSettings(most_tiers=2),
+    ),
+    Case(
+        "too_many_readers",
+        "TOO_MANY_READERS",
+        {
+            **_view("SELECT o.user_id\nFROM silver.orders AS o", "users"),
+            **_view("SELECT c.page FROM silver.clicks AS c, silver.orders AS o", "pages"),
+        },
+        GraphSettings(most_readers=2),
     ),
     Case(
         "sink_names_twice",

@@ -24,7 +24,7 @@ def no_tables(location: str) -> dict[str, str]:
 def problems_of(directory: Path, case: Case) -> tuple[LakehouseError, ...]:
     project = write_project(directory, case.files)
     with pytest.raises(ProblemsError) as caught:
-        compile_project(project, delta_schema=no_tables)
+        compile_project(project, delta_schema=no_tables, limits=case.limits)
     return caught.value.problems
 
 

@@ -10,18 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from rich.console import Console
 from typer.testing import CliRunner
 
 from spark_jobs.cli.explain import script
 from spark_jobs.cli.explanations import explanation
+from spark_jobs.cli.impact import impact_table
 from spark_jobs.cli.main import app
 from spark_jobs.gold.explaining import explained
+from spark_jobs.gold.impact import impact
 from spark_jobs.gold.refresh import Refresher
+from spark_jobs.planning.impact import VersionRange
 from spark_jobs.state.store import ControlStore
-from tests.golden.maintained_shop import VIEWS, move_on, opened, publish_all, write_shop
+from tests.golden.maintained_shop import NOON, VIEWS, move_on, opened, publish_all, write_shop
 
 TEXTS = Path(__file__).with_name("explanations.txt")
+IMPACTS = Path(__file__).with_name("impacts.txt")
 SCRIPTS = Path(__file__).with_name("refresh_sql.txt")
 SCRIPTED = ("joined", "outer_joined", "not_in", "sums", "ranked", "united", "best", "numbered")
 WIDTH = 110
@@ -55,6 +60,18 @@ def test_every_explanation_is_as_reviewed(tmp_path: Path, refresher: Refresher) 
         console.print(explanation(explained(refresher.context, refresher.explain(view))))
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     compare("\n".join(lines).rstrip() + "\n", TEXTS, tmp_path)
+
+
+def test_every_impact_is_as_reviewed(tmp_path: Path, refresher: Refresher) -> None:
+    orders = DeltaTable(tmp_path / "data" / "orders")
+    orders.update(updates={"weight": "9.5"}, predicate="order_id = 3")
+    out = io.StringIO()
+    console = Console(file=out, width=WIDTH, highlight=False)
+    for versions in (None, VersionRange(1, 2)):
+        found = impact(refresher.context, "bronze.orders", versions=versions, now=NOON)
+        console.print(impact_table(found))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    compare("\n".join(lines).rstrip() + "\n", IMPACTS, tmp_path)
 
 
 def test_every_refresh_is_compiled_as_reviewed(tmp_path: Path, refresher: Refresher) -> None:

@@ -7,6 +7,9 @@ import random
 import pytest
 
 from spark_jobs.gold.ledger import past_refreshes
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.storage import log
+from spark_jobs.storage.history import rows_changed
 from tests.spark.gold_project import GoldProject
 
 ORDERS = """SELECT order_id, user_id, amount, status, CAST(amount AS DECIMAL(9,2)) AS price
@@ -149,3 +152,26 @@ def test_a_refresh_that_had_to_count_its_groups_is_no_experience(project: GoldPr
         project.append("silver.sales", ORDERS.format(f"({step}, 1, {step}, 'paid')"))
         assert project.refresh("sums", f"t{step}").plan.word == "incremental"
         assert [one.incremental for one in past_refreshes(context, "sums")] == ways
+
+
+def test_a_change_of_columns_that_a_view_does_not_read_moves_versions_and_no_row(
+    project: GoldProject,
+) -> None:
+    project.view("unmaintained", VIEWS["filtered"], inputs=("silver.sales",))
+    names = ("filtered", "grouped", "distinct_rows", "unmaintained")
+    for name in names:
+        project.refresh(name, "t0")
+    project.execute("UPDATE {} SET price = price + 1", "silver.sales")
+    moved = log.table_version(project.location("silver.sales"))
+    assert moved is not None
+    for name in names:
+        outcome = project.refresh(name, "t1")
+        assert outcome.plan.word == ("full" if name == "unmaintained" else "incremental"), name
+        assert (outcome.status, outcome.changed) == (AttemptStatus.PUBLISHED, False), name
+        vector = project.publications(name)[-1]["vector"]
+        assert vector["silver.sales"]["version"] == moved.version, name
+        assert outcome.version is not None
+        # What reads the view finds nothing to do, and so does the view's own next refresh.
+        location = project.location(f"gold.{name}")
+        assert not rows_changed(location, after=outcome.version - 1, upto=outcome.version), name
+        assert project.reason(name) == "NO_UPSTREAM_CHANGE", name

@@ -19,8 +19,10 @@ from spark_jobs.graph.manifest import Maintenance, MaintenanceRule
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
+from spark_jobs.planning.breaker import FEWEST
 from spark_jobs.planning.decision import ReasonCode
-from spark_jobs.settings import REPOSITORY, GoldSettings
+from spark_jobs.settings import REPOSITORY, BreakerSettings, GoldSettings, GraphSettings
+from spark_jobs.storage import feed
 
 PAGE = Path(REPOSITORY, "docs", "incremental.md").read_text(encoding="utf-8")
 TABLES = {
@@ -90,4 +92,11 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"into {BUCKETS} buckets" in PAGE
     assert f"compares {COMPARED} of them" in PAGE
     assert f"below {SMALL:,} rows" in PAGE
+    graph, breaker = GraphSettings(), BreakerSettings()
+    assert f"`breaker.rows` ({breaker.rows:,})" in PAGE
+    assert f"`breaker.times` ({breaker.times:g})" in PAGE
+    assert f"Below {FEWEST} refreshes" in PAGE
+    assert f"`graph.most_tiers`\n({graph.most_tiers})" in PAGE
+    assert f"`graph.most_readers` ({graph.most_readers})" in PAGE
+    assert f"more than {feed.MOST_ROWS:,} rows" in PAGE
     assert Finding.EQUAL_WITHIN_TOLERANCE in PAGE

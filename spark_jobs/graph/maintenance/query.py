@@ -37,9 +37,22 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
         NotIncrementalError: an operator has no rule.
     """
     tree = parse(query)
+    _check_stars(tree)
     # One alias then means one relation everywhere, also where a subquery uses a name again.
     tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
     return Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
+
+
+def _check_stars(tree: exp.Expr) -> None:
+    """Refuse stars in expressions: operators carry the columns that are named, and no others.
+
+    Raises:
+        NotIncrementalError: a star stands for columns; COUNT(*) is none of that kind.
+    """
+    for star in tree.find_all(exp.Star):
+        if not isinstance(star.parent, exp.Count):
+            text = "a star in an expression names no column: write the columns"
+            raise NotIncrementalError(Obstacle.UNRESOLVED_COLUMN, text, star.parent)
 
 
 def _build(builder: Builder, query: exp.Query, around: Scope | None) -> Built:

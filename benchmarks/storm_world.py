@@ -1,0 +1,245 @@
+"""Fifty views over one table and their scheduled runs, in a simulated machine.
+
+When runs start, which tasks they have, which pools these wait in and which of them exclude each
+other comes from the code that makes the DAGs. What a task costs is assumed, see ``Costs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+
+from benchmarks.simulation import Machine, Run, Task
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
+from spark_jobs.orchestration.blueprint import DagBlueprint, Lane, Step, blueprints
+from spark_jobs.settings import Lanes
+
+VIEWS = 50
+PERIOD = 15 * 60
+# Ticks before the first hour let every view publish; then it happens, and six hours are watched.
+STORM, END = 3600.0, 7 * 3600.0
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+SAMPLE_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is assumed; core-seconds where nothing else is said."""
+
+    cores: int = 4
+    # Airflow's own default; the pools are what a project adds.
+    parallelism: int = 32
+    hand_over_seconds: float = 1.0
+    plan: float = 0.5
+    stage: float = 3.0
+    stage_per_thousand_rows: float = 0.2
+    stage_per_window: float = 0.01
+    audit: float = 1.0
+    publish: float = 1.5
+    rows_per_second: float = 10.0
+    windows_per_tick: int = 2
+    late_rows: int = 10_000
+    late_windows: int = 500
+    replayed_views: int = 5
+    replayed_days: int = 90
+    replayed_day: float = 30.0
+
+
+@dataclass(frozen=True)
+class Calm:
+    """What is switched on.
+
+    Attributes:
+        stagger: starts are spread within the period.
+        pools: each lane has its slots; without them only Airflow's parallelism limits tasks.
+        coalesce: one run takes up all that came; without it each request is a run of its own.
+    """
+
+    stagger: bool = True
+    pools: bool = True
+    coalesce: bool = True
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a simulation showed.
+
+    Attributes:
+        peak: the most tasks at once.
+        open_runs: the most runs that had been asked for and had not ended.
+        core_hours: of work until everything was done.
+        over_after: minutes until the storm's own work was done and every view showed it.
+        ages: of each view's content, every ten seconds of the six hours after the storm, sorted.
+    """
+
+    peak: int
+    open_runs: int
+    core_hours: float
+    over_after: float
+    ages: Sequence[float]
+
+    def age(self, share: float) -> float:
+        """The age in minutes that such a share of the samples does not exceed."""
+        return self.ages[min(len(self.ages) - 1, int(share * len(self.ages)))] / 60
+
+
+@dataclass
+class World:
+    """The views, their content and the base table.
+
+    Attributes:
+        shown: for each view when it published, and from which moment its content is.
+        pinned: the moment at which the first view of a tick pinned the table's version.
+        missed: for each view the newest tick that came while a run of it was open.
+        over_at: when the last run ended that the storm itself asked for.
+        late_at: when a late correction arrived, to be taken up by whoever pins after that.
+    """
+
+    calm: Calm
+    costs: Costs
+    machine: Machine
+    dags: dict[str, DagBlueprint]
+    shown: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    pinned: dict[float, float] = field(default_factory=dict)
+    missed: dict[str, float] = field(default_factory=dict)
+    late_at: float | None = None
+    over_at: float = STORM
+
+    def tick(self, view: str, end: float) -> None:
+        """A scheduled run is due; one at a time, and the last that was missed comes next."""
+        if self.calm.coalesce and self.machine.pending(view):
+            self.missed[view] = end
+            return
+        self.machine.submit(
+            Run(view, lambda now: self._refresh(view, end, now), self._ended(view, end))
+        )
+
+    def request(self, view: str) -> None:
+        """Somebody asks for one window of one view."""
+        costs = self.costs
+        work = costs.late_rows / costs.late_windows, 1
+        self.submit_extra(Run(view, lambda _: self.tasks(view, *work)))
+
+    def submit_extra(self, run: Run) -> None:
+        """Let a run begin that no schedule asked for."""
+        run.on_end = self._over
+        self.machine.submit(run)
+
+    def _over(self, now: float) -> None:
+        self.over_at = now
+
+    def _refresh(self, view: str, end: float, now: float) -> list[Task]:
+        upto = self.pinned.setdefault(end, now)
+        since = self.shown[view][-1][1] if self.calm.coalesce else end - PERIOD
+        rows = max(upto - since, 0) * self.costs.rows_per_second
+        windows = self.costs.windows_per_tick
+        if self.late_at is not None and self.calm.coalesce and since < self.late_at <= upto:
+            rows, windows = rows + self.costs.late_rows, windows + self.costs.late_windows
+        return self.tasks(view, rows, windows)
+
+    def tasks(self, view: str, rows: float, windows: int) -> list[Task]:
+        """The tasks of one refresh that takes up so many rows in so many windows."""
+        costs = self.costs
+        work = {
+            Step.PLAN: costs.plan,
+            Step.STAGE: costs.stage
+            + costs.stage_per_thousand_rows * rows / 1000
+            + costs.stage_per_window * windows,
+            Step.AUDIT: costs.audit,
+            Step.PUBLISH: costs.publish,
+        }
+        return [
+            Task(self.pool(one.pool), work[one.step], view if one.writes else None)
+            for one in self.dags[view].tasks
+        ]
+
+    def pool(self, lane: Lane) -> str:
+        """The pool of a lane; without pools all share one."""
+        return str(lane) if self.calm.pools else "all"
+
+    def _ended(self, view: str, end: float) -> Callable[[float], None]:
+        def ended(now: float) -> None:
+            self.shown[view].append((now, max(self.pinned[end], self.shown[view][-1][1])))
+            if (missed := self.missed.pop(view, None)) is not None:
+                # After this run has left its queue.
+                self.machine.at(now, partial(self.tick, view, missed))
+
+        return ended
+
+    def ages(self) -> list[float]:
+        """Of each view's content while the storm is watched, sorted."""
+        found = []
+        for moments in self.shown.values():
+            place = 0
+            for now in range(int(STORM), int(END), SAMPLE_SECONDS):
+                while place + 1 < len(moments) and moments[place + 1][0] <= now:
+                    place += 1
+                found.append(now - moments[place][1])
+        return sorted(found)
+
+
+def manifest() -> Manifest:
+    """Fifty views over one table, each due every quarter of an hour."""
+    entry = GoldEntry(
+        name="view",
+        description="A view.",
+        owner="storm",
+        refresh=RefreshPolicy.MICRO_BATCH,
+        every_seconds=PERIOD,
+        grain=("day",),
+        sql="",
+        query="",
+        inputs=("silver.orders",),
+        columns=(Column(name="day", type="date"),),
+        fingerprint="",
+        deterministic=True,
+        reads_clock=False,
+        file="sql/gold/view.sql",
+        tier=0,
+    )
+    names = [f"view_{number:02}" for number in range(VIEWS)]
+    return Manifest(
+        project="storm", gold={name: entry.model_copy(update={"name": name}) for name in names}
+    )
+
+
+def world(calm: Calm, costs: Costs) -> World:
+    """The views with their scheduled runs, and nothing else yet."""
+    lanes = Lanes().model_dump()
+    slots = lanes if calm.pools else {"all": costs.parallelism}
+    machine = Machine(costs.cores, slots, costs.parallelism, costs.hand_over_seconds)
+    dags = {one.view: one for one in blueprints(manifest(), stagger=calm.stagger)}
+    made = World(calm, costs, machine, dags, shown={view: [(0.0, 0.0)] for view in dags})
+    for view, dag in dags.items():
+        for starts, ends in scheduled(dag.cron or "", dag.delay_seconds):
+            machine.at(starts, partial(made.tick, view, ends))
+    return made
+
+
+@lru_cache
+def scheduled(cron: str, delay_seconds: int) -> tuple[tuple[float, float], ...]:
+    """When Airflow starts runs, and the ends of their intervals; seconds from midnight."""
+    # Airflow makes its home where it is imported: not before `main` says where.
+    import pendulum  # noqa: PLC0415
+    from airflow.timetables.base import DataInterval, TimeRestriction  # noqa: PLC0415
+
+    from spark_jobs.orchestration.staggered import StaggeredTimetable  # noqa: PLC0415
+
+    timetable = StaggeredTimetable(cron, delay=timedelta(seconds=delay_seconds))
+    begin = pendulum.instance(MIDNIGHT)
+    restriction = TimeRestriction(earliest=begin, latest=None, catchup=True)
+    last: DataInterval | None = None
+    found: list[tuple[float, float]] = []
+    while not found or found[-1][0] < END:
+        info = timetable.next_dagrun_info(
+            last_automated_data_interval=last, restriction=restriction
+        )
+        if info is None or info.data_interval is None:
+            break
+        last = info.data_interval
+        starts, ends = info.run_after - begin, last.end - begin
+        found.append((starts.total_seconds(), ends.total_seconds()))
+    return tuple(one for one in found if one[0] < END)

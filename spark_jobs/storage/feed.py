@@ -1,0 +1,119 @@
+"""Counting what a change feed holds, without Spark: how many rows differ in some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyarrow.parquet import ParquetFile
+
+from spark_jobs.graph.maintenance.reach import RowsMoved
+from spark_jobs.storage import log
+from spark_jobs.storage.history import feed_files
+from spark_jobs.storage.lake import plain_location
+from spark_jobs.storage.plain import files_are_rows
+from spark_jobs.storage.tables import CAME, CHANGE_TYPE
+
+# Counting more rows than these would take longer than people wait for an answer.
+MOST_ROWS = 2_000_000
+MOST_FILES = 500
+_WEIGHT = "__w"
+
+
+@dataclass(frozen=True)
+class ChangeFeed:
+    """The changes of a range of versions, held in memory.
+
+    Attributes:
+        rows: the table's columns, and a weight of 1 for a row that came, -1 for one that went.
+    """
+
+    rows: pa.Table
+
+    def net(self, columns: Collection[str] | None) -> RowsMoved | None:
+        """How many rows left and entered, looking at some columns only.
+
+        A row that went and came back the same is not counted: an update of other columns is none.
+
+        Args:
+            columns: in lower case, others are ignored; None: all that were read.
+
+        Returns:
+            None where values of a column cannot be told apart here: arrays, structs and maps.
+        """
+        names = [
+            one
+            for one in self.rows.column_names
+            if one != _WEIGHT and (columns is None or one.lower() in columns)
+        ]
+        kept = self.rows.select([*names, _WEIGHT])
+        if any(pa.types.is_nested(kept.schema.field(name).type) for name in names):
+            return None
+        if not names:
+            # Only how many rows there are can matter.
+            difference = pc.sum(kept.column(_WEIGHT)).as_py() or 0
+            return RowsMoved(max(-difference, 0), max(difference, 0))
+        summed = kept.group_by(names).aggregate([(_WEIGHT, "sum")]).column(f"{_WEIGHT}_sum")
+        left = pc.sum(pc.min_element_wise(summed, 0)).as_py() or 0
+        entered = pc.sum(pc.max_element_wise(summed, 0)).as_py() or 0
+        return RowsMoved(-left, entered)
+
+
+def change_feed(
+    location: str, *, after: int, upto: int, columns: Collection[str] | None
+) -> ChangeFeed | None:
+    """The changes after one version, up to another, of some columns.
+
+    Args:
+        location: of the table.
+        after: the version before the first change.
+        upto: the version of the last.
+        columns: in lower case; None: all.
+
+    Returns:
+        None where files alone do not tell it, one of them is gone, or there are too many rows.
+    """
+    files = feed_files(location, after=after, upto=upto)
+    table = log.open_table(location, version=upto)
+    if table is None or files is None or not files_are_rows(table) or len(files.all) > MOST_FILES:
+        return None
+    wanted = [
+        one
+        for one in pa.schema(table.schema().to_arrow())
+        if columns is None or one.name.lower() in columns
+    ]
+    weighted = pa.schema([*wanted, pa.field(_WEIGHT, pa.int64())])
+    store = PyFileSystem(DeltaStorageHandler(plain_location(location)))
+    parts, rows = [], 0
+    for paths, weight in ((files.changes, None), (files.came, 1), (files.went, -1)):
+        for path in paths:
+            try:
+                with store.open_input_file(unquote(path)) as file:
+                    read = ParquetFile(file)
+                    rows += read.metadata.num_rows
+                    if rows > MOST_ROWS:
+                        return None
+                    # Writers differ in how they write a type, for instance strings.
+                    parts.append(_weighted(read, weighted.names, weight).cast(weighted, safe=False))
+            except FileNotFoundError:
+                return None
+    return ChangeFeed(pa.concat_tables([weighted.empty_table(), *parts]))
+
+
+def _weighted(file: ParquetFile, names: Sequence[str], weight: int | None) -> pa.Table:
+    """A file's rows with their weight; None: the rows say themselves what became of them."""
+    own = [one for one in names if one != _WEIGHT]
+    if weight is None:
+        rows = file.read(columns=[*own, CHANGE_TYPE])
+        came = pc.is_in(rows.column(CHANGE_TYPE).cast(pa.string()), pa.array(CAME))
+        weights = pc.if_else(came, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
+        return rows.drop_columns([CHANGE_TYPE]).append_column(_WEIGHT, weights).select(names)
+    weights = pa.array([weight] * file.metadata.num_rows, pa.int64())
+    if not own:
+        return pa.table({_WEIGHT: weights})
+    return file.read(columns=own).append_column(_WEIGHT, weights).select(names)

@@ -1,0 +1,92 @@
+"""Which refreshes wait for a person, from their plans and what is usual."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spark_jobs.planning.breaker import guarded, usual_rows
+from spark_jobs.planning.decision import Full, Incremental, Reason, ReasonCode, Skip
+from spark_jobs.planning.plan import Estimate, RefreshPlan, plan_refresh
+from spark_jobs.settings import BreakerSettings
+from tests.unit.planning.test_plan import ENTRY, NOON, STILL
+
+LIMITS = BreakerSettings(rows=1000, times=10)
+PLAN = plan_refresh(ENTRY, STILL, tick="t", clock=NOON)
+CHANGED = Reason(ReasonCode.DEFINITION_CHANGED, "definition changed")
+FULL, FOLLOWED = Full(CHANGED), Incremental(replace(CHANGED, text="rows moved"), "kept_groups")
+
+
+def plan(
+    decision: Full | Incremental | Skip = FULL,
+    *,
+    rows: int | None = 50_000,
+    changed: int | None = 7,
+) -> RefreshPlan:
+    return replace(PLAN, decision=decision, estimate=Estimate(rows, 1, changed))
+
+
+def waits(one: RefreshPlan, usual: int | None = 100, limits: BreakerSettings = LIMITS) -> bool:
+    found = guarded(one, usual=usual, limits=limits)
+    assert found == one or found.reason.code is ReasonCode.WAITS_FOR_PERSON
+    return found != one
+
+
+def test_a_full_refresh_far_above_what_is_usual_waits_and_says_why() -> None:
+    found = guarded(plan(), usual=100, limits=LIMITS)
+    assert found.line == (
+        "skip: waits for a person, it reads 50,000 rows where 100 are usual (full: definition "
+        "changed); tidemark refresh daily --allow-large REASON lets it pass once"
+    )
+    assert found.estimate == plan().estimate, "the ledger keeps how large it would have been"
+
+
+@pytest.mark.parametrize(
+    ("rows", "usual", "wait"),
+    [
+        (1000, 1, False),
+        (1001, 1, True),
+        (50_000, 5000, False),
+        (50_001, 5000, True),
+        (None, 1, False),
+        (50_000, None, False),
+    ],
+)
+def test_both_limits_must_be_passed(rows: int | None, usual: int | None, *, wait: bool) -> None:
+    assert waits(plan(rows=rows), usual) is wait
+
+
+def test_of_a_followed_change_only_the_changed_rows_count() -> None:
+    assert not waits(plan(FOLLOWED))
+    assert waits(plan(FOLLOWED, changed=2000))
+    assert not waits(plan(FOLLOWED, changed=None))
+
+
+@pytest.mark.parametrize("code", ["FIRST_BUILD", "FORCED", "FULL_IS_FASTER", "REPLAYED"])
+def test_what_was_asked_for_or_is_known_to_be_quick_never_waits(code: str) -> None:
+    assert not waits(plan(Full(Reason(ReasonCode(code), "because"))))
+
+
+def test_what_is_skipped_anyway_stays_as_it_is() -> None:
+    assert not waits(plan(Skip(Reason(ReasonCode.VIEW_HELD, "held"))))
+
+
+def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
+    found = guarded(plan(), usual=100, limits=LIMITS, allowed="let pass by ann: new column")
+    assert found.line == (
+        "full: definition changed; it reads 50,000 rows where 100 are usual; "
+        "let pass by ann: new column"
+    )
+    followed = guarded(plan(FOLLOWED, changed=2000), usual=1, limits=LIMITS, allowed="ann")
+    assert isinstance(followed.decision, Incremental)
+    assert followed.decision.rule == "kept_groups"
+    small = guarded(plan(rows=10), usual=100, limits=LIMITS, allowed="ann")
+    assert small == plan(rows=10), "nothing had to be let pass"
+
+
+@pytest.mark.parametrize(
+    ("reads", "usual"), [([], None), ([5, 9], None), ([5, 900, 7], 7), ([1, 2, 3, 4], 2)]
+)
+def test_what_is_usual_is_the_median_of_enough(reads: list[int], usual: int | None) -> None:
+    assert usual_rows(reads) == usual
