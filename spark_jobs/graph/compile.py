@@ -12,6 +12,7 @@ from spark_jobs.definitions.project import Definitions, read_definitions
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.described import with_copied_words
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
@@ -124,10 +125,14 @@ def _compile_views(
     order = tiers({name: inputs for name, inputs in reads.items() if name not in stuck})
     above = downstream(reads)
     keys = _keys(silver)
+    columns = {str(one.table_name): one.columns for one in sources.values()}
+    columns |= {str(one.table_name): one.columns for one in silver.values()}
     gold: dict[str, GoldEntry] = {}
     for name in sorted(order, key=lambda one: (order[one], one)):
         entry = compile_gold(definitions.gold[name], trees[name], schemas, problems, keys=keys)
         if entry:
+            entry = with_copied_words(entry, columns)
+            columns[str(entry.table_name)] = entry.columns
             gold[name] = entry.model_copy(
                 update={
                     "tier": order[name],
