@@ -14,6 +14,7 @@ from spark_jobs.dictionary.refreshing import refreshing
 from spark_jobs.dictionary.samples import Sample
 from spark_jobs.dictionary.tables import Dictionary, Entry, lineage
 from spark_jobs.graph.manifest import ApplyMode, Column, GoldEntry, SilverEntry, SourceEntry
+from spark_jobs.quality.implied import with_implied
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.storage.lake import Lake
 
@@ -96,7 +97,7 @@ def _gold(found: Dictionary, entry: GoldEntry, text: str, sample: Sample | None)
     yield markup.section("Columns", _columns(entry.columns, never=never_null(entry.suite)))
     yield _lineage(found, entry)
     yield refreshing(found, entry, text)
-    yield checks(entry.suite)
+    yield checks(with_implied(entry.suite, view=entry.name, grain=entry.grain))
     yield markup.section("SQL", markup.fenced(entry.sql.strip(), "sql"))
     if sample is not None:
         yield markup.section("Some rows", sample.words, sample.table)
