@@ -8,7 +8,7 @@ TIDEMARK := .venv/bin/tidemark
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest
 
-.PHONY: help setup up down status logs demo check fmt lint golden clean \
+.PHONY: help setup up down status logs demo check fmt lint golden docs clean \
 	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm
 
 help: ## Show this list
@@ -43,6 +43,9 @@ fmt: ## Format the code
 
 golden: ## Write the golden files anew from what the code says now
 	REWRITE=1 $(PYTEST) tests/golden
+
+docs: setup ## Write the documentation and the data dictionary as a site: site/index.html
+	@$(TIDEMARK) docs build
 
 test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e

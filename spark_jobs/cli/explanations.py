@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from spark_jobs.planning.plan import Estimate, RefreshPlan
 
 _STYLES = {"skip": "dim", "full": "yellow", "incremental": "green"}
-# For people; programs read the rule's own name.
-_RULES = {
-    "changed_rows": "changed rows only",
-    "affected_groups": "affected groups only",
-    "kept_groups": "changes are added to kept groups",
-    "full": "full",
-}
 
 
 def explanation(found: Explanation) -> RenderableType:
@@ -45,11 +38,12 @@ def explanation(found: Explanation) -> RenderableType:
 
 
 def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
+    from spark_jobs.gold.explaining import rule_words
+
     plan, maintenance = found.plan, found.maintenance
     yield "reason", f"{plan.reason.text} ({plan.reason.code})"
     yield "strategy", found.entry.strategy.value
-    declared = found.entry.strategy.value == "full"
-    yield "rule", f"full, as declared{_allowed(found)}" if declared else _RULES[maintenance.rule]
+    yield "rule", rule_words(found.entry)
     if maintenance.obstacle is not None:
         yield "obstacle", f"{maintenance.detail} ({maintenance.obstacle})"
         yield "where", found.place or found.entry.file
@@ -67,12 +61,6 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
         amount = _amount(found.incremental, "changed row")
         yield "incremental", amount + _seconds(expected.incremental)
     yield "full", _amount(found.full, "row") + _seconds(expected.full)
-
-
-def _allowed(found: Explanation) -> str:
-    """What a view that declares strategy full could have."""
-    rule = found.maintenance.rule.value
-    return "" if rule == "full" else f"; its SQL allows: {_RULES[rule]}"
 
 
 def _read(change: InputChange) -> str:

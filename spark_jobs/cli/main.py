@@ -12,6 +12,7 @@ from rich.console import Console
 from spark_jobs.cli import (
     cases,
     demo,
+    docs,
     explain,
     graph,
     impact,
@@ -47,6 +48,7 @@ app.command()(validate.validate)
 app.command()(graph.graph)
 app.command()(lint.lint)
 app.command("compile")(manifest.compile_manifest)
+app.add_typer(docs.app, name="docs")
 app.add_typer(new.app, name="new")
 app.add_typer(stack.app, name="stack")
 app.add_typer(stream.app, name="stream")

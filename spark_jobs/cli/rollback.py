@@ -65,13 +65,35 @@ def rollback(
 def release(
     context: typer.Context,
     view: Annotated[str, typer.Argument(help="The gold view.")],
+    reason: Annotated[
+        str | None,
+        typer.Option(help="Why a result is published that the gate holds; it is kept."),
+    ] = None,
+    ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
 ) -> None:
-    """Let refreshes touch a view again that a rollback holds."""
+    """Let a view go on: end a rollback's hold, or publish once what the gate holds."""
     from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.release import held_attempt, release_held
     from spark_jobs.gold.rollback import Rollbacker
+    from spark_jobs.planning.request import why
 
     with open_project(context) as project:
         (name,) = chosen_views(project.manifest, [view], everything=False)
         refresher = Refresher(project.settings, project.manifest, project.store)
-        Rollbacker(refresher).release(name)
-    typer.echo(f"{name} is released; the next refresh takes up what came since.")
+        if name in project.store.holds():
+            if reason is not None or ticket is not None:
+                raise typer.BadParameter("a rollback holds the view, and its end keeps no reason")
+            Rollbacker(refresher).release(name)
+            typer.echo(f"{name} is released; the next refresh takes up what came since.")
+            return
+        with closing(refresher.context):
+            # First, so that nobody is asked for a reason where there is nothing to release.
+            held_attempt(refresher, name)
+            because = why(reason, ticket)
+            published = release_held(refresher, name, who=getpass.getuser(), why=because)
+        attempt = project.store.attempt(published.attempt_id)
+    typer.echo(
+        f"{name} is published as version {published.version}, although this failed: "
+        f"{(attempt.verdict or {}).get('released_rules')}."
+    )
+    typer.echo("The rules stay: the next refresh is judged by them again.")

@@ -25,6 +25,7 @@ STYLES: Final = {
     "published": "green",
     "skipped": "dim",
     "held": "red",
+    "released": "yellow",
     "failed": "red",
     "superseded": "dim",
     "passed": "green",
@@ -126,7 +127,7 @@ def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table
         table.add_column(name, overflow="fold")
     for name in ("rows", "seconds", "version"):
         table.add_column(name, justify="right")
-    for name in ("verdict", "error"):
+    for name in ("verdict", "remark"):
         table.add_column(name, overflow="fold")
     for one in attempts:
         actual = one.actual or {}
@@ -140,9 +141,18 @@ def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table
             f"{sum(seconds.values()):.1f}" if seconds else "",
             "" if one.published_version is None else str(one.published_version),
             verdict_cell(one.verdict),
-            Text((one.error or "").partition("\n")[0]),
+            Text(_remark(one)),
         )
     return table
+
+
+def _remark(attempt: RefreshAttempt) -> str:
+    """What went wrong; or who let the result through, why, and past which rules."""
+    verdict = attempt.verdict or {}
+    if attempt.error is not None or "released_by" not in verdict:
+        return (attempt.error or "").partition("\n")[0]
+    because = f"{verdict['released_by']}: {verdict['release_reason']}"
+    return f"released by {because} ({verdict['released_rules']} failed)"
 
 
 def ago(at: datetime, *, now: datetime) -> str:

@@ -145,6 +145,7 @@ class SilverHeader(_File):
     sequence_by: Text | None = None
     apply_as_deletes: Text | None = None
     stored_as_scd_type: Annotated[int, Field(strict=True, ge=1, le=2)] = 1
+    columns: dict[Text, Text] = Field(default_factory=dict)
     sinks: tuple[SinkFile, ...] = ()
 
 
@@ -160,6 +161,7 @@ class GoldHeader(_File):
     verify: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
+    columns: dict[Text, Text] = Field(default_factory=dict)
     sinks: tuple[SinkFile, ...] = ()
 
 

@@ -1,10 +1,12 @@
-"""Audit: judge a staged result by the view's expectations."""
+"""Audit: judge a staged result by the view's expectations, and by what its header implies."""
 
 from __future__ import annotations
 
 from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.ledger import past_row_counts
 from spark_jobs.gold.staging import staged_result, staged_rows
 from spark_jobs.quality import gate
+from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import Verdict
 from spark_jobs.state.attempts import RefreshAttempt
 
@@ -16,9 +18,13 @@ def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
         SuiteRefusedError: an expectation would not be checked as it is written.
         GateCrashedError: an expectation's check raised, so that nothing is known.
     """
+    entry = context.entry(attempt.view)
+    # Rows of a view over the clock leave by time alone.
+    earlier = () if entry.reads_clock else past_row_counts(context, attempt.view)
+    suite = with_implied(entry.suite, view=attempt.view, grain=entry.grain, earlier_rows=earlier)
     return gate.audit(
         staged_rows(context, attempt),
-        context.entry(attempt.view).suite,
+        suite,
         table=str(gold_table(attempt.view)),
         rows=staged_result(context, attempt).rows,
     )

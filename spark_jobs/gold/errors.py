@@ -148,6 +148,20 @@ class RollbackRefusedError(LakehouseError):
         )
 
 
+class ReleaseRefusedError(LakehouseError):
+    """There is no judged result that a person could let through."""
+
+    condition = "RELEASE_REFUSED"
+
+    def __init__(self, view: str, problem: str) -> None:
+        self.view = view
+        self.problem = problem
+        super().__init__(
+            f"the result of gold view {view!r} that waits cannot be published: {problem}",
+            hint=f"Run tidemark refresh {view}; where the gate holds that result, release it.",
+        )
+
+
 class NotHeldError(LakehouseError):
     """A view that is to be released is not held."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.observe import estimate
 from spark_jobs.gold.publications import Publication, latest_publication
-from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.maintenance.query import build
-from spark_jobs.graph.maintenance.states import Cutter
+from spark_jobs.graph.maintenance.kept import kept_columns
 from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule
 from spark_jobs.graph.obstacle_place import obstacle_place
 from spark_jobs.names import TableName, TableVersion
@@ -22,6 +21,13 @@ from spark_jobs.planning.plan import Estimate, RefreshPlan
 from spark_jobs.storage import log
 from spark_jobs.storage.log import TableSize
 
+# For people; programs read the rule's own name.
+_RULES = {
+    MaintenanceRule.CHANGED_ROWS: "changed rows only",
+    MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
+    MaintenanceRule.KEPT_GROUPS: "changes are added to kept groups",
+    MaintenanceRule.FULL: "full",
+}
 _NOBODY = Maintenance(rule=MaintenanceRule.FULL, detail="no rule was derived for the view")
 
 
@@ -89,6 +95,16 @@ class Explanation:
         }
 
 
+def rule_words(entry: GoldEntry) -> str:
+    """How a change of its inputs reaches a view, for people."""
+    rule = MaintenanceRule.FULL if entry.maintenance is None else entry.maintenance.rule
+    if entry.strategy is not Strategy.FULL:
+        return _RULES[rule]
+    # What a view that declares strategy full could have.
+    allowed = "" if rule is MaintenanceRule.FULL else f"; its SQL allows: {_RULES[rule]}"
+    return f"full, as declared{allowed}"
+
+
 def explained(context: GoldContext, plan: RefreshPlan) -> Explanation:
     """Explain a plan.
 
@@ -146,22 +162,14 @@ def _kept(
     rule = None if entry.maintenance is None else entry.maintenance.rule
     if rule is not MaintenanceRule.KEPT_GROUPS:
         return ()
-    cutter = Cutter({str(table): _types(context, table, at) for table, at in plan.vector})
-    root, _ = build(entry.query)
-    cutter.cut(root)
+    types = {str(table): _types(context, table, at) for table, at in plan.vector}
     mark = None if publication is None else publication.watermark
     current = mark is not None and mark.fingerprint == entry.fingerprint
     versions = mark.states if mark is not None and current else {}
-    found = []
-    for state in cutter.states:
-        keys = zip(state.keys, (to_sql(value) for _, value in state.node.keys), strict=True)
-        columns = [*keys, ("n", "COUNT(*)")]
-        for term in state.terms:
-            argument = to_sql(term.argument)
-            columns.append((term.present, f"COUNT({argument})"))
-            columns += [(term.total, f"SUM({argument})")] if term.summed else []
-        found.append(KeptGroups(state.table, tuple(columns), versions.get(state.table)))
-    return tuple(found)
+    return tuple(
+        KeptGroups(table, columns, versions.get(table))
+        for table, columns in kept_columns(entry.query, types).items()
+    )
 
 
 def _types(context: GoldContext, table: TableName, at: TableVersion) -> dict[str, str]:

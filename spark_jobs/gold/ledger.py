@@ -29,6 +29,8 @@ _UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.HELD)
 _LONGEST_ERROR = 4000
 # So many of the last refreshes bear on what the next is likely to take.
 _REMEMBERED = 40
+# And so many publications tell how many rows are usual.
+_COUNTED = 20
 
 
 def open_attempt(
@@ -158,6 +160,14 @@ def rows_read(context: GoldContext, view: str) -> list[int]:
         if attempt.scope is None and attempt.reason_code not in unusual
     )
     return [rows for rows in estimates if rows is not None]
+
+
+def past_row_counts(context: GoldContext, view: str) -> tuple[int, ...]:
+    """How many rows the last publications of the view's definition had, the newest first."""
+    fingerprint = context.entry(view).fingerprint
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_COUNTED)
+    counts = ((one.actual or {}).get("rows") for one in published if one.fingerprint == fingerprint)
+    return tuple(count for count in counts if count is not None)
 
 
 def keep_newest_unpublished(context: GoldContext, view: str) -> None:

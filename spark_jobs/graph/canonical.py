@@ -60,7 +60,8 @@ def output_columns(tree: exp.Query, resolved: exp.Query) -> tuple[Column, ...]:
 
 
 def _comment(node: exp.Expr) -> str | None:
-    texts = [*(node.comments or []), *(node.unalias().comments or [])]
+    nodes = {id(one): one for one in (node, node.unalias())}
+    texts = [text for one in nodes.values() for text in one.comments or ()]
     return " ".join(" ".join(texts).split()) or None
 
 

@@ -12,10 +12,11 @@ from spark_jobs.definitions.project import Definitions, read_definitions
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.described import with_copied_words
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
 from spark_jobs.graph.limits import check_limits
-from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.silver import compile_silver
@@ -85,7 +86,14 @@ def read_project(
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
     trees = _parse_views(definitions, sources, problems)
     gold = _compile_views(
-        definitions, trees, silver, schemas, problems, limits=limits or GraphSettings()
+        definitions,
+        trees,
+        silver,
+        schemas,
+        problems,
+        columns={str(one.table_name): one.columns for one in sources.values()}
+        | {str(one.table_name): one.columns for one in silver.values()},
+        limits=limits or GraphSettings(),
     )
     problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
     sinks = compile_sinks(definitions, sources, silver, gold, problems)
@@ -117,9 +125,10 @@ def _compile_views(
     schemas: dict[TableName, dict[str, str]],
     problems: list[LakehouseError],
     *,
+    columns: dict[str, tuple[Column, ...]],
     limits: GraphSettings,
 ) -> dict[str, GoldEntry]:
-    """The gold views, those first that others read."""
+    """The gold views, those first that others read; adds their columns to ``columns``."""
     reads = {
         name: tuple(table.name for table in inputs_of(tree) if table.layer is Layer.GOLD)
         for name, tree in trees.items()
@@ -137,6 +146,8 @@ def _compile_views(
     for name in sorted(order, key=lambda one: (order[one], one)):
         entry = compile_gold(definitions.gold[name], trees[name], schemas, problems, keys=keys)
         if entry:
+            entry = with_copied_words(entry, columns)
+            columns[str(entry.table_name)] = entry.columns
             gold[name] = entry.model_copy(
                 update={
                     "tier": order[name],

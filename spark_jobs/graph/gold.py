@@ -17,6 +17,7 @@ from spark_jobs.graph.canonical import (
     without_aliases,
 )
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.described import described
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
     ForbiddenInputError,
@@ -68,7 +69,13 @@ def compile_gold(
     header = definition.header
     if header is None or resolved.problems or any(one.is_star for one in tree.selects):
         return None
-    columns = output_columns(tree, resolved.tree)
+    columns = described(
+        output_columns(tree, resolved.tree),
+        header,
+        definition.places,
+        subject=subject,
+        problems=problems,
+    )
     names = [column.name for column in columns]
     for at, column in enumerate(header.grain):
         if column.lower() not in {name.lower() for name in names}:

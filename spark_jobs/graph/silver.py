@@ -12,6 +12,7 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.canonical import fingerprint_of, output_columns, without_aliases
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.described import described
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
     ForbiddenInputError,
@@ -108,7 +109,13 @@ def _entry(
     subject = f'silver table "{definition.name}"'
     upsert = source.format is SourceFormat.DEBEZIUM
     given = _given(tree)
-    columns = output_columns(tree, resolved)
+    columns = described(
+        output_columns(tree, resolved),
+        header,
+        definition.places,
+        subject=subject,
+        problems=problems,
+    )
     named = [column.name for column in columns]
     wanted = header.keys if header else ()
     spelled = {name.lower(): name for name in named}
@@ -129,7 +136,7 @@ def _entry(
                 problems += header_expression(written, key, typed, place, subject).problems
     deletes = (header.apply_as_deletes if header else None) or _DELETES
     required = {column.name.lower() for column in source.columns if column.required}
-    described = {column.name.lower(): column.description for column in source.columns}
+    words = {column.name.lower(): column.description for column in source.columns}
     back = {output.lower(): origin for origin, output in given.items()}
     projection = _projection(tree)
     return SilverEntry(
@@ -144,7 +151,7 @@ def _entry(
             Column(
                 name=column.name,
                 type=column.type,
-                description=column.description or described.get(back.get(column.name.lower(), "")),
+                description=column.description or words.get(back.get(column.name.lower(), "")),
                 required=back.get(column.name.lower(), "") in required,
             )
             for column in columns

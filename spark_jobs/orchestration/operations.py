@@ -1,7 +1,7 @@
-"""The operators' DAGs: forms that replay gold views, and take one back.
+"""The operators' DAGs: forms that replay gold views, take one back, and let a held one through.
 
-Both ask for a reason, show what they will do, and wait for a person: a rollback always, a replay
-above a limit. The steps are those of the command line; see ``replay_steps``.
+All ask for a reason, show what they will do, and wait for a person: a replay above a limit, the
+others always. The steps are those of the command line; see ``replay_steps``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from spark_jobs.settings import Settings, load_settings
 
 REPLAY_DAG = "ops__replay"
 ROLLBACK_DAG = "ops__rollback"
+RELEASE_DAG = "ops__release"
 CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
 _PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
 
@@ -59,17 +60,25 @@ Publishes an earlier content of a view as a new version, after an approval, and 
 there: its refreshes skip with `VIEW_HELD` until `tidemark release VIEW` or the next replay of the
 view. `docs/runbooks/gold-is-wrong.md` tells when to use it.
 """
+RELEASE_DOC = """\
+## Let through what the gate holds
+
+Publishes the result of a view's newest refresh once, although critical expectations failed on it,
+after an approval. The record says who let it through, why, and past which rules. The rules stay:
+the next refresh is judged by them again. A result that could not be judged is not published.
+`docs/runbooks/gold-refresh.md` tells when to use it.
+"""
 
 
 def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
-    """Both DAGs by id, or the one whose task runs in this process.
+    """The DAGs by id, or the one whose task runs in this process.
 
     Raises:
         ManifestMissingError: the project was not compiled.
     """
     settings = settings or load_settings()
     wanted = get_parsing_context().dag_id
-    made = {REPLAY_DAG: replay_dag, ROLLBACK_DAG: rollback_dag}
+    made = {REPLAY_DAG: replay_dag, ROLLBACK_DAG: rollback_dag, RELEASE_DAG: release_dag}
     chosen = [dag_id for dag_id in made if wanted in {None, dag_id}]
     if not chosen:
         return {}
@@ -157,6 +166,29 @@ def rollback_dag(views: list[str], settings: Settings) -> DAG:
     return dag
 
 
+def release_dag(views: list[str], settings: Settings) -> DAG:
+    """The form of a release and what follows from it."""
+    params = release_params(views)
+    with _dag(RELEASE_DAG, "Let through what the gate holds.", RELEASE_DOC, params) as dag:
+
+        @task(**_options("validate"))  # type: ignore[untyped-decorator]
+        def validate() -> dict[str, Any]:
+            return replay_steps.validate_release(get_current_context())
+
+        @task(**_options("plan"))  # type: ignore[untyped-decorator]
+        def plan(asked: dict[str, Any]) -> str:
+            return replay_steps.plan_release(asked, get_current_context())
+
+        @task(**_spark("release"))  # type: ignore[untyped-decorator]
+        def release(asked: dict[str, Any], attempt_id: str) -> None:
+            replay_steps.release(asked, attempt_id, get_current_context())
+
+        asked = validate()
+        held = plan(asked)
+        held >> _approval(settings, "Publish what the gate holds") >> release(asked, held)
+    return dag
+
+
 def replay_params(views: list[str]) -> dict[str, Param]:
     """The form of a replay; what it may hold is checked again by the first task."""
     return {
@@ -218,6 +250,14 @@ def rollback_params(views: list[str]) -> dict[str, Param]:
             description="A replay or a rollback: back to what was published before it.",
             section="What",
         ),
+        **_why(),
+    }
+
+
+def release_params(views: list[str]) -> dict[str, Param]:
+    """The form of a release."""
+    return {
+        "view": Param(type="string", enum=views or [""], title="View", section="What"),
         **_why(),
     }
 

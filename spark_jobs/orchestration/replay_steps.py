@@ -1,4 +1,4 @@
-"""What each task of the operators' DAGs does: a step of a replay or a rollback in Airflow's words.
+"""What each task of the operators' DAGs does: a step of theirs in Airflow's words.
 
 The fields of a form are checked by an allow-list before anything else sees them, and go on as plain
 values: none becomes a part of a template, a query, a path or a command.
@@ -256,6 +256,57 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
         )
         row = rollbacker.run(record.replay_id)
     log.info("published %s version=%s; the view is held", row.view, row.published_version)
+
+
+def validate_release(context: Context) -> dict[str, Any]:
+    """Check every field of the form; returns them as plain values.
+
+    Raises:
+        ReplayRequestError: a field holds what it may not; it names the field.
+    """
+    from spark_jobs.planning.request import one_view, why
+
+    params = context["params"]
+    because = why(params.get("reason"), params.get("ticket"))
+    return {
+        "view": one_view(compiled_manifest(load_settings()), params.get("view")),
+        "reason": because.reason,
+        "ticket": because.ticket,
+    }
+
+
+def plan_release(asked: dict[str, Any], context: Context) -> str:
+    """Find the result that the gate holds, and show what failed; returns its attempt."""
+    from spark_jobs.gold.release import held_attempt
+    from spark_jobs.planning.vector import VersionVector
+    from spark_jobs.quality.verdict import Verdict
+
+    with refresher() as steps:
+        attempt = held_attempt(steps, asked["view"])
+    verdict = Verdict.from_dict(attempt.verdict or {})
+    failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
+    _show(
+        context,
+        f"Publish gold.{attempt.view} once from {VersionVector.from_dict(attempt.vector or {})}, "
+        f"although this failed:\n\n{failed}\n\nReason: {asked['reason']}",
+    )
+    return attempt.attempt_id
+
+
+def release(asked: dict[str, Any], attempt_id: str, context: Context) -> None:
+    """Publish the result that was shown."""
+    from spark_jobs.gold.release import release_held
+    from spark_jobs.planning.request import Why
+
+    with refresher() as steps:
+        published = release_held(
+            steps,
+            asked["view"],
+            who=who(context),
+            why=Why(asked["reason"], asked["ticket"]),
+            attempt_id=attempt_id,
+        )
+    log.info("published %s version=%s past the gate", published.view, published.version)
 
 
 def replay_id(context: Context, *, kind: str = "replay") -> str:

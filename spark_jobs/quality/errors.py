@@ -75,12 +75,10 @@ class GateHeldError(LakehouseError):
 
     def __init__(self, verdict: Verdict) -> None:
         self.verdict = verdict
-        names = ", ".join(
-            f"{one.type}({one.column})" if one.column else one.type for one in verdict.holding
-        )
+        names = ", ".join(one.name for one in verdict.holding)
         super().__init__(
             f"table {verdict.table!r} is held by {names}",
             detail=" ".join(f"{one.message}." for one in verdict.holding),
             hint="The table keeps its old content. Mend the data or the rule in expectations/, "
-            "then refresh again.",
+            "then refresh again; tidemark release VIEW --reason TEXT publishes this result once.",
         )

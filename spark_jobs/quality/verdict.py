@@ -25,6 +25,8 @@ class Outcome(StrEnum):
     PASSED = "passed"
     WARNED = "warned"
     HELD = "held"
+    # It was held, and a person let it through.
+    RELEASED = "released"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,11 @@ class ExpectationResult:
     samples: tuple[str, ...] = ()
     observed: JsonScalar = None
     message: str = ""
+
+    @property
+    def name(self) -> str:
+        """The rule and its column, for people."""
+        return f"{self.type}({self.column})" if self.column else self.type
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,9 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [payments]
+columns:
+  amount: Of the event; never negative.
+  balance_after: The balance of the account after this event.
 */
 SELECT
   e.account_id,

@@ -7,6 +7,10 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [payments]
+columns:
+  balance: What was deposited less what was withdrawn.
+  events: How many events the account has.
+  last_event_at: When the latest of them happened.
 */
 SELECT
   e.account_id,

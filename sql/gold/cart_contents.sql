@@ -7,6 +7,8 @@ refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [shop]
+columns:
+  quantity: What was added less what was removed; above zero.
 */
 SELECT
   c.customer,

@@ -8,6 +8,8 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
+columns:
+  window_start: The window is the five minutes from here on.
 */
 SELECT
   c.user_id,

@@ -8,6 +8,10 @@ refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [video]
+columns:
+  window_start: The window is the five minutes from here on.
+  window_end: The first moment after the window.
+  views: How many events lie in the window.
 */
 SELECT
   WINDOW(v.event_time, '5 minutes', '1 minute').start AS window_start,

@@ -7,6 +7,11 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [video]
+columns:
+  day: In UTC, by the time of the event.
+  views: How many events there were.
+  watch_seconds: Seconds watched, all events together.
+  viewers: How many different users watched.
 */
 SELECT
   CAST(v.event_time AS DATE) AS day,

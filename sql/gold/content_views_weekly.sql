@@ -6,6 +6,11 @@ owner: video
 refresh: bulk
 freshness: 8 days
 tags: [video]
+columns:
+  week: The Monday of the week, in UTC, by the time of the event.
+  views: How many events there were.
+  watch_seconds: Seconds watched, all events together.
+  viewers: How many different users watched in the week.
 */
 SELECT
   CAST(DATE_TRUNC('WEEK', v.event_time) AS DATE) AS week,

@@ -9,6 +9,9 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
+columns:
+  customer_name: The name as of the order.
+  segment_at_order: consumer, family or business, as of the order.
 */
 SELECT
   o.order_id,

@@ -9,6 +9,10 @@ every: 15 minutes
 freshness: 30 minutes
 verify: 1 day
 tags: [shop]
+columns:
+  order_date: The day on which the customer ordered, in UTC.
+  user_segment: The segment that the order's user has now, not on that day.
+  revenue: What the orders come to, without those that are cancelled.
 */
 SELECT
   CAST(o.created_at AS DATE) AS order_date, -- the day on which the customer ordered

@@ -8,6 +8,9 @@ refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [security]
+columns:
+  window_start: The window is the minute from here on.
+  failures: How many attempts failed; five or more.
 */
 SELECT
   l.ip,

@@ -8,6 +8,10 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
+columns:
+  window_start: The window is the hour from here on.
+  window_end: The first moment after the window.
+  avg_amount: The mean, rounded to two places.
 */
 SELECT
   WINDOW(o.created_at, '1 hour', '15 minutes').start AS window_start,

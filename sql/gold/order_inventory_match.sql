@@ -7,6 +7,9 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
+columns:
+  stock_remaining: Pieces in stock, as reported.
+  update_time: "When the stock level was reported: at most a minute before the order."
 */
 SELECT
   o.order_id,

@@ -7,6 +7,9 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
+columns:
+  stock_remaining: Pieces in stock, as reported.
+  update_time: "When the stock level was reported: at most a minute before the order."
 */
 SELECT
   o.order_id,

@@ -7,6 +7,8 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
+columns:
+  order_ids: In the order in which they were placed.
 */
 SELECT
   o.user_id,

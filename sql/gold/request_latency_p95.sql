@@ -8,6 +8,11 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [platform]
+columns:
+  window_start: The window is the minute from here on.
+  p50_ms: Half of the requests took at most this many milliseconds.
+  p95_ms: 95 of 100 requests took at most this many milliseconds.
+  p99_ms: 99 of 100 requests took at most this many milliseconds.
 */
 SELECT
   r.service,

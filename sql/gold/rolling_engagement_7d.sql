@@ -7,6 +7,9 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [video]
+columns:
+  active_days: Days, in UTC, with at least one event.
+  watch_seconds: Seconds watched in the seven days.
 */
 SELECT
   v.user_id,

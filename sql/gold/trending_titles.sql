@@ -8,6 +8,10 @@ refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [video]
+columns:
+  country: ISO 3166 code of two letters, or world.
+  rank: From 1, the title with the most views; equal ones by their number.
+  views: In the latest complete window of five minutes.
 */
 WITH latest AS ( -- a window ends every minute, so one of them ended within the last minute
   SELECT

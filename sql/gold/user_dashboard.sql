@@ -8,6 +8,11 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
+columns:
+  total_spend: What the completed orders come to.
+  open_orders: Orders that are placed, paid or shipped.
+  cart_items: Pieces in the cart.
+  last_seen_at: The latest event of watching a title of the catalogue.
 */
 WITH open AS (
   SELECT

@@ -7,6 +7,10 @@ owner: analytics
 refresh: continuous
 freshness: 1 minute
 tags: [shop]
+columns:
+  order_count: Completed orders.
+  total_spend: What they come to.
+  last_order_time: When the latest of them was placed.
 sinks:
   - postgres: {table: serving.user_order_stats}
   - redis: {prefix: "user_order_stats:"}

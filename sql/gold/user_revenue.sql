@@ -7,6 +7,8 @@ refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
+columns:
+  total_revenue: What all active orders of the user come to.
 */
 SELECT
   a.user_id,

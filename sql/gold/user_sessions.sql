@@ -8,6 +8,10 @@ refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
+columns:
+  session_start: The first click.
+  session_end: Ten minutes after the last click.
+  events: How many clicks there were.
 */
 SELECT
   c.user_id,

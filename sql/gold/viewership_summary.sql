@@ -7,6 +7,10 @@ refresh: micro-batch
 every: 10 minutes
 freshness: 30 minutes
 tags: [video]
+columns:
+  watch_seconds: Seconds watched, all events together.
+  first_seen_at: The earliest event, whenever it arrived.
+  last_seen_at: The latest event.
 sinks:
   - kafka: {topic: gold.viewership_summary, format: upsert}
 */

@@ -82,7 +82,7 @@ def test_a_replay_publishes_what_differs_and_a_wrong_form_is_red(project) -> Non
 def test_every_task_has_a_policy_a_limit_and_a_pool_that_exists(project) -> None:
     bag = DagBag(dag_folder=str(OPS))
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"ops__replay", "ops__rollback"}
+    assert set(bag.dags) == {"ops__replay", "ops__rollback", "ops__release"}
     for dag in bag.dags.values():
         assert dag.owner == "operations"
         with pytest.raises(ParamValidationError):
@@ -96,6 +96,7 @@ def test_every_task_has_a_policy_a_limit_and_a_pool_that_exists(project) -> None
     assert waiting["build"] == waiting["publish"] == "replay"
     assert bag.dags["ops__replay"].get_task("approve").downstream_task_ids == {"begin"}
     assert bag.dags["ops__rollback"].get_task("approve").downstream_task_ids == {"rollback"}
+    assert bag.dags["ops__release"].get_task("approve").downstream_task_ids == {"release"}
 
 
 FIELDS = ("views", "branch", "from", "to", "chunk", "only_stale", "reason", "ticket")
@@ -131,6 +132,16 @@ def test_no_hostile_string_takes_a_view_back(project, field: str) -> None:
     for text in HOSTILE:
         with pytest.raises(ReplayRequestError) as caught:
             replay_steps.validate_rollback({"params": {**good, field: text}})
+        assert caught.value.field == field, text
+
+
+@pytest.mark.parametrize("field", ["view", "reason", "ticket"])
+def test_no_hostile_string_lets_a_result_through(project, field: str) -> None:
+    good = {"view": "order_totals", "reason": REASON, "ticket": None}
+    assert replay_steps.validate_release({"params": good})["view"] == "order_totals"
+    for text in HOSTILE:
+        with pytest.raises(ReplayRequestError) as caught:
+            replay_steps.validate_release({"params": {**good, field: text}})
         assert caught.value.field == field, text
 
 

@@ -217,7 +217,7 @@ def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Ai
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
     care = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
-    assert dags == {DAG, DAYS, REPLAY, ROLLBACK} | care
+    assert dags == {DAG, DAYS, REPLAY, ROLLBACK, "ops__release"} | care
     pools = {one["name"] for one in airflow.get("/pools")["pools"]}
     assert pools == {"default_pool", "live", "replay", "maintenance"}
     published = airflow.run_where(all_succeed)

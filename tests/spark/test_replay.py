@@ -298,7 +298,10 @@ def test_duplicates_within_a_range_are_counted(gold: GoldProject) -> None:
     gold.append("silver.sales", SALES.replace("'2026-01-03', 'bob', 4", "'2026-01-02', 'bob', 3"))
     query = "SELECT s.day AS day, s.customer, s.amount FROM silver.sales AS s"
     columns = (COLUMNS[0], Column(name="customer", type="string"), COLUMNS[2])
-    gold.view("daily", query, inputs=["silver.sales"], columns=columns, grain=["day"])
+    # The grain names the time column here; that rows share it, the suite allows.
+    rule = {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "day"}}
+    suite = {"name": "daily", "expectations": [{**rule, "severity": "info"}]}
+    gold.view("daily", query, inputs=["silver.sales"], columns=columns, grain=["day"], suite=suite)
     gold.refresh("daily", "t1")
     location = gold.location("gold.daily")
     mark = latest_publication(location).watermark.as_metadata()

@@ -71,15 +71,16 @@ def test_where_all_report_there_is_nothing_to_name(project: Path, store: Control
     assert (done.exit_code, done.stdout) == (0, "Everything that should run reports.\n")
 
 
-OLD = {"heartbeat_at": utc_now() - timedelta(minutes=5, seconds=1)}
+# Long ago, so that a slow machine sees the same hour.
+OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
 
 
 @pytest.mark.parametrize(
     ("name", "changed", "expected"),
     [
-        ("silver.orders", OLD, ("silent, last seen 5 min", "stream-silent")),
-        ("gold.spend", OLD, ("silent, last seen 5 min", "continuous-view")),
-        ("sink.spend_redis", OLD, ("silent, last seen 5 min", "sink-behind")),
+        ("silver.orders", OLD, ("silent, last seen 5 h", "stream-silent")),
+        ("gold.spend", OLD, ("silent, last seen 5 h", "continuous-view")),
+        ("sink.spend_redis", OLD, ("silent, last seen 5 h", "sink-behind")),
         (
             "bronze.orders",
             {"state": StreamState.REFUSED, "error": "gone\nmore"},

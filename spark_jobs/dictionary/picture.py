@@ -1,0 +1,180 @@
+"""The tables around one table as a picture: what it is made of, left, and what reads it, right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import NamedTuple
+
+# In pixels; the font is one of fixed width.
+_CHARACTER, _PADDING, _HEIGHT, _GAP, _STEP = 7.3, 12, 44, 14, 44
+# Of a line that passes between boxes.
+_PASSING = 4
+
+
+@dataclass(frozen=True)
+class Box:
+    """A table or a sink.
+
+    Attributes:
+        kind: the small words above the name; its first word is the class of the style sheet.
+        page: where a click leads; None where there is no page.
+    """
+
+    name: str
+    kind: str
+    page: str | None = None
+
+    @property
+    def width(self) -> float:
+        return max(len(self.name), len(self.kind)) * _CHARACTER + 2 * _PADDING
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Boxes by their identity, and who reads whom: pairs of an identity and that of a reader."""
+
+    boxes: Mapping[str, Box]
+    edges: frozenset[tuple[str, str]]
+
+    def around(self, table: str) -> Graph:
+        """All that a table is made of, directly or not, and all that is made of it."""
+        kept = {table} | self._reached(table, against=True) | self._reached(table, against=False)
+        return Graph(
+            {name: box for name, box in self.boxes.items() if name in kept},
+            frozenset(pair for pair in self.edges if kept.issuperset(pair)),
+        )
+
+    def _reached(self, start: str, *, against: bool) -> set[str]:
+        found: set[str] = set()
+        waiting = [start]
+        while waiting:
+            here = waiting.pop()
+            for left, right in self.edges:
+                origin, end = (right, left) if against else (left, right)
+                if origin == here and end not in found:
+                    found.add(end)
+                    waiting.append(end)
+        return found
+
+    def ranks(self) -> dict[str, int]:
+        """The column of each box, from 0 at the left: behind everything that it reads."""
+        found: dict[str, int] = {}
+
+        def rank(name: str) -> int:
+            if name not in found:
+                below = [rank(left) for left, right in self.edges if right == name]
+                found[name] = 1 + max(below) if below else 0
+            return found[name]
+
+        for name in self.boxes:
+            rank(name)
+        return found
+
+
+def draw(graph: Graph, current: str = "") -> str:
+    """Inline SVG of a graph without circles, in one line; ``current`` is marked."""
+    columns, chains = _laid_out(graph)
+    height = max(map(_tall, columns)) + 2
+    places: dict[_Spot, _Place] = {}
+    x = 1.0
+    for column in columns:
+        width = max(graph.boxes[spot.name].width for spot in column if not spot.passing)
+        y = (height - _tall(column)) / 2
+        for spot in column:
+            places[spot] = _Place(x, y, width, _height(spot))
+            y += _height(spot) + _GAP
+        x += width + _STEP
+    total = x - _STEP + 1
+    lines = [_line([places[spot] for spot in chain]) for chain in chains]
+    boxes = [
+        _box(graph.boxes[spot.name], place, current=spot.name == current)
+        for spot, place in sorted(places.items())
+        if not spot.passing
+    ]
+    label = f"Lineage of {current}" if current else "All tables and who reads them"
+    return (
+        f'<div class="lineage" tabindex="0"><svg xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'width="{total:.0f}" height="{height:.0f}" viewBox="0 0 {total:.0f} {height:.0f}">'
+        f"<title>{escape(label)}</title>{''.join(lines)}{''.join(boxes)}</svg></div>"
+    )
+
+
+class _Spot(NamedTuple):
+    """A box, or with ``passing`` the place where a line to that reader passes a column."""
+
+    name: str
+    passing: str = ""
+    column: int = 0
+
+
+class _Place(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+def _laid_out(graph: Graph) -> tuple[list[list[_Spot]], list[list[_Spot]]]:
+    """The columns from left to right, and each line as the spots that it joins."""
+    ranks = graph.ranks()
+    columns: list[list[_Spot]] = [[] for _ in range(max(ranks.values()) + 1)]
+    for name in sorted(graph.boxes):
+        columns[ranks[name]].append(_Spot(name))
+    chains = []
+    for left, right in sorted(graph.edges):
+        passed = [_Spot(left, right, at) for at in range(ranks[left] + 1, ranks[right])]
+        for spot in passed:
+            columns[spot.column].append(spot)
+        chains.append([_Spot(left), *passed, _Spot(right)])
+    steps = [pair for chain in chains for pair in pairwise(chain)]
+    places: dict[_Spot, float] = {}
+    for column in columns:
+        # Each in the order of what it reads, so that few lines cross.
+        wanted = {}
+        for spot in column:
+            below = [places[start] for start, end in steps if end == spot]
+            wanted[spot] = sum(below) / len(below) if below else 0.0
+        column.sort(key=lambda spot: (wanted[spot], spot))
+        places |= {spot: (at + 0.5) / len(column) for at, spot in enumerate(column)}
+    return columns, chains
+
+
+def _height(spot: _Spot) -> float:
+    return _PASSING if spot.passing else _HEIGHT
+
+
+def _tall(column: list[_Spot]) -> float:
+    return sum(_height(spot) + _GAP for spot in column) - _GAP
+
+
+def _line(spots: list[_Place]) -> str:
+    start = spots[0]
+    path = f"M{start.x + start.width:.0f},{start.middle:.0f}"
+    for left, right in pairwise(spots):
+        begin, end = left.x + left.width, right.x
+        bend = min((end - begin) / 2, _STEP)
+        path += (
+            f"C{begin + bend:.0f},{left.middle:.0f} {end - bend:.0f},{right.middle:.0f} "
+            f"{end:.0f},{right.middle:.0f}"
+        )
+        path += f"H{right.x + right.width:.0f}" if right is not spots[-1] else ""
+    return f'<path d="{path}"/>'
+
+
+def _box(box: Box, place: _Place, *, current: bool) -> str:
+    style = f"{box.kind.split()[0].strip(',')}{' current' if current else ''}"
+    left = place.x + _PADDING
+    drawn = (
+        f'<g class="{escape(style)}"><rect x="{place.x:.0f}" y="{place.y:.0f}" '
+        f'width="{place.width:.0f}" height="{_HEIGHT}" rx="6"/>'
+        f'<text class="kind" x="{left:.0f}" y="{place.y + 17:.0f}">{escape(box.kind)}</text>'
+        f'<text x="{left:.0f}" y="{place.y + 34:.0f}">{escape(box.name)}</text></g>'
+    )
+    return f'<a href="{escape(box.page)}">{drawn}</a>' if box.page and not current else drawn

@@ -1,0 +1,63 @@
+"""What columns mean: a header says it, a comment in the SQL, or the column that is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.definitions.marked import Places
+from spark_jobs.definitions.models import GoldHeader, SilverHeader
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.errors import UnknownColumnError
+from spark_jobs.graph.lineage import lineage_of
+from spark_jobs.graph.manifest import Column, GoldEntry
+
+
+def described(
+    columns: tuple[Column, ...],
+    header: GoldHeader | SilverHeader | None,
+    places: Places,
+    *,
+    subject: str,
+    problems: list[LakehouseError],
+) -> tuple[Column, ...]:
+    """The columns of a SELECT with the descriptions of its header.
+
+    Descriptions of columns that the SELECT does not give out are added to ``problems``.
+    """
+    words = {} if header is None else dict(header.columns)
+    known = {column.name.lower(): column.name for column in columns}
+    for name in words:
+        if name.lower() not in known:
+            place = places.of("columns", name)
+            problems.append(UnknownColumnError(subject, name, list(known.values()), location=place))
+    lower = {name.lower(): " ".join(text.split()) for name, text in words.items()}
+    return tuple(
+        column.model_copy(update={"description": lower.get(column.name.lower())})
+        if column.name.lower() in lower
+        else column
+        for column in columns
+    )
+
+
+def with_copied_words(entry: GoldEntry, known: Mapping[str, tuple[Column, ...]]) -> GoldEntry:
+    """A view whose columns say, where they say nothing, what the columns say that they copy.
+
+    Args:
+        entry: the view.
+        known: the columns of the tables that it reads, by ``layer.name``.
+    """
+    if all(column.description for column in entry.columns):
+        return entry
+    words = {
+        (table, column.name.lower()): column.description
+        for table, columns in known.items()
+        for column in columns
+    }
+    copies = {name.lower(): origin for name, origin in lineage_of(entry.query).copies.items()}
+    columns = tuple(
+        column.model_copy(update={"description": words.get((origin.table, origin.column.lower()))})
+        if column.description is None and (origin := copies.get(column.name.lower()))
+        else column
+        for column in entry.columns
+    )
+    return entry.model_copy(update={"columns": columns})

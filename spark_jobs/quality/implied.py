@@ -1,0 +1,89 @@
+"""Expectations that a view's declaration implies, beside those that its suite writes down.
+
+What a suite says about the same columns itself stands as it says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, Final
+
+from spark_jobs.quality.verdict import JsonObject, Severity
+
+UNIQUE: Final = "expect_column_values_to_be_unique"
+UNIQUE_TOGETHER: Final = "expect_compound_columns_to_be_unique"
+NOT_NULL: Final = "expect_column_values_to_not_be_null"
+ROW_COUNT: Final = "expect_table_row_count_to_be_between"
+
+# Fewer publications are no history, and the count of a few rows swings widely.
+FEWEST_PUBLICATIONS: Final = 5
+FEWEST_ROWS: Final = 100
+# Of the median of the earlier publications.
+LEAST_SHARE: Final = 0.5
+
+
+def with_implied(
+    suite: Mapping[str, Any] | None,
+    *,
+    view: str,
+    grain: Sequence[str] = (),
+    earlier_rows: Sequence[int] = (),
+) -> JsonObject | None:
+    """A suite in Great Expectations' own form, and behind its expectations those that are implied.
+
+    Args:
+        suite: the view's suite; None where it has none.
+        view: names a suite that holds only implied ones.
+        grain: the columns of which the declaration says that no two rows share them. Two rows that
+            do are an error; a NULL in one of them may be meant, so that it is reported only.
+        earlier_rows: how many rows earlier publications of the definition had; () where that says
+            nothing about the next.
+
+    Returns:
+        None where there is nothing to check.
+
+    >>> with_implied(None, view="daily", grain=["day"])["expectations"][0]["type"]
+    'expect_column_values_to_be_unique'
+    """
+    written = list((suite or {}).get("expectations") or ())
+    found = [one for one in _implied(grain, earlier_rows) if not _said(one, written)]
+    if not found:
+        return None if suite is None else dict(suite)
+    return {"name": view, **(suite or {}), "expectations": [*written, *found]}
+
+
+def _implied(grain: Sequence[str], earlier_rows: Sequence[int]) -> Iterator[JsonObject]:
+    if len(grain) == 1:
+        yield _expectation(UNIQUE, {"column": grain[0]}, "It is the declared grain.")
+    elif grain:
+        words = "Together they are the declared grain."
+        yield _expectation(UNIQUE_TOGETHER, {"column_list": list(grain)}, words)
+    for column in grain:
+        words = "It is a part of the declared grain."
+        yield _expectation(NOT_NULL, {"column": column}, words, severity=Severity.WARNING)
+    if len(earlier_rows) >= FEWEST_PUBLICATIONS:
+        usual = median(earlier_rows)
+        if usual >= FEWEST_ROWS:
+            least = int(usual * LEAST_SHARE)
+            words = f"Half of the rows that the last {len(earlier_rows)} publications had."
+            yield _expectation(ROW_COUNT, {"min_value": least}, words, severity=Severity.WARNING)
+
+
+def _expectation(
+    kind: str, kwargs: JsonObject, words: str, *, severity: Severity = Severity.CRITICAL
+) -> JsonObject:
+    return {"type": kind, "kwargs": kwargs, "severity": str(severity), "meta": {"notes": words}}
+
+
+def _said(implied: JsonObject, written: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a suite itself says something of this kind about these columns."""
+    return any(
+        one.get("type") == implied["type"] and _columns(one) == _columns(implied) for one in written
+    )
+
+
+def _columns(expectation: Mapping[str, Any]) -> frozenset[str]:
+    kwargs = expectation.get("kwargs") or {}
+    named = kwargs.get("column_list") or [kwargs.get("column", "")]
+    return frozenset(str(one).lower() for one in named)
