@@ -311,6 +311,11 @@ class Settings(BaseSettings):
         return self.state / "manifest.json"
 
     @cached_property
+    def status_page(self) -> Path:
+        """Where `tidemark page` writes, and Airflow's page reads."""
+        return self.state / "status.html"
+
+    @cached_property
     def secrets_dir(self) -> Path:
         """Directory of generated secrets, one file each, readable by the owner only."""
         return self.state / "secrets"

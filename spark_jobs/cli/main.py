@@ -20,6 +20,7 @@ from spark_jobs.cli import (
     maintain,
     manifest,
     new,
+    page,
     quarantine,
     query,
     reconcile,
@@ -59,6 +60,7 @@ app.command()(explain.explain)
 app.command()(impact.impact)
 app.command()(verify.verify)
 app.command()(status.status)
+app.command()(page.page)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)
