@@ -216,6 +216,16 @@ class AirflowSettings(BaseModel):
     stagger: bool = True
 
 
+class MetricSettings(BaseModel):
+    """Where metrics of refreshes go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The HTTP address of an OTLP receiver, for instance http://127.0.0.1:4318. Empty: nowhere.
+    # What it asks for in headers is read from OTEL_EXPORTER_OTLP_HEADERS.
+    otlp: str = Field(default="", pattern=r"^(https?://\S+)?$")
+
+
 class LocalSettings(BaseModel):
     """What the local stack asks of the machine before it starts."""
 
@@ -260,6 +270,7 @@ class Settings(BaseSettings):
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()
+    metrics: MetricSettings = MetricSettings()
 
     @classmethod
     def settings_customise_sources(

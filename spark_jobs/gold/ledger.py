@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
+from spark_jobs.gold import metrics
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.staging import discard
@@ -18,7 +19,7 @@ from spark_jobs.planning.decision import ReasonCode, scope_of
 from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
-from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
@@ -48,7 +49,7 @@ def open_attempt(
                 return found
     app_id = transaction_app_id(plan.view, epoch)
     location = context.published_at(plan.view)
-    return context.store.create_attempt(
+    attempt = context.store.create_attempt(
         RefreshAttempt(
             attempt_id=_attempt_id(plan),
             view=plan.view,
@@ -68,6 +69,18 @@ def open_attempt(
         ),
         above=log.transaction_version(location, app_id) or 0,
     )
+    if plan.skips:
+        metrics.report(context, attempt)
+    return attempt
+
+
+def end_attempt(
+    context: GoldContext, attempt_id: str, **change: Unpack[AttemptChange]
+) -> RefreshAttempt:
+    """Record how an attempt ended, and report it."""
+    attempt = context.store.update_attempt(attempt_id, **change)
+    metrics.report(context, attempt)
+    return attempt
 
 
 @contextmanager
@@ -85,8 +98,8 @@ def timed_step(
         yield facts
     except Exception as error:
         text = str(error)[:_LONGEST_ERROR]
-        context.store.update_attempt(
-            attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
+        end_attempt(
+            context, attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
         )
         raise
     actual = context.store.attempt(attempt.attempt_id).actual or {}
@@ -111,7 +124,8 @@ def settle(context: GoldContext, view: str) -> None:
         if found is None and not overtaken:
             continue
         discard(context, attempt)
-        context.store.update_attempt(
+        end_attempt(
+            context,
             attempt.attempt_id,
             status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
             published_version=None if found is None else found.version,

@@ -11,7 +11,7 @@ from datetime import datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.gold import auditing, ledger, publishing, staging
+from spark_jobs.gold import auditing, ledger, metrics, publishing, staging
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.keeping import sweep_groups
@@ -180,7 +180,7 @@ class Refresher:
             verdict = auditing.audit(self.context, attempt)
         failpoint("gold.audit.judged")
         held = GateHeldError(verdict) if verdict.holding else None
-        self.context.store.update_attempt(
+        recorded = self.context.store.update_attempt(
             attempt_id,
             status=AttemptStatus.AUDITED if held is None else AttemptStatus.HELD,
             verdict=verdict.as_dict(),
@@ -188,6 +188,7 @@ class Refresher:
         )
         failpoint("gold.audit.recorded")
         if held is not None:
+            metrics.report(self.context, recorded)
             raise held
         return verdict
 
@@ -314,15 +315,16 @@ class Refresher:
         return attempt
 
     def _record(self, attempt: RefreshAttempt, published: Published) -> None:
-        store, view = self.context.store, attempt.view
+        view = attempt.view
         # Discarded first: once the ledger says published, nothing looks at the attempt again.
         staging.discard(self.context, attempt)
         failpoint("gold.publish.cleaned")
         if published.version is None:
-            store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
+            ledger.end_attempt(self.context, attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
         else:
             self._pin(attempt.tick, view, published.version)
-            store.update_attempt(
+            ledger.end_attempt(
+                self.context,
                 attempt.attempt_id,
                 status=AttemptStatus.PUBLISHED,
                 published_version=published.version,
