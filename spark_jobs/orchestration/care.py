@@ -94,11 +94,15 @@ CARE = (
         dag_id="ops__stream_watch",
         description="See that everything that should run reports.",
         cron="*/5 * * * *",
-        verbs=(Verb("watch", ("status", "--check"), 5 * MINUTE, pool=CONTROL),),
+        verbs=(
+            Verb("watch", ("status", "--check"), 5 * MINUTE, pool=CONTROL),
+            Verb("page", ("page",), 5 * MINUTE, pool=CONTROL, judges=False),
+        ),
         does="The streams, continuous views and sinks report every few seconds. Red, with its "
         "name and its runbook, is what was silent for a minute, failed, is refused or held, has "
         "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
-        "large refresh waits for a person.",
+        "large refresh waits for a person. The other task writes the page that Airflow shows as "
+        "*Tidemark*: all tables at a glance.",
         runbooks=(
             "stream-silent",
             "stream-refused",

@@ -105,14 +105,16 @@ def test_maintenance_is_the_verb(project, said) -> None:
     assert said[-1] == left
 
 
-def test_what_went_silent_turns_the_watch_red_with_its_name_and_runbook(project, said) -> None:
+def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) -> None:
     project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
     with ControlStore.open(load_settings().control_url) as store:
         seen = utc_now() - timedelta(minutes=5)
         store.record_heartbeat("gold.order_totals", at=seen, state=StreamState.RUNNING)
     assert run("ops__stream_watch") == "failed"
-    assert said[-1].startswith("gold.order_totals: silent, last seen 5 min")
-    assert said[-1].endswith("; see docs/runbooks/continuous-view.md")
+    [line] = [line for line in said if line.startswith("gold.order_totals:")]
+    assert line.startswith("gold.order_totals: silent, last seen 5 min")
+    assert line.endswith("; see docs/runbooks/continuous-view.md")
+    assert "<li>gold.order_totals: silent, last" in load_settings().status_page.read_text()
 
 
 def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:
