@@ -216,6 +216,30 @@ class AirflowSettings(BaseModel):
     stagger: bool = True
 
 
+class NotifierSettings(BaseModel):
+    """A notifier of Airflow's, and what it is made with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The dotted path of a class that follows airflow.sdk.BaseNotifier.
+    notifier: str
+    # Its templates may use `alert`. Name Airflow's connections here, never a password.
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class AlertSettings(BaseModel):
+    """Who hears that a task of Airflow's failed for good."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The one here writes a JSON line to alerts.jsonl in the state directory.
+    notifiers: tuple[NotifierSettings, ...] = (
+        NotifierSettings(notifier="spark_jobs.orchestration.alerts.FileNotifier"),
+    )
+    # Where an alert's reader finds the runbooks: a folder or a URL.
+    runbooks: str = "docs/runbooks"
+
+
 class MetricSettings(BaseModel):
     """Where metrics of refreshes go."""
 
@@ -270,6 +294,7 @@ class Settings(BaseSettings):
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()
+    alerts: AlertSettings = AlertSettings()
     metrics: MetricSettings = MetricSettings()
 
     @classmethod
