@@ -250,6 +250,17 @@ class MetricSettings(BaseModel):
     otlp: str = Field(default="", pattern=r"^(https?://\S+)?$")
 
 
+class LineageSettings(BaseModel):
+    """Where events of OpenLineage go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A transport as OpenLineage's client is configured with, for instance
+    # {type: http, url: "http://127.0.0.1:5000"}. Empty: nowhere. One that holds a key belongs
+    # into the environment.
+    transport: dict[str, Any] = Field(default_factory=dict)
+
+
 class LocalSettings(BaseModel):
     """What the local stack asks of the machine before it starts."""
 
@@ -296,6 +307,7 @@ class Settings(BaseSettings):
     airflow: AirflowSettings = AirflowSettings()
     alerts: AlertSettings = AlertSettings()
     metrics: MetricSettings = MetricSettings()
+    lineage: LineageSettings = LineageSettings()
 
     @classmethod
     def settings_customise_sources(

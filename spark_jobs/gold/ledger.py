@@ -10,9 +10,9 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any, Unpack
 
-from spark_jobs.gold import metrics
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
+from spark_jobs.gold.reporting import report_begin, report_end
 from spark_jobs.gold.staging import discard
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode, scope_of
@@ -69,8 +69,8 @@ def open_attempt(
         ),
         above=log.transaction_version(location, app_id) or 0,
     )
-    if plan.skips:
-        metrics.report(context, attempt)
+    tell = report_end if plan.skips else report_begin
+    tell(context, attempt)
     return attempt
 
 
@@ -79,7 +79,7 @@ def end_attempt(
 ) -> RefreshAttempt:
     """Record how an attempt ended, and report it."""
     attempt = context.store.update_attempt(attempt_id, **change)
-    metrics.report(context, attempt)
+    report_end(context, attempt)
     return attempt
 
 

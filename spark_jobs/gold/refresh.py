@@ -11,12 +11,13 @@ from datetime import datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.gold import auditing, ledger, metrics, publishing, staging
+from spark_jobs.gold import auditing, ledger, publishing, staging
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.keeping import sweep_groups
 from spark_jobs.gold.observe import Pin, estimate, newest, observe, pinned_for
 from spark_jobs.gold.publishing import Published
+from spark_jobs.gold.reporting import report_end
 from spark_jobs.gold.staging import StagedResult
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableVersion
@@ -188,7 +189,7 @@ class Refresher:
         )
         failpoint("gold.audit.recorded")
         if held is not None:
-            metrics.report(self.context, recorded)
+            report_end(self.context, recorded)
             raise held
         return verdict
 

@@ -18,26 +18,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import ProblemsError
-from spark_jobs.gold import metrics
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
-from spark_jobs.graph.manifest import GoldEntry, Manifest
-from spark_jobs.names import TableName
-from spark_jobs.planning.decision import Full, Reason, ReasonCode, Skip
-from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.gold.reporting import METRICS
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.planning.watermark import Watermark
 from spark_jobs.settings import MetricSettings, load_settings
 from spark_jobs.state.attempts import AttemptStatus
-from spark_jobs.state.store import ControlStore
-from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
-from spark_jobs.storage.small import write_rows
+from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish
 from tests.unit.test_readme import text_of
-
-ORDERS = TableName.parse("silver.orders")
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -76,49 +66,9 @@ def receiver() -> Iterator[Any]:
             thread.join()
 
 
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[GoldContext]:
-    settings = load_settings(tmp_path, state_dir=tmp_path / "state", environment="test")
-    settings.state.mkdir()
-    view = GoldEntry(
-        name="spend",
-        description="Spend.",
-        owner="tests",
-        refresh=RefreshPolicy.BULK,
-        sql="",
-        query="",
-        inputs=(str(ORDERS),),
-        columns=(),
-        fingerprint="f",
-        deterministic=True,
-        reads_clock=False,
-        file="sql/gold/spend.sql",
-        tier=0,
-    )
-    with ControlStore.open(settings.control_url) as store:
-        yield GoldContext(settings, Manifest(project="shop", gold={"spend": view}), store)
-
-
 def told(context: GoldContext, address: str) -> GoldContext:
     settings = context.settings.model_copy(update={"metrics": MetricSettings(otlp=address)})
     return GoldContext(settings, context.manifest, context.store)
-
-
-def plan(decision: Full | Skip, vector: VersionVector | None = None) -> RefreshPlan:
-    return RefreshPlan(
-        view="spend",
-        tick="t1",
-        attempt_id="",
-        fingerprint="f",
-        decision=decision,
-        vector=vector or VersionVector({}),
-        changes=(),
-        clock=utc_now(),
-    )
-
-
-FULL = Full(Reason(ReasonCode.FIRST_BUILD, "it was never published"))
-SKIP = Skip(Reason(ReasonCode.NO_UPSTREAM_CHANGE, "no input changed"))
 
 
 def points(request: ExportMetricsServiceRequest) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -131,22 +81,6 @@ def points(request: ExportMetricsServiceRequest) -> dict[str, list[tuple[dict[st
             field = "sum" if hasattr(point, "bucket_counts") else point.WhichOneof("value")
             found.setdefault(metric.name, []).append((about, getattr(point, field)))
     return found
-
-
-def publish(context: GoldContext, attempt: Any, vector: VersionVector) -> None:
-    mark = Watermark(
-        view="spend",
-        sequence=1,
-        epoch=1,
-        fingerprint="f",
-        rule="full",
-        vector=vector,
-        tick="t1",
-        attempt=attempt.attempt_id,
-        clock=utc_now(),
-    )
-    rows = pa.table({"user_id": [1, 2, 3]})
-    write_rows(rows, context.published_at("spend"), metadata=mark.as_metadata())
 
 
 def test_a_publication_tells_rows_seconds_verdict_and_freshness(context: GoldContext) -> None:
@@ -227,8 +161,8 @@ def test_a_receiver_that_does_not_answer_holds_nothing_up(context: GoldContext) 
         assert server.got == []
         assert len(context.store.attempts("spend")) == 3
         server.answer.set()
-        with metrics._under_way:
-            assert len(server.got) == 1
+        METRICS.wait()
+        assert len(server.got) == 1
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "http://[", "https://127.0.0.1:9"])
@@ -236,8 +170,7 @@ def test_a_receiver_that_is_not_there_fails_nothing(context: GoldContext, addres
     with caplog.at_level(logging.CRITICAL):
         found = open_attempt(told(context, address), plan(SKIP), epoch=1, seconds=0.1)
         assert found.status is AttemptStatus.SKIPPED
-        with metrics._under_way:
-            pass
+        METRICS.wait()
 
 
 def test_an_error_in_counting_fails_nothing(context: GoldContext, caplog) -> None:
