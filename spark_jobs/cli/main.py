@@ -21,6 +21,7 @@ from spark_jobs.cli import (
     manifest,
     new,
     page,
+    quality,
     quarantine,
     query,
     reconcile,
@@ -61,6 +62,7 @@ app.command()(impact.impact)
 app.command()(verify.verify)
 app.command()(status.status)
 app.command()(page.page)
+app.command()(quality.quality)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)

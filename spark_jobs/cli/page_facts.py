@@ -1,4 +1,4 @@
-"""What the page says, as plain values; ``page_reading`` fills them, the picture places them."""
+"""What the page says, as plain values; ``page_cards`` fills them, the picture places them."""
 
 from __future__ import annotations
 

@@ -96,11 +96,19 @@ CARE = (
                 "records-do-not-add-up",
             ),
             Verb("verify", ("verify", "--all", "--sample"), 4 * 60 * MINUTE, "gold-is-wrong"),
-        ),
+            Verb(
+                "quality",
+                ("quality",),
+                10 * MINUTE,
+                "records-in-quarantine",
+                pool=CONTROL,
+                judges=False,
+            ),
         ),
         does="Kafka against bronze, bronze against silver, silver against the source database; "
-        "and of each gold view a sample of rows against its SQL.",
-        runbooks=("records-do-not-add-up", "gold-is-wrong"),
+        "and of each gold view a sample of rows against its SQL. The log of `quality` is the "
+        "report of yesterday: attempts, failed expectations, late publications, rejected records.",
+        runbooks=("records-do-not-add-up", "gold-is-wrong", "records-in-quarantine"),
     ),
     CareDag(
         dag_id="ops__stream_watch",
