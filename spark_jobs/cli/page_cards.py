@@ -219,7 +219,9 @@ class Cards:
         if not ended:
             return NOTHING
         bad = (f"{count:,} {status}" for status, count in ended.items() if status in _NOT_WELL)
-        return ", ".join((f"{sum(ended.values()):,} attempts", *sorted(bad)))
+        total = sum(ended.values())
+        attempts = f"{total:,} attempt{'' if total == 1 else 's'}"
+        return ", ".join((attempts, *sorted(bad)))
 
     def _delivered(self, one: SinkStatus) -> str:
         if one.delivered_at is None:

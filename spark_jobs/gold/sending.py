@@ -37,6 +37,7 @@ class Sender:
             about: the attempt, for the log.
         """
         if not self._under_way.acquire(blocking=False):
+            log.warning("%s of %s are dropped: others are still under way", self._what, about)
             return
         try:
             thread = threading.Thread(target=self._carry_out, args=(prepare(), about), daemon=True)

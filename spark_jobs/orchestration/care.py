@@ -121,8 +121,8 @@ CARE = (
         does="The streams, continuous views and sinks report every few seconds. Red, with its "
         "name and its runbook, is what was silent for a minute, failed, is refused or held, has "
         "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
-        "large refresh waits for a person. The other task writes the page that Airflow shows as "
-        "*Tidemark*: all tables at a glance.",
+        "large refresh waits for a person. The other task writes the page that Airflow shows at "
+        "`/tidemark/status`: all tables at a glance.",
         runbooks=(
             "stream-silent",
             "stream-refused",

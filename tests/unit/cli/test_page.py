@@ -245,7 +245,7 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     assert "running · 3 in quarantine" in text
     assert error in row(text, "sink.spend_redis")
     assert "held 3/5" in row(text, "gold.spend")
-    assert "1 attempts, 1 held held; full: first build & more" in row(text, "gold.spend")
+    assert "1 attempt, 1 held held; full: first build & more" in row(text, "gold.spend")
     assert "<li>gold.spend: held; see docs/runbooks/gold-refresh.md</li>" in text
     assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
 

@@ -108,7 +108,7 @@ def test_a_transport_that_does_not_work_fails_nothing(context, transport, caplog
     assert "lineage events of" in caplog.text
 
 
-def test_what_is_slow_holds_nothing_up_and_nothing_piles_up() -> None:
+def test_what_is_slow_holds_nothing_up_and_nothing_piles_up(caplog) -> None:
     sender, release, sent = Sender("letters"), threading.Event(), []
 
     def slow() -> None:
@@ -118,6 +118,7 @@ def test_what_is_slow_holds_nothing_up_and_nothing_piles_up() -> None:
     sender.send(lambda: slow, about="first")
     sender.send(lambda: lambda: sent.append("dropped"), about="second")
     assert sent == []
+    assert "letters of second are dropped" in caplog.text
     release.set()
     sender.wait()
     sender.send(lambda: lambda: sent.append("next"), about="third")
