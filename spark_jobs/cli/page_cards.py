@@ -51,7 +51,8 @@ class Cards:
         }
         self._context = GoldContext(project.settings, project.manifest, project.store)
         self._ended = project.store.outcomes(start=now - timedelta(days=1), end=now)
-        self.troubles: Mapping[str, Trouble] = {one.name: one for one in troubles(project, now=now)}
+        self.troubles = troubles(project, now=now)
+        self._wrong: Mapping[str, Trouble] = {one.name: one for one in self.troubles}
 
     def source(self, entry: SourceEntry) -> Card:
         name, said = str(entry.table_name), entry.description or ""
@@ -197,12 +198,14 @@ class Cards:
             return "held", Tone.BAD
         if status.last is not None and status.last.status.value == "failed":
             return "failed", Tone.BAD
-        if name in self.troubles:
-            return self.troubles[name].what.partition(":")[0].partition(",")[0], Tone.BAD
+        if status.waits:
+            return "waits", Tone.BAD
+        if name in self._wrong:
+            return self._wrong[name].what.partition(":")[0].partition(",")[0], Tone.BAD
         return status.freshness.value, self._tone(name, status.freshness.value)
 
     def _tone(self, name: str, state: str) -> Tone:
-        return Tone.BAD if name in self.troubles else _TONES.get(STYLES.get(state, ""), Tone.PLAIN)
+        return Tone.BAD if name in self._wrong else _TONES.get(STYLES.get(state, ""), Tone.PLAIN)
 
     def _rows_changed(self, status: ViewStatus) -> str:
         """By the last publication; one that changed nothing is a commit without rows."""

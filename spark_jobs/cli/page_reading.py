@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -44,11 +44,12 @@ def page_facts(project: OpenProject, *, now: datetime) -> PageFacts:
     )
 
 
-def _attention(sections: tuple[Section, ...], found: Mapping[str, Trouble]) -> Iterator[str]:
+def _attention(sections: tuple[Section, ...], found: Sequence[Trouble]) -> Iterator[str]:
     """What the watch finds, and the views and tables that are in a bad state for another reason."""
-    yield from map(str, found.values())
+    yield from map(str, found)
+    named = {one.name for one in found}
     for section in sections:
         for card in section.cards:
-            if card.tone is Tone.BAD and card.name not in found:
+            if card.tone is Tone.BAD and card.name not in named:
                 why = f"{card.name}: {', '.join(filter(None, (card.state, card.note)))}"
                 yield f"{why}; see docs/runbooks/{card.runbook}.md"

@@ -250,6 +250,27 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
 
 
+def test_a_view_that_waits_for_a_person_says_so(project: Path, store: ControlStore) -> None:
+    now = utc_now()
+    attempt = RefreshAttempt(
+        attempt_id="a1",
+        view="spend",
+        tick="t1",
+        status=AttemptStatus.SKIPPED,
+        decision="skip",
+        reason_code="WAITS_FOR_PERSON",
+        reason="it would read 9,000,000 rows",
+        epoch=1,
+        started_at=now,
+        updated_at=now,
+    )
+    store.create_attempt(attempt)
+    text = page(project)
+    assert "Spend per user. waits " in row(text, "gold.spend")
+    waits = "<li>gold.spend: it would read 9,000,000 rows; see docs/runbooks/refresh-waits.md</li>"
+    assert waits in text
+
+
 def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: Path) -> None:
     log = tmp_path / "state/lake/gold/spend/_delta_log"
     log.mkdir(parents=True)
