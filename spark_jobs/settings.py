@@ -216,6 +216,51 @@ class AirflowSettings(BaseModel):
     stagger: bool = True
 
 
+class NotifierSettings(BaseModel):
+    """A notifier of Airflow's, and what it is made with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The dotted path of a class that follows airflow.sdk.BaseNotifier.
+    notifier: str
+    # Its templates may use `alert`. Name Airflow's connections here, never a password.
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class AlertSettings(BaseModel):
+    """Who hears that a task of Airflow's failed for good."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The one here writes a JSON line to alerts.jsonl in the state directory.
+    notifiers: tuple[NotifierSettings, ...] = (
+        NotifierSettings(notifier="spark_jobs.orchestration.alerts.FileNotifier"),
+    )
+    # Where an alert's reader finds the runbooks: a folder or a URL.
+    runbooks: str = "docs/runbooks"
+
+
+class MetricSettings(BaseModel):
+    """Where metrics of refreshes go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The HTTP address of an OTLP receiver, for instance http://127.0.0.1:4318. Empty: nowhere.
+    # What it asks for in headers is read from OTEL_EXPORTER_OTLP_HEADERS.
+    otlp: str = Field(default="", pattern=r"^(https?://\S+)?$")
+
+
+class LineageSettings(BaseModel):
+    """Where events of OpenLineage go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A transport as OpenLineage's client is configured with, for instance
+    # {type: http, url: "http://127.0.0.1:5000"}. Empty: nowhere. One that holds a key belongs
+    # into the environment.
+    transport: dict[str, Any] = Field(default_factory=dict)
+
+
 class LocalSettings(BaseModel):
     """What the local stack asks of the machine before it starts."""
 
@@ -260,6 +305,9 @@ class Settings(BaseSettings):
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()
+    alerts: AlertSettings = AlertSettings()
+    metrics: MetricSettings = MetricSettings()
+    lineage: LineageSettings = LineageSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -309,6 +357,11 @@ class Settings(BaseSettings):
     def manifest_file(self) -> Path:
         """Where the compiled manifest lies."""
         return self.state / "manifest.json"
+
+    @cached_property
+    def status_page(self) -> Path:
+        """Where `tidemark page` writes, and Airflow's page reads."""
+        return self.state / "status.html"
 
     @cached_property
     def secrets_dir(self) -> Path:

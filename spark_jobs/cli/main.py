@@ -21,6 +21,8 @@ from spark_jobs.cli import (
     maintain,
     manifest,
     new,
+    page,
+    quality,
     quarantine,
     query,
     reconcile,
@@ -61,6 +63,8 @@ app.command()(explain.explain)
 app.command()(impact.impact)
 app.command()(verify.verify)
 app.command()(status.status)
+app.command()(page.page)
+app.command()(quality.quality)
 app.command()(query.query)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)

@@ -63,14 +63,15 @@ def sink_statuses(project: OpenProject, *, now: datetime) -> list[SinkStatus]:
     reports = {one.query: one for one in project.store.progress()}
     locations = TableLocations(Lake(project.settings.lake), project.manifest)
     return [
-        _status(sink, reports.get(sink_query(name)), locations.of(sink.table_name), now=now)
+        sink_status(sink, reports.get(sink_query(name)), locations.of(sink.table_name), now=now)
         for name, sink in sorted(project.manifest.sinks.items())
     ]
 
 
-def _status(
+def sink_status(
     sink: SinkEntry, report: StreamProgress | None, location: str, *, now: datetime
 ) -> SinkStatus:
+    """One sink at a glance, by its last report and the log of its table at ``location``."""
     from spark_jobs.storage import log
 
     newest = log.table_version(location)
@@ -122,14 +123,15 @@ def sinks_table(sinks: Sequence[SinkStatus], *, now: datetime) -> Table:
             one.sink,
             Text(one.state, style=STYLES.get(one.state, "")),
             Text(f"{one.table} to {one.system} {one.target}"),
-            _behind(one),
+            behind_text(one),
             delivered,
             f"{one.changes:,}",
         )
     return table
 
 
-def _behind(one: SinkStatus) -> str:
+def behind_text(one: SinkStatus) -> str:
+    """How many versions of its table a sink has not delivered, and since when."""
     if one.versions_behind is None:
         return ""
     if not one.versions_behind or one.behind is None:

@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
+from spark_jobs.gold.reporting import report_begin, report_end
 from spark_jobs.gold.staging import discard
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode, scope_of
 from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
-from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
@@ -50,7 +51,7 @@ def open_attempt(
                 return found
     app_id = transaction_app_id(plan.view, epoch)
     location = context.published_at(plan.view)
-    return context.store.create_attempt(
+    attempt = context.store.create_attempt(
         RefreshAttempt(
             attempt_id=_attempt_id(plan),
             view=plan.view,
@@ -70,6 +71,18 @@ def open_attempt(
         ),
         above=log.transaction_version(location, app_id) or 0,
     )
+    tell = report_end if plan.skips else report_begin
+    tell(context, attempt)
+    return attempt
+
+
+def end_attempt(
+    context: GoldContext, attempt_id: str, **change: Unpack[AttemptChange]
+) -> RefreshAttempt:
+    """Record how an attempt ended, and report it."""
+    attempt = context.store.update_attempt(attempt_id, **change)
+    report_end(context, attempt)
+    return attempt
 
 
 @contextmanager
@@ -87,8 +100,8 @@ def timed_step(
         yield facts
     except Exception as error:
         text = str(error)[:_LONGEST_ERROR]
-        context.store.update_attempt(
-            attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
+        end_attempt(
+            context, attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
         )
         raise
     actual = context.store.attempt(attempt.attempt_id).actual or {}
@@ -113,7 +126,8 @@ def settle(context: GoldContext, view: str) -> None:
         if found is None and not overtaken:
             continue
         discard(context, attempt)
-        context.store.update_attempt(
+        end_attempt(
+            context,
             attempt.attempt_id,
             status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
             published_version=None if found is None else found.version,

@@ -17,6 +17,7 @@ from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.keeping import sweep_groups
 from spark_jobs.gold.observe import Pin, estimate, newest, observe, pinned_for
 from spark_jobs.gold.publishing import Published
+from spark_jobs.gold.reporting import report_end
 from spark_jobs.gold.staging import StagedResult
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableVersion
@@ -180,7 +181,7 @@ class Refresher:
             verdict = auditing.audit(self.context, attempt)
         failpoint("gold.audit.judged")
         held = GateHeldError(verdict) if verdict.holding else None
-        self.context.store.update_attempt(
+        recorded = self.context.store.update_attempt(
             attempt_id,
             status=AttemptStatus.AUDITED if held is None else AttemptStatus.HELD,
             verdict=verdict.as_dict(),
@@ -188,6 +189,7 @@ class Refresher:
         )
         failpoint("gold.audit.recorded")
         if held is not None:
+            report_end(self.context, recorded)
             raise held
         return verdict
 
@@ -314,15 +316,16 @@ class Refresher:
         return attempt
 
     def _record(self, attempt: RefreshAttempt, published: Published) -> None:
-        store, view = self.context.store, attempt.view
+        view = attempt.view
         # Discarded first: once the ledger says published, nothing looks at the attempt again.
         staging.discard(self.context, attempt)
         failpoint("gold.publish.cleaned")
         if published.version is None:
-            store.update_attempt(attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
+            ledger.end_attempt(self.context, attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
         else:
             self._pin(attempt.tick, view, published.version)
-            store.update_attempt(
+            ledger.end_attempt(
+                self.context,
                 attempt.attempt_id,
                 status=AttemptStatus.PUBLISHED,
                 published_version=published.version,

@@ -12,6 +12,8 @@ from typing import Any
 from spark_jobs.settings import Settings
 
 INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+# The settings whose keys are not ours, and may differ by case.
+FREE_KEYS = ("__CONF", "__TRANSPORT")
 
 
 def stack_environment(settings: Settings) -> dict[str, str]:
@@ -48,7 +50,7 @@ def flattened(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """
     if not isinstance(value, dict):
         yield name, value if isinstance(value, str) else json.dumps(value)
-    elif name.endswith("__CONF"):
+    elif name.endswith(FREE_KEYS):
         yield name, json.dumps(value)
     else:
         for key, inner in value.items():

@@ -19,7 +19,9 @@ from airflow.sdk import (
     task,
 )
 
+from spark_jobs.names import Layer, TableName
 from spark_jobs.orchestration import steps
+from spark_jobs.orchestration.alerts import AlertNotifier
 from spark_jobs.orchestration.blueprint import (
     AssetBlueprint,
     DagBlueprint,
@@ -61,6 +63,7 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
     Raises:
         ManifestMissingError: the project was not compiled.
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
+        NotifierUnusableError: a notifier of the settings cannot be made.
     """
     settings = settings or load_settings()
     # A process that runs one task reads this file too, and needs that task's DAG only.
@@ -88,7 +91,11 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
         is_paused_upon_creation=_paused(blueprint, settings),
         tags=list(blueprint.tags),
         doc_md=blueprint.doc_md,
-        default_args={"owner": blueprint.owner, "retry_policy": RetryTransient()},
+        default_args={
+            "owner": blueprint.owner,
+            "retry_policy": RetryTransient(),
+            "on_failure_callback": [_alert(blueprint, settings)],
+        },
         allowed_run_types=None if blueprint.backfills else BUT_BACKFILLS,
         params={} if blueprint.outlet is None else {"force": FORCE, "allow_large": ALLOW_LARGE},
         render_template_as_native_obj=False,
@@ -182,6 +189,12 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
         "max_active_tis_per_dag": 1 if blueprint.writes else None,
         "weight_rule": WeightRule.ABSOLUTE,
     }
+
+
+def _alert(blueprint: DagBlueprint, settings: Settings) -> AlertNotifier:
+    runbook = "gold-is-wrong" if blueprint.outlet is None else "gold-refresh"
+    table = str(TableName(Layer.GOLD, blueprint.view))
+    return AlertNotifier(settings, runbook=runbook, table=table)
 
 
 def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:

@@ -11,6 +11,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +19,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from spark_jobs.orchestration.alerts import AlertNotifier
 from spark_jobs.orchestration.blueprint import Lane
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
@@ -25,6 +27,8 @@ from spark_jobs.settings import Settings, load_settings
 
 MINUTE = 60
 WIDTH = "160"
+# So many of the last lines of a verb that failed are in the error, and so in its alert.
+_LINES_TOLD = 10
 
 log = logging.getLogger("airflow.task.tidemark")
 
@@ -35,12 +39,14 @@ class Verb:
 
     Attributes:
         words: of the command line, after the program's name.
+        runbook: where an alert sends its reader.
         judges: it ends with 1 where something is wrong, which no other try would mend.
     """
 
     task_id: str
     words: tuple[str, ...]
     timeout_seconds: int
+    runbook: str
     pool: str = Lane.MAINTENANCE
     judges: bool = True
 
@@ -72,7 +78,7 @@ CARE = (
         dag_id="ops__maintenance",
         description="Remove what nobody needs any more.",
         cron="17 3 * * *",
-        verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, judges=False),),
+        verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
         does="Files that no readable version needs, expired staged results, old rows of the "
         "ledger. What a view, a sink, a stream or a run has yet to read is kept; the log says "
         "for whom. Small files are joined by whoever writes a table, not here.",
@@ -83,22 +89,40 @@ CARE = (
         description="Compare what came in with what is there.",
         cron="47 3 * * *",
         verbs=(
-            Verb("reconcile", ("reconcile", "--wait", "300"), 60 * MINUTE),
-            Verb("verify", ("verify", "--all", "--sample"), 4 * 60 * MINUTE),
+            Verb(
+                "reconcile",
+                ("reconcile", "--wait", "300"),
+                60 * MINUTE,
+                "records-do-not-add-up",
+            ),
+            Verb("verify", ("verify", "--all", "--sample"), 4 * 60 * MINUTE, "gold-is-wrong"),
+            Verb(
+                "quality",
+                ("quality",),
+                10 * MINUTE,
+                "records-in-quarantine",
+                pool=CONTROL,
+                judges=False,
+            ),
         ),
         does="Kafka against bronze, bronze against silver, silver against the source database; "
-        "and of each gold view a sample of rows against its SQL.",
-        runbooks=("records-do-not-add-up", "gold-is-wrong"),
+        "and of each gold view a sample of rows against its SQL. The log of `quality` is the "
+        "report of yesterday: attempts, failed expectations, late publications, rejected records.",
+        runbooks=("records-do-not-add-up", "gold-is-wrong", "records-in-quarantine"),
     ),
     CareDag(
         dag_id="ops__stream_watch",
         description="See that everything that should run reports.",
         cron="*/5 * * * *",
-        verbs=(Verb("watch", ("status", "--check"), 5 * MINUTE, pool=CONTROL),),
+        verbs=(
+            Verb("watch", ("status", "--check"), 5 * MINUTE, "stream-silent", pool=CONTROL),
+            Verb("page", ("page",), 5 * MINUTE, "stream-silent", pool=CONTROL, judges=False),
+        ),
         does="The streams, continuous views and sinks report every few seconds. Red, with its "
         "name and its runbook, is what was silent for a minute, failed, is refused or held, has "
         "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
-        "large refresh waits for a person.",
+        "large refresh waits for a person. The other task writes the page that Airflow shows at "
+        "`/tidemark/status`: all tables at a glance.",
         runbooks=(
             "stream-silent",
             "stream-refused",
@@ -121,9 +145,10 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
     """Run a verb in a process of its own, with what it prints as the task's log.
 
     Raises:
-        AirflowFailException: a verb that judges found something wrong.
+        AirflowFailException: a verb that judges found something wrong; with its last lines.
         RuntimeError: another verb failed; it may be tried again.
     """
+    last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
     with subprocess.Popen(
         program,
@@ -135,12 +160,13 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
         try:
             for line in process.stdout or ():
                 log.info("%s", line.rstrip())
+                last.append(line.rstrip())
             code = process.wait()
         finally:
             # A task that is stopped or takes too long leaves nothing behind.
             process.terminate()
     if code:
-        failed = f"tidemark {' '.join(words)} ended with {code}; its words are above"
+        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
         raise AirflowFailException(failed) if judges else RuntimeError(failed)
 
 
@@ -161,14 +187,15 @@ def _dag(care: CareDag, settings: Settings) -> DAG:
         render_template_as_native_obj=False,
     ) as dag:
         for verb in care.verbs:
-            _task(verb)()
+            _task(verb, settings)()
     return dag
 
 
-def _task(verb: Verb) -> Callable[[], object]:
+def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
     options = operator_task(verb.task_id, timeout_seconds=verb.timeout_seconds, pool=str(verb.pool))
+    alert = AlertNotifier(settings, runbook=verb.runbook)
 
-    @task(**options)  # type: ignore[untyped-decorator]
+    @task(**options, on_failure_callback=[alert])
     def run() -> None:
         run_verb(verb.words, judges=verb.judges)
 

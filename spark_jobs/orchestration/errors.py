@@ -1,10 +1,11 @@
-"""Conditions of orchestration: a period without a schedule, a manifest that is not there."""
+"""Conditions of orchestration: schedules, the manifest, notifiers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.settings import SETTINGS_FILE
 
 
 class PeriodUnsupportedError(LakehouseError):
@@ -50,4 +51,20 @@ class ManifestUnreadableError(LakehouseError):
             f"manifest {str(path)!r} does not have the expected form",
             detail=problem,
             hint="Run `tidemark validate` to compile the project again.",
+        )
+
+
+class NotifierUnusableError(LakehouseError):
+    """A notifier of the settings cannot be made, so that nobody would hear of a failure."""
+
+    condition = "NOTIFIER_UNUSABLE"
+
+    def __init__(self, notifier: str, problem: str) -> None:
+        self.notifier = notifier
+        super().__init__(
+            f"notifier {notifier!r} cannot be made",
+            detail=problem,
+            hint="Mend `alerts.notifiers` in the settings: `notifier` is the dotted path of the "
+            "class, whose package must be installed, and `arguments` are those that it takes.",
+            location=Location(SETTINGS_FILE),
         )

@@ -22,6 +22,7 @@ from airflow.sdk import (
 
 from spark_jobs.orchestration import replay_steps
 from spark_jobs.orchestration.airflow import START_DATE
+from spark_jobs.orchestration.alerts import AlertNotifier
 from spark_jobs.orchestration.blueprint import (
     TIMEOUT_SECONDS,
     Lane,
@@ -88,7 +89,8 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
 
 def replay_dag(views: list[str], settings: Settings) -> DAG:
     """The form of a replay and what follows from it."""
-    with _dag(REPLAY_DAG, "Compute gold views again.", REPLAY_DOC, replay_params(views)) as dag:
+    params = replay_params(views)
+    with _dag(REPLAY_DAG, "Compute gold views again.", REPLAY_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
@@ -146,7 +148,7 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
 def rollback_dag(views: list[str], settings: Settings) -> DAG:
     """The form of a rollback and what follows from it."""
     params = rollback_params(views)
-    with _dag(ROLLBACK_DAG, "Take a gold view back.", ROLLBACK_DOC, params) as dag:
+    with _dag(ROLLBACK_DAG, "Take a gold view back.", ROLLBACK_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
@@ -169,7 +171,8 @@ def rollback_dag(views: list[str], settings: Settings) -> DAG:
 def release_dag(views: list[str], settings: Settings) -> DAG:
     """The form of a release and what follows from it."""
     params = release_params(views)
-    with _dag(RELEASE_DAG, "Let through what the gate holds.", RELEASE_DOC, params) as dag:
+    described = "Let through what the gate holds."
+    with _dag(RELEASE_DAG, described, RELEASE_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
@@ -289,7 +292,9 @@ def _instant(title: str, description: str) -> Param:
     )
 
 
-def _dag(dag_id: str, description: str, doc_md: str, params: dict[str, Param]) -> DAG:
+def _dag(
+    dag_id: str, description: str, doc_md: str, params: dict[str, Param], settings: Settings
+) -> DAG:
     return DAG(
         dag_id=dag_id,
         description=description,
@@ -301,7 +306,11 @@ def _dag(dag_id: str, description: str, doc_md: str, params: dict[str, Param]) -
         is_paused_upon_creation=False,
         tags=["operations"],
         doc_md=doc_md,
-        default_args={"owner": OWNER, "retry_policy": RetryTransient()},
+        default_args={
+            "owner": OWNER,
+            "retry_policy": RetryTransient(),
+            "on_failure_callback": [AlertNotifier(settings, runbook="gold-is-wrong")],
+        },
         params=params,
         render_template_as_native_obj=False,
     )

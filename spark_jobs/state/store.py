@@ -14,6 +14,7 @@ from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state import (
     attempts,
     batches,
+    days,
     epochs,
     leases,
     migrate,
@@ -31,6 +32,7 @@ from spark_jobs.state.leases import Lease
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.replay_store import ReplayStore
 from spark_jobs.state.tables import SCHEMA_VERSION
+from spark_jobs.state.types import JsonObject
 from spark_jobs.state.verifications import VerificationRecord
 
 
@@ -119,6 +121,21 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         """Drop attempts of a tick that are older, but not the newest; returns how many."""
         with self._write() as connection:
             return attempts.forget_attempts(connection, view, tick=tick, before=before, keep=keep)
+
+    def outcomes(self, *, start: datetime, end: datetime) -> dict[str, dict[AttemptStatus, int]]:
+        """How many attempts of each view ended how in a span of time."""
+        with self._read() as connection:
+            return days.outcomes(connection, start=start, end=end)
+
+    def failed_verdicts(self, *, start: datetime, end: datetime) -> list[tuple[str, JsonObject]]:
+        """Views and verdicts of the audits in which an expectation failed, the oldest first."""
+        with self._read() as connection:
+            return days.failed_verdicts(connection, start=start, end=end)
+
+    def publications(self, *, start: datetime, end: datetime) -> list[days.Published]:
+        """The publications in a span of time, the oldest first."""
+        with self._read() as connection:
+            return days.publications(connection, start=start, end=end)
 
     # Verifications.
 

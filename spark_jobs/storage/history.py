@@ -244,6 +244,12 @@ def first_lost(location: str, *, after: int, upto: int) -> int | None:
     return next((one for one in versions if _actions(location, one) is None), None)
 
 
+def rows_of_commit(location: str, version: int) -> int | None:
+    """About how many rows a commit wrote, changed or removed; None where it does not say."""
+    actions = _actions(location, version)
+    return None if actions is None else _rows_of(actions)
+
+
 def readable(location: str, version: int) -> bool:
     """Whether a version's commit and all of its files are still there."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def test_each_is_one_at_a_time_with_an_owner_a_limit_and_a_pool_that_exists(dags
         assert dag.is_paused_upon_creation is False
         for task in dag.tasks:
             assert (task.retries, task.has_retry_policy) == (2, True)
+            assert [type(one).__name__ for one in task.on_failure_callback] == ["AlertNotifier"]
             assert timedelta() < task.execution_timeout <= timedelta(hours=4)
             assert task.pool in POOLS
     assert dags["ops__stream_watch"].get_task("watch").pool == CONTROL
@@ -72,6 +74,7 @@ def test_where_only_some_views_are_scheduled_at_first_they_are_made_paused(proje
 
 @pytest.mark.parametrize("one", CARE, ids=lambda one: one.dag_id)
 def test_the_page_names_verbs_and_runbooks_that_exist(one) -> None:
+    assert {verb.runbook for verb in one.verbs} <= set(one.runbooks)
     for name in one.runbooks:
         assert (REPOSITORY / f"docs/runbooks/{name}.md").exists()
         assert f"docs/runbooks/{name}.md" in one.doc_md
@@ -105,14 +108,18 @@ def test_maintenance_is_the_verb(project, said) -> None:
     assert said[-1] == left
 
 
-def test_what_went_silent_turns_the_watch_red_with_its_name_and_runbook(project, said) -> None:
+def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) -> None:
     project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
     with ControlStore.open(load_settings().control_url) as store:
         seen = utc_now() - timedelta(minutes=5)
         store.record_heartbeat("gold.order_totals", at=seen, state=StreamState.RUNNING)
     assert run("ops__stream_watch") == "failed"
-    assert said[-1].startswith("gold.order_totals: silent, last seen 5 min")
-    assert said[-1].endswith("; see docs/runbooks/continuous-view.md")
+    [line] = [line for line in said if line.startswith("gold.order_totals:")]
+    assert line.startswith("gold.order_totals: silent, last seen 5 min")
+    assert line.endswith("; see docs/runbooks/continuous-view.md")
+    assert "<li>gold.order_totals: silent, last" in load_settings().status_page.read_text()
+    [alert] = (load_settings().state / "alerts.jsonl").read_text().splitlines()
+    assert line in json.loads(alert)["message"]
 
 
 def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:

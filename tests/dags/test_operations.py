@@ -92,6 +92,7 @@ def test_every_task_has_a_policy_a_limit_and_a_pool_that_exists(project) -> None
             assert one.pool in {CONTROL, *Lanes.model_fields}
             if one.task_id != "approve":
                 assert one.has_retry_policy
+                assert one.on_failure_callback
     waiting = {one.task_id: one.pool for one in bag.dags["ops__replay"].tasks}
     assert waiting["build"] == waiting["publish"] == "replay"
     assert bag.dags["ops__replay"].get_task("approve").downstream_task_ids == {"begin"}

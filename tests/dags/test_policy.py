@@ -65,6 +65,7 @@ def test_every_task_has_retries_a_policy_a_limit_and_a_pool_that_exists(dags: li
     for task in (task for dag in dags for task in dag.tasks):
         assert task.retries == 2
         assert task.has_retry_policy
+        assert [type(one).__name__ for one in task.on_failure_callback] == ["AlertNotifier"]
         assert timedelta() < task.execution_timeout <= timedelta(hours=4)
         assert task.pool in POOLS
         assert task.trigger_rule == "all_success"

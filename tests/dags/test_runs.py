@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -110,6 +111,11 @@ def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(
     }
     assert project.totals() == {"ada": Decimal("5.00")}
     assert last_attempt().status is AttemptStatus.HELD
+    [alert] = (load_settings().state / "alerts.jsonl").read_text().splitlines()
+    told = json.loads(alert)
+    assert (told["condition"], told["table"]) == ("GATE_HELD", "gold.order_totals")
+    assert (told["dag_id"], told["task_id"]) == ("gold__order_totals", "audit")
+    assert told["runbook"] == "docs/runbooks/gold-refresh.md"
 
 
 DAYS = """SELECT CAST(CONCAT('2026-01-0', LENGTH(o.customer)) AS DATE) AS day,

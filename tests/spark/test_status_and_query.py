@@ -21,7 +21,8 @@ from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamProgress
-from spark_jobs.storage import tables
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.history import rows_of_commit
 from spark_jobs.storage.query import QueryRejectedError, TableNotWrittenError
 from tests.spark.gold_project import GoldProject
 
@@ -227,3 +228,21 @@ def test_what_spark_refuses_is_told_in_short(run: Any, sql: str, cause: str) -> 
     assert isinstance(error, QueryRejectedError)
     assert cause in error.cause
     assert len(error.cause.splitlines()) <= 4
+
+
+def test_the_page_tells_what_the_last_publication_changed(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    gold.append("silver.orders", ONE_MORE)
+    gold.refresh("totals", "t2")
+    # The table is there, and no stream of this project writes it.
+    gold.manifest.silver.clear()
+    assert run("page").exit_code == 0
+    text = gold.settings.status_page.read_text(encoding="utf-8")
+    row = text.partition('<tr id="gold.totals">')[2].partition("</tr>")[0]
+    assert '<span class="badge good">current</span>' in row
+    assert '<td data-head="24 hours">2 attempts</td>' in row
+    version = log.table_version(gold.refresher.context.published_at("totals"))
+    assert version is not None
+    rows = rows_of_commit(gold.refresher.context.published_at("totals"), version.version)
+    assert rows
+    assert f'<td data-head="rows changed">{rows}</td>' in row

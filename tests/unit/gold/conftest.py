@@ -1,4 +1,4 @@
-"""A small project over Delta tables that another writer changes; no JVM."""
+"""Small projects whose control database and lake are real; no JVM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.impact import impact
 from spark_jobs.gold.refresh import Refresher
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.planning.impact import ViewImpact, version_range
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -22,6 +24,7 @@ from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
+from tests.unit.gold.attempts import ORDERS
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 FED = {"delta.enableChangeDataFeed": "true"}
@@ -103,3 +106,27 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
             for entry in tier:
                 found.publish(entry.name)
         yield found
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[GoldContext]:
+    """A project of one gold view over one table."""
+    settings = load_settings(tmp_path, state_dir=tmp_path / "state", environment="test")
+    settings.state.mkdir()
+    view = GoldEntry(
+        name="spend",
+        description="Spend.",
+        owner="tests",
+        refresh=RefreshPolicy.BULK,
+        sql="SELECT 1",
+        query="",
+        inputs=(str(ORDERS),),
+        columns=(Column(name="user_id", type="bigint", description="who"),),
+        fingerprint="f",
+        deterministic=True,
+        reads_clock=False,
+        file="sql/gold/spend.sql",
+        tier=0,
+    )
+    with ControlStore.open(settings.control_url) as store:
+        yield GoldContext(settings, Manifest(project="shop", gold={"spend": view}), store)

@@ -68,6 +68,8 @@ def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch)
         ports={"kafka": 1111},
         spark={"conf": {"spark.ui.enabled": "false"}, "driver_memory": "1g"},
         gold={"every_override": "1 minute"},
+        alerts={"notifiers": [{"notifier": "a.B", "arguments": {"To": "x"}}]},
+        lineage={"transport": {"type": "http", "auth": {"apiKey": "k"}}},
     )
     environment = stack_environment(started)
     for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:

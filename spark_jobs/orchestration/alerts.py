@@ -1,0 +1,182 @@
+"""Alerts: what is said when a task of ours fails for good, and the notifiers that say it.
+
+A notifier is a class of Airflow's, or one that follows its ``BaseNotifier``; settings name it.
+Its templates may use ``alert``, the value of this module.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from airflow.sdk import BaseNotifier, Context
+from airflow.sdk.exceptions import AirflowException
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.orchestration.errors import NotifierUnusableError
+from spark_jobs.settings import NotifierSettings, Settings, load_settings
+
+FILE: Final = "alerts.jsonl"
+# Beyond this many bytes the file is put aside, and the one that was put aside before goes.
+MOST_BYTES: Final = 10_000_000
+# Of the text of an error; the task's log has all of it.
+_LONGEST: Final = 2000
+
+log = logging.getLogger("airflow.task.tidemark")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """A task that failed and will not be tried again.
+
+    Attributes:
+        at: when, in ISO 8601 with the zone.
+        environment: the setting of that name.
+        table: the gold view as SQL names it; None where the task is about more than one.
+        condition: of the error, as runbooks name it; ``TASK_FAILED`` where a task says in words
+            that it failed, ``TASK_LOST`` where it could not; otherwise the type of the error.
+        message: the error in one line, or in a few.
+        todo: what to do.
+        runbook: where it is told how.
+        log_url: the task's log in Airflow; "" where that is not known.
+    """
+
+    at: str
+    environment: str
+    dag_id: str
+    task_id: str
+    run_id: str
+    table: str | None
+    condition: str
+    message: str
+    todo: str
+    runbook: str
+    log_url: str
+
+    @property
+    def subject(self) -> str:
+        """One line for a heading."""
+        return f"[{self.environment}] {self.table or self.dag_id}: {self.condition}"
+
+    @property
+    def text(self) -> str:
+        """All of it, for a message without form."""
+        where = f"{self.dag_id}, task {self.task_id}, run {self.run_id}"
+        lines = (self.subject, self.message, self.todo, f"Runbook: {self.runbook}", where)
+        return "\n".join(filter(None, (*lines, self.log_url)))
+
+
+class AlertNotifier(BaseNotifier):
+    """Tells of a failure through every notifier of the settings; one that fails stops no other."""
+
+    def __init__(self, settings: Settings, *, runbook: str, table: str | None = None) -> None:
+        """Check that the notifiers can be made.
+
+        Args:
+            settings: of the project.
+            runbook: the name of the page below the settings' ``alerts.runbooks``.
+            table: the gold view that the DAG is about.
+
+        Raises:
+            NotifierUnusableError: a notifier is not there, is none, or refuses its arguments.
+        """
+        super().__init__()
+        self._settings, self._runbook, self._table = settings, runbook, table
+        for one in settings.alerts.notifiers:
+            _made(one)
+
+    def notify(self, context: Context) -> None:
+        """Say it."""
+        alerts = self._settings.alerts
+        alert = alert_of(
+            context,
+            table=self._table,
+            runbook=f"{alerts.runbooks.rstrip('/')}/{self._runbook}.md",
+            environment=self._settings.environment,
+        )
+        for one in alerts.notifiers:
+            try:
+                # Made anew, as rendering replaces the templates that a notifier was made with.
+                _made(one)({**context, "alert": alert})
+            except Exception:
+                log.exception("notifier %s failed", one.notifier)
+
+
+class FileNotifier(BaseNotifier):
+    """Writes one JSON line for each alert to ``alerts.jsonl`` in the state directory."""
+
+    def notify(self, context: Context) -> None:
+        """Append the line."""
+        alert: Any = context["alert"]  # type: ignore[typeddict-item]
+        file = load_settings().state / FILE
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists() and file.stat().st_size > MOST_BYTES:
+            file.replace(_put_aside(file))
+        line = json.dumps(asdict(alert)) + "\n"
+        # One write at the end of the file, so that tasks that fail at once do not mix their lines.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+
+def alert_of(
+    context: Mapping[str, Any], *, table: str | None, runbook: str, environment: str
+) -> Alert:
+    """The alert of a task's failure, from the context that Airflow hands to callbacks.
+
+    The context of a task whose process was killed knows no error.
+    """
+    ti, error = context["ti"], context.get("exception")
+    ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
+    if ours is not None:
+        condition, message, todo = ours.condition, ours.primary, ours.hint
+    elif error is None:
+        condition, message, todo = "TASK_LOST", "the task's process ended without a word", None
+    else:
+        plain = isinstance(error, AirflowException)
+        condition = "TASK_FAILED" if plain else type(error).__name__
+        message, todo = str(error), None
+    return Alert(
+        at=datetime.now(UTC).isoformat(),
+        environment=environment,
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        run_id=ti.run_id,
+        table=table,
+        condition=condition,
+        message=message[:_LONGEST],
+        todo=todo or "Read the task's log, then the runbook.",
+        runbook=runbook,
+        log_url=str(getattr(ti, "log_url", None) or ""),
+    )
+
+
+def _chain(error: object) -> Iterator[BaseException]:
+    """An error and those that it came from; a task fails for good with an error of Airflow's."""
+    while isinstance(error, BaseException):
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _made(one: NotifierSettings) -> BaseNotifier:
+    module, _, name = one.notifier.rpartition(".")
+    try:
+        found = getattr(import_module(module), name)
+        if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
+            raise TypeError("it is no class that follows airflow.sdk.BaseNotifier")
+        return found(**one.arguments)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise NotifierUnusableError(one.notifier, str(error)) from error
+
+
+def _put_aside(file: Path) -> Path:
+    return file.with_name(f"{file.name}.1")

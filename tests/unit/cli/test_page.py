@@ -1,0 +1,281 @@
+"""The page: what it says, where its boxes stand, and that nothing on it is run or fetched."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.cli.page import rendered
+from spark_jobs.cli.page_facts import Card, PageFacts, Section, Tone
+from spark_jobs.cli.page_picture import BOX_HEIGHT, BOX_WIDTH, picture
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from tests.golden.declaration_cases import RIGHT, write_project
+
+NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "</title><script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    "</text></a></svg><script>alert(1)</script>",
+    "</td></tr></table><iframe src=//evil.example></iframe>",
+    '"><script>alert(1)</script>',
+    "'><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)' autofocus='",
+    '" style="background:url(//evil.example)',
+    "javascript:alert(1)",
+    '<a href="javascript:alert(1)">look</a>',
+    "<meta http-equiv=refresh content='0;url=//evil.example'>",
+    "<base href=//evil.example/>",
+    "<link rel=stylesheet href=//evil.example>",
+    "<!-- -->",
+    "--><script>alert(1)</script><!--",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;script&#62;alert(1)",
+    "{{ 7 * 7 }}",
+    "{% for x in ().__class__.__mro__ %}{% endfor %}",
+    "${7*7}",
+    "<details open ontoggle=alert(1)>",
+    "<ScRiPt/x>alert(1)</sCrIpT>",
+    "\N{FULLWIDTH LESS-THAN SIGN}script\N{FULLWIDTH GREATER-THAN SIGN}",
+)
+
+
+class Elements(HTMLParser):
+    """The tags with the names of their attributes, the ids and links, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, ...]] = []
+        self.values: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, *(name for name, _ in attrs)))
+        self.values += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, name: str) -> list[str]:
+        return [value for each, value in self.values if each == name]
+
+
+def card(name: str, column: int, said: str = "said", **changed: Any) -> Card:
+    made = Card(
+        name=name,
+        column=column,
+        description=said,
+        state="running",
+        tone=Tone.GOOD,
+        cells=(said, said),
+        runbook="stream-silent",
+    )
+    return replace(made, **changed)
+
+
+def facts(said: str = "said") -> PageFacts:
+    gold = card("gold.spend", 2, said, state=said, note=said, tone=Tone.BAD)
+    return PageFacts(
+        project=said,
+        at=NOW,
+        columns=("sources", "silver", "gold"),
+        sections=(
+            Section("Gold views", ("one", "two"), (gold,)),
+            Section("Silver tables", ("one", "two"), (card("silver.orders", 1, said),)),
+            Section("Sources", ("one", "two"), (card("bronze.orders", 0, said),)),
+        ),
+        edges=(("bronze.orders", "silver.orders"), ("silver.orders", "gold.spend")),
+        attention=(said,),
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_text_and_changes_no_element(text: str) -> None:
+    plain, hostile = Elements(rendered(facts())), Elements(rendered(facts(text)))
+    assert hostile.tags == plain.tags
+    assert any(text in words for words in hostile.words)
+
+
+def test_nothing_is_fetched_and_nothing_is_run() -> None:
+    text = rendered(facts())
+    found = Elements(text)
+    assert not {tag for tag, *_ in found.tags} & {"script", "link", "img", "iframe", "object"}
+    assert not [name for name, _ in found.values if name.startswith("on") or name == "src"]
+    assert all(link.startswith("#") for link in found.all("href"))
+    assert not re.search(r"@import|url\(", text)
+    assert "default-src 'none'; style-src 'unsafe-inline'" in found.all("content")
+
+
+def test_each_box_leads_to_the_row_of_its_table() -> None:
+    found = Elements(rendered(facts()))
+    ids = found.all("id")
+    assert sorted(ids) == ["bronze.orders", "gold.spend", "silver.orders"]
+    assert sorted(found.all("href")) == sorted(f"#{name}" for name in ids)
+
+
+def test_boxes_do_not_overlap_and_each_line_goes_from_left_to_right() -> None:
+    sizes = (3, 1, 12, 5)
+    cards = [[card(f"gold.c{at}_{row}", at) for row in range(n)] for at, n in enumerate(sizes)]
+    edges = tuple(
+        (left.name, right.name)
+        for at, column in enumerate(cards)
+        for later in cards[at + 1 :]
+        for left, right in zip(column, later, strict=False)
+    )
+    sections = (Section("all", (), tuple(one for column in cards for one in column)),)
+    made = picture(replace(facts(), sections=sections, edges=edges, columns=("a", "b", "c", "d")))
+    assert len(made.lines) == len(edges)
+    for x in {box.x for box in made.boxes}:
+        column = sorted(box.y for box in made.boxes if box.x == x)
+        assert all(above + BOX_HEIGHT < below for above, below in pairwise(column))
+    assert all(0 <= box.x <= made.width - BOX_WIDTH for box in made.boxes)
+    assert all(0 <= box.y <= made.height - BOX_HEIGHT for box in made.boxes)
+    for line in made.lines:
+        numbers = [int(one) for one in re.findall(r"\d+", line)]
+        assert numbers[0] < numbers[-2]
+
+
+def test_a_column_follows_what_it_reads() -> None:
+    silver = tuple(card(f"silver.{name}", 0) for name in "abc")
+    gold = tuple(card(f"gold.{name}", 1) for name in "xyz")
+    edges = (("silver.a", "gold.z"), ("silver.b", "gold.y"), ("silver.c", "gold.x"))
+    sections = (Section("all", (), silver + gold),)
+    made = picture(replace(facts(), sections=sections, edges=edges, columns=("silver", "gold")))
+    heights = {box.card.name: box.y for box in made.boxes}
+    assert all(heights[start] == heights[end] for start, end in edges)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    sinks = 'sinks:\n  - redis: {prefix: "spend:"}\n'
+    spend = RIGHT["sql/gold/spend.sql"].replace("*/", f"freshness: 30 minutes\n{sinks}*/")
+    source = RIGHT["sources/orders.yml"] + f"description: {json.dumps(HOSTILE[0])}\n"
+    changed = {"sql/gold/spend.sql": spend, "sources/orders.yml": source}
+    return write_project(tmp_path / "project", changed)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ControlStore]:
+    (tmp_path / "state").mkdir()
+    with ControlStore.open(f"sqlite:///{tmp_path}/state/control.db") as opened:
+        yield opened
+
+
+def page(project: Path, *words: str) -> str:
+    done = CliRunner().invoke(app, ["--project", str(project), "page", *words])
+    assert done.exit_code == 0, done.output
+    [file] = re.findall(r"Wrote (.+)\.\n", done.output)
+    assert stat.S_IMODE(Path(file).stat().st_mode) == 0o600
+    return Path(file).read_text(encoding="utf-8")
+
+
+def row(text: str, name: str) -> str:
+    """The words of a table's row."""
+    [found] = re.findall(rf'<tr id="{re.escape(name)}">(.*?)</tr>', text, re.DOTALL)
+    return " ".join(" ".join(Elements(found).words).split())
+
+
+def test_a_project_of_which_nothing_was_heard(project: Path, tmp_path: Path) -> None:
+    text = page(project)
+    assert (tmp_path / "state/status.html").read_text(encoding="utf-8") == text
+    assert row(text, "gold.spend").startswith("spend Spend per user. unpublished")
+    assert "target 30 min" in row(text, "gold.spend")
+    assert "never reported" in row(text, "silver.orders")
+    assert HOSTILE[0] in row(text, "bronze.orders")
+    assert HOSTILE[0] not in text
+    assert "bronze.orders: never reported; see docs/runbooks/stream-silent.md" in text
+
+
+def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
+    project: Path, store: ControlStore, tmp_path: Path
+) -> None:
+    now = utc_now()
+    first = StreamProgress(query="", batch_id=3, records=1, at=now, heartbeat_at=now)
+    for name in ("bronze.orders", "bronze.clicks", "silver.clicks"):
+        store.record_progress(replace(first, query=name, lag_records=1234))
+    error = "connection refused: <b>password</b>"
+    waiting = {"state": StreamState.WAITING, "error": error, "at": now - timedelta(minutes=9)}
+    store.record_progress(replace(first, query=sink_query("spend_redis"), **waiting))
+    attempt = RefreshAttempt(
+        attempt_id="a1",
+        view="spend",
+        tick="t1",
+        status=AttemptStatus.HELD,
+        decision="full",
+        reason="first build & more",
+        epoch=1,
+        verdict={"outcome": "held", "expectations": 5, "failed": 2},
+        started_at=now,
+        updated_at=now,
+    )
+    store.create_attempt(attempt)
+    rejected = pa.table({"reason": ["TOO_LARGE", "TOO_LARGE", "NOT_JSON"], "arrived_at": [now] * 3})
+    write_deltalake(str(tmp_path / "state/lake/_quarantine/clicks"), rejected)
+
+    text = page(project, "--to", str(tmp_path / "elsewhere/page.html"))
+
+    assert "1,234 records" in row(text, "bronze.orders")
+    clicks = row(text, "silver.clicks")
+    assert clicks.startswith("clicks Clicks. running 2 TOO_LARGE, 1 NOT_JSON 1,234 records")
+    assert "running · 3 in quarantine" in text
+    assert error in row(text, "sink.spend_redis")
+    assert "held 3/5" in row(text, "gold.spend")
+    assert "1 attempt, 1 held held; full: first build & more" in row(text, "gold.spend")
+    assert "<li>gold.spend: held; see docs/runbooks/gold-refresh.md</li>" in text
+    assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
+
+
+def test_a_view_that_waits_for_a_person_says_so(project: Path, store: ControlStore) -> None:
+    now = utc_now()
+    attempt = RefreshAttempt(
+        attempt_id="a1",
+        view="spend",
+        tick="t1",
+        status=AttemptStatus.SKIPPED,
+        decision="skip",
+        reason_code="WAITS_FOR_PERSON",
+        reason="it would read 9,000,000 rows",
+        epoch=1,
+        started_at=now,
+        updated_at=now,
+    )
+    store.create_attempt(attempt)
+    text = page(project)
+    assert "Spend per user. waits " in row(text, "gold.spend")
+    waits = "<li>gold.spend: it would read 9,000,000 rows; see docs/runbooks/refresh-waits.md</li>"
+    assert waits in text
+
+
+def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: Path) -> None:
+    log = tmp_path / "state/lake/gold/spend/_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("no json\n")
+    text = page(project)
+    assert "unreadable" in row(text, "gold.spend")
+    assert "unreadable" in row(text, "sink.spend_redis")
+    assert "<li>gold.spend: unreadable; see docs/runbooks/gold-refresh.md</li>" in text

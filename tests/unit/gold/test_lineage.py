@@ -1,0 +1,126 @@
+"""Events of OpenLineage, as its own client writes them to a file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
+from spark_jobs.gold.reporting import LINEAGE
+from spark_jobs.gold.sending import Sender
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.settings import LineageSettings
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.storage import log
+from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish
+
+
+def told(context: GoldContext, transport: dict[str, Any]) -> GoldContext:
+    lineage = LineageSettings(transport=transport)
+    settings = context.settings.model_copy(update={"lineage": lineage})
+    return GoldContext(settings, context.manifest, context.store)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "events"
+
+
+@pytest.fixture
+def to_file(context: GoldContext, file: Path) -> GoldContext:
+    return told(context, {"type": "file", "log_file_path": str(file), "append": True})
+
+
+def events(file: Path) -> list[dict[str, Any]]:
+    LINEAGE.wait()
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_publication_is_a_run_from_versions_to_a_version(to_file, file, tmp_path) -> None:
+    orders = to_file.locations.of(ORDERS)
+    write_deltalake(orders, pa.table({"id": [1]}))
+    version = log.table_version(orders)
+    assert version is not None
+    vector = VersionVector({ORDERS: version})
+    attempt = open_attempt(to_file, plan(FULL, vector), epoch=1, seconds=0.5)
+    LINEAGE.wait()
+    publish(to_file, attempt, vector)
+    passed = {"outcome": "passed", "expectations": 5, "failed": 0}
+    to_file.store.update_attempt(attempt.attempt_id, verdict=passed)
+    end_attempt(to_file, attempt.attempt_id, status=AttemptStatus.PUBLISHED, published_version=0)
+
+    start, complete = events(file)
+
+    assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
+    assert start["run"]["runId"] == complete["run"]["runId"]
+    assert (complete["job"]["namespace"], complete["job"]["name"]) == ("shop", "gold.spend")
+    assert complete["job"]["facets"]["sql"]["query"] == "SELECT 1"
+    [read], [written] = complete["inputs"], complete["outputs"]
+    lake = tmp_path / "state/lake"
+    assert (read["namespace"], read["name"]) == ("file", f"{lake}/silver/orders")
+    assert read["facets"]["version"]["datasetVersion"] == "0"
+    assert read["facets"]["symlinks"]["identifiers"][0]["name"] == "silver.orders"
+    assert (written["namespace"], written["name"]) == ("file", f"{lake}/gold/spend")
+    assert written["facets"]["version"]["datasetVersion"] == "0"
+    [column] = written["facets"]["schema"]["fields"]
+    assert (column["name"], column["type"], column["description"]) == ("user_id", "bigint", "who")
+    assert written["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    assert "version" not in start["outputs"][0]["facets"]
+    tags = {
+        one["key"]: one["value"]
+        for one in complete["run"]["facets"]["tags"]["tags"]
+        if one["source"] == "TIDEMARK"
+    }
+    expected = {"decision": "full", "reason": "FIRST_BUILD", "tick": "t1", "verdict": "passed"}
+    assert tags == expected
+
+
+def test_a_failure_is_told_with_its_error_and_a_skip_is_no_run(to_file, file) -> None:
+    open_attempt(to_file, plan(SKIP), epoch=1, seconds=0.1)
+    attempt = open_attempt(to_file, plan(FULL), epoch=1, seconds=0.1)
+    LINEAGE.wait()
+    with pytest.raises(ZeroDivisionError), timed_step(to_file, attempt, "stage"):
+        raise ZeroDivisionError("by zero")
+    start, fail = events(file)
+    assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
+    assert fail["run"]["facets"]["errorMessage"]["message"] == "stage: by zero"
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        {"type": "no_such_transport"},
+        {"type": "file", "log_file_path": "/no/such/folder/events", "append": True},
+        {"type": "http", "url": "http://127.0.0.1:9", "retry": {"total": 0}},
+    ],
+)
+def test_a_transport_that_does_not_work_fails_nothing(context, transport, caplog) -> None:
+    attempt = open_attempt(told(context, transport), plan(FULL), epoch=1, seconds=0.1)
+    LINEAGE.wait()
+    assert attempt.status is AttemptStatus.PLANNED
+    assert "lineage events of" in caplog.text
+
+
+def test_what_is_slow_holds_nothing_up_and_nothing_piles_up(caplog) -> None:
+    sender, release, sent = Sender("letters"), threading.Event(), []
+
+    def slow() -> None:
+        release.wait(30)
+        sent.append("slow")
+
+    sender.send(lambda: slow, about="first")
+    sender.send(lambda: lambda: sent.append("dropped"), about="second")
+    assert sent == []
+    assert "letters of second are dropped" in caplog.text
+    release.set()
+    sender.wait()
+    sender.send(lambda: lambda: sent.append("next"), about="third")
+    sender.wait()
+    assert sent == ["slow", "next"]
