@@ -7,8 +7,10 @@ import random
 import pytest
 
 from spark_jobs.gold.ledger import past_refreshes
+from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
+from spark_jobs.storage.feed import change_feed
 from spark_jobs.storage.history import rows_changed
 from tests.spark.gold_project import GoldProject
 
@@ -162,8 +164,13 @@ def test_a_change_of_columns_that_a_view_does_not_read_moves_versions_and_no_row
     for name in names:
         project.refresh(name, "t0")
     project.execute("UPDATE {} SET price = price + 1", "silver.sales")
-    moved = log.table_version(project.location("silver.sales"))
+    sales = project.location("silver.sales")
+    moved = log.table_version(sales)
     assert moved is not None
+    feed = change_feed(sales, after=moved.version - 1, upto=moved.version, columns=None)
+    assert feed is not None, "Spark's own files can be counted without Spark"
+    assert feed.net({"order_id", "user_id", "amount", "status"}) == NO_ROWS
+    assert feed.net({"price"}) == RowsMoved(4, 4), "of six rows two have no price"
     for name in names:
         outcome = project.refresh(name, "t1")
         assert outcome.plan.word == ("full" if name == "unmaintained" else "incremental"), name
