@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.quality import suite as suite_module
 from spark_jobs.quality.errors import GateCrashedError, SuiteRefusedError
 from spark_jobs.quality.gate import audit
+from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+from spark_jobs.storage import plain
 
 TABLE = "gold.orders"
 
@@ -281,6 +283,42 @@ def test_nothing_stays_cached(spark: SparkSession, orders: DataFrame) -> None:
     before = cached(spark)
     check(orders, not_null("name"))
     assert cached(spark) == before
+
+
+def test_thirty_expectations_that_hold_take_few_jobs(
+    spark: SparkSession, orders: DataFrame, tmp_path: Path
+) -> None:
+    between = "expect_column_values_to_be_between"
+    found = orders.where("amount IS NOT NULL AND name IS NOT NULL")
+    found.write.format("delta").save(str(tmp_path))
+    # As staged rows are read.
+    whole = plain.read(spark, str(tmp_path))
+    written = [
+        *[not_null(column) for column in ("id", "amount", "name")],
+        *[expect("expect_column_to_exist", column=column) for column in whole.columns],
+        *[expect(between, column="amount", min_value=0, max_value=100 + n) for n in range(8)],
+        *[expect(between, column="id", min_value=n, max_value=9) for n in range(-3, 2)],
+        *[
+            expect("expect_column_values_to_be_in_set", column="name", value_set=["a", "b", extra])
+            for extra in "cde"
+        ],
+        expect("expect_column_values_to_match_regex", column="name", regex="^[a-z]$"),
+        expect("expect_column_value_lengths_to_equal", column="name", value=1),
+        expect("expect_column_mean_to_be_between", column="amount", min_value=10, max_value=20),
+        expect("expect_column_max_to_be_between", column="amount", max_value=20),
+        expect("expect_column_min_to_be_between", column="amount", min_value=10),
+        expect("expect_column_sum_to_be_between", column="amount", max_value=30),
+    ]
+    all_of_it = with_implied(suite(*written), view="orders", grain=["id"])
+    assert all_of_it is not None
+    assert len(all_of_it["expectations"]) == 30
+    context = spark.sparkContext
+    context.setJobGroup("thirty", "a gate")
+    verdict = audit(whole, all_of_it, table=TABLE, rows=2)
+    jobs = context.statusTracker().getJobIdsForGroup("thirty")
+    context.setLocalProperty("spark.jobGroup.id", None)
+    assert (verdict.expectations, verdict.failed) == (30, ())
+    assert 0 < len(jobs) <= 12
 
 
 def test_files_alone_are_left_as_they_were(orders: DataFrame, tmp_path: Path) -> None:
