@@ -82,12 +82,15 @@ def application(settings: Settings) -> Iterator[psutil.Process]:
             start_new_session=True,
         ) as process,
     ):
+
+        def serves() -> bool:
+            if process.poll() is not None:
+                told = log.read_text(encoding="utf-8", errors="replace")[-1000:]
+                raise BenchmarkStuckError(f"the streaming application ended: {told}")
+            return part.probe() is None
+
         try:
-            wait_until(
-                lambda: part.probe() is None,
-                seconds=START_SECONDS,
-                what=f"the streaming application serves (see {log})",
-            )
+            wait_until(serves, seconds=START_SECONDS, what="the streaming application serves")
             yield psutil.Process(process.pid)
         finally:
             process.terminate()
