@@ -9,7 +9,7 @@ WORKERS ?= 2
 PYTEST := .venv/bin/pytest
 
 .PHONY: help setup up down status logs demo check fmt lint golden docs clean \
-	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm
+	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm bench-streams
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench-ivm: setup ## Measure incremental maintenance on TPC-H (SCALE=0.1 OPTIONS=
 
 bench-storm: setup ## Simulate 50 views on one table with and without pools, staggering, coalescing
 	@$(PYTHON) -m benchmarks.storm
+
+bench-streams: setup ## Measure the streams on a stack of their own (OPTIONS="--only latency")
+	@$(PYTHON) -m benchmarks.streams $(OPTIONS)
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target

@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.contenders import Contender, DuckFull, Lake, Versions, contenders
 from benchmarks.measure import Cost, measured
-from benchmarks.records import Record, Run, run_facts
+from benchmarks.records import Record, Run, ScaleFacts, run_facts
 from benchmarks.report import write_report
 from benchmarks.tpch.compare import difference
 from benchmarks.tpch.project import DATA, NAMES, write_project
@@ -149,7 +149,9 @@ def main(
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise typer.BadParameter(f"{folder} is not empty")
     work = folder or Path(tempfile.mkdtemp(prefix="bench-ivm-"))
-    facts = run_facts(scale=scale, repetitions=repetitions, seed=seed, spark=spark)
+    facts = ScaleFacts(
+        **vars(run_facts(seed=seed, spark=spark)), scale=scale, repetitions=repetitions
+    )
     console = Console(stderr=True)
     try:
         with (

@@ -1,4 +1,4 @@
-"""What an action costs: CPU, time, bytes and memory of this process and all below it."""
+"""What an action costs: CPU, time, bytes and memory of a process and all below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Cost:
     """What one action cost.
 
     Attributes:
-        cpu: seconds of all threads, user and system, of this process and its children.
+        cpu: seconds of all threads, user and system, of the process and its children.
         wall: seconds.
         read: bytes through read calls, from the page cache too; memory maps do not count.
         written: bytes through write calls, shuffle files and sockets included.
@@ -36,25 +36,40 @@ class Cost:
     others: float
 
 
-def measured(action: Callable[[], T]) -> tuple[T, Cost]:
-    """The value of an action, and its cost."""
-    for process in _tree():
+def measured(action: Callable[[], T], *, process: psutil.Process | None = None) -> tuple[T, Cost]:
+    """The value of an action, and its cost.
+
+    Args:
+        action: what is measured.
+        process: whose cost is counted, with all below it; this process when None.
+    """
+    root = process or psutil.Process()
+    for one in _tree(root):
         # Begins the count of the largest resident memory anew.
         with suppress(OSError):
-            Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
-    busy, before, started = _busy(), _counted(), perf_counter()
+            Path(f"/proc/{one.pid}/clear_refs").write_text("5", encoding="ascii")
+    busy, before, started = _busy(), _counted(root), perf_counter()
     value = action()
     wall = perf_counter() - started
-    after, all_busy = _counted(), _busy() - busy
+    after, all_busy = _counted(root), _busy() - busy
     cpu = after.cpu - before.cpu
     return value, Cost(
         cpu=cpu,
         wall=wall,
         read=after.read - before.read,
         written=after.written - before.written,
-        peak=sum(_peak(process.pid) for process in _tree()),
+        peak=sum(_peak(one.pid) for one in _tree(root)),
         others=max(0.0, all_busy - cpu) / wall,
     )
+
+
+def resident(process: psutil.Process) -> int:
+    """The resident memory of a process and all below it, in bytes."""
+    found = 0
+    for one in _tree(process):
+        with suppress(psutil.Error):
+            found += one.memory_info().rss
+    return found
 
 
 @dataclass(frozen=True)
@@ -64,15 +79,14 @@ class _Counted:
     written: int
 
 
-def _tree() -> Iterator[psutil.Process]:
-    this = psutil.Process()
-    yield this
-    yield from this.children(recursive=True)
+def _tree(root: psutil.Process) -> Iterator[psutil.Process]:
+    yield root
+    yield from root.children(recursive=True)
 
 
-def _counted() -> _Counted:
+def _counted(root: psutil.Process) -> _Counted:
     cpu, read, written = 0.0, 0, 0
-    for process in _tree():
+    for process in _tree(root):
         with suppress(psutil.Error):
             times, chars = process.cpu_times(), process.io_counters()
             cpu += times.user + times.system

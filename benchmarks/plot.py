@@ -28,22 +28,22 @@ def plot(cells: dict[tuple[str, float, str], Cell]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
-        _text(_LEFT, 18, "CPU of Spark's full recomputation over CPU of our refresh", "start"),
+        text(_LEFT, 18, "CPU of Spark's full recomputation over CPU of our refresh", "start"),
     ]
     for at, share in enumerate(shares):
-        parts.append(_mark(_LEFT + 8 + 130 * at, 36, at))
-        parts.append(_text(_LEFT + 20 + 130 * at, 40, f"{share:.1%} changed", "start"))
+        parts.append(mark(_LEFT + 8 + 130 * at, 36, at))
+        parts.append(text(_LEFT + 20 + 130 * at, 40, f"{share:.1%} changed", "start"))
     bottom = _TOP + _ROW * len(rows)
     for tick in _ticks(low, high):
         colour = "#888" if tick == 1 else "#ddd"
         parts.append(
             f'<path d="M{place(tick):.1f} {_TOP - 6}V{bottom}" stroke="{colour}" fill="none"/>'
         )
-        parts.append(_text(place(tick), bottom + 16, f"{tick:g}x", "middle"))
+        parts.append(text(place(tick), bottom + 16, f"{tick:g}x", "middle"))
     for index, (name, row) in enumerate(rows.items()):
         y = _TOP + _ROW * index + 6
-        parts.append(_text(_LEFT - 12, y + 4, name, "end"))
-        parts += [_mark(place(value), y, at) for at, value in enumerate(row)]
+        parts.append(text(_LEFT - 12, y + 4, name, "end"))
+        parts += [mark(place(value), y, at) for at, value in enumerate(row)]
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -51,7 +51,8 @@ def _ticks(low: int, high: int) -> list[float]:
     return [step * 10.0**power for power in range(low, high) for step in (1, 2, 5)] + [10.0**high]
 
 
-def _mark(x: float, y: float, at: int) -> str:
+def mark(x: float, y: float, at: int) -> str:
+    """The mark of a series, by its number."""
     colour = _COLOURS[at % len(_COLOURS)]
     shapes = (
         f'<circle cx="{x:.1f}" cy="{y}" r="4.5"',
@@ -62,5 +63,6 @@ def _mark(x: float, y: float, at: int) -> str:
     return f'{shapes[at % len(shapes)]} fill="{colour}" fill-opacity="0.85"/>'
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+def text(x: float, y: float, words: str, anchor: str) -> str:
+    """Words at a place."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'

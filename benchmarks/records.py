@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from statistics import geometric_mean, median
-from typing import Any
+from typing import Any, Self
 
 import psutil
 
@@ -50,15 +50,13 @@ class Cell:
     cpu_each: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Where and how a run was made; times are in UTC, memory in bytes."""
 
     started_at: str
     finished_at: str
     commit: str
-    scale: float
-    repetitions: int
     seed: int
     java_options: str
     heap: str
@@ -68,16 +66,24 @@ class Facts:
     load: tuple[tuple[float, ...], ...]
     versions: dict[str, str]
 
-    def finished(self) -> Facts:
+    def finished(self) -> Self:
         """With the time and the machine's load at the end."""
         return replace(self, finished_at=_now(), load=(*self.load, os.getloadavg()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleFacts(Facts):
+    """Facts of a run over TPC-H."""
+
+    scale: float
+    repetitions: int
 
 
 @dataclass(frozen=True)
 class Run:
     """A whole run, every result checked."""
 
-    facts: Facts
+    facts: ScaleFacts
     records: list[Record]
 
     def cells(self) -> dict[tuple[str, float, str], Cell]:
@@ -117,14 +123,12 @@ def _ours(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -
             yield cell
 
 
-def run_facts(*, scale: float, repetitions: int, seed: int, spark: SparkSettings) -> Facts:
+def run_facts(*, seed: int, spark: SparkSettings) -> Facts:
     """The facts of a run that begins now."""
     return Facts(
         started_at=_now(),
         finished_at="",
         commit=_commit(),
-        scale=scale,
-        repetitions=repetitions,
         seed=seed,
         java_options=spark.java_options,
         heap=spark.driver_memory,

@@ -89,8 +89,7 @@ class ContinuousGold:
         """
         self._begun.set()
         with self._lock:
-            for view in self.views:
-                self.store.record_progress(view.progress())
+            self.store.record_reports([view.progress() for view in self.views])
 
     def follow_once(self, spark: SparkSession) -> int:
         """Bring every view up to date that is due; returns how many were looked at.

@@ -72,6 +72,16 @@ class StreamProgress:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat:
+    """A query's sign of life, or how it ended; says nothing of its last batch."""
+
+    query: str
+    at: datetime
+    state: StreamState = StreamState.RUNNING
+    error: str | None = None
+
+
 def sink_query(sink: str) -> str:
     """The name under which a sink reports."""
     return f"{SINK_PREFIX}{sink}"
@@ -82,24 +92,15 @@ def record_progress(connection: Connection, progress: StreamProgress) -> None:
     insert_or_replace(connection, STREAM_PROGRESS, asdict(progress))
 
 
-def record_heartbeat(
-    connection: Connection,
-    query: str,
-    *,
-    at: datetime,
-    state: StreamState = StreamState.RUNNING,
-    error: str | None = None,
-) -> None:
+def record_heartbeat(connection: Connection, beat: Heartbeat) -> None:
     """Note that a query lives, or how it ended; its last batch stays as recorded."""
-    changed = {"heartbeat_at": at, "state": state, "error": error}
+    changed = {"heartbeat_at": beat.at, "state": beat.state, "error": beat.error}
     done = connection.execute(
-        update(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == query).values(changed)
+        update(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == beat.query).values(changed)
     )
     if done.rowcount == 0:
-        first = StreamProgress(
-            query=query, batch_id=-1, records=0, at=at, heartbeat_at=at, state=state, error=error
-        )
-        record_progress(connection, first)
+        first = {**asdict(beat), "batch_id": -1, "records": 0, "heartbeat_at": beat.at}
+        record_progress(connection, StreamProgress(**first))
 
 
 def forget_query(connection: Connection, query: str) -> None:

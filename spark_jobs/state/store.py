@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Self, Unpack
@@ -29,7 +29,7 @@ from spark_jobs.state.engine import WRITES, make_engine
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.leases import Lease
-from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
 from spark_jobs.state.replay_store import ReplayStore
 from spark_jobs.state.tables import SCHEMA_VERSION
 from spark_jobs.state.types import JsonObject
@@ -256,8 +256,17 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         error: str | None = None,
     ) -> None:
         """Note that a query lives, or how it ended."""
+        beat = Heartbeat(query=query, at=at, state=state, error=error)
+        self.record_reports([beat])
+
+    def record_reports(self, reports: Iterable[StreamProgress | Heartbeat]) -> None:
+        """Note what several queries report in one transaction."""
         with self._write() as connection:
-            progress.record_heartbeat(connection, query, at=at, state=state, error=error)
+            for report in reports:
+                if isinstance(report, Heartbeat):
+                    progress.record_heartbeat(connection, report)
+                else:
+                    progress.record_progress(connection, report)
 
     def forget_query(self, query: str) -> None:
         """Drop the row of a query that runs no more."""

@@ -10,11 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.progress import read_progress
@@ -83,6 +83,8 @@ class Supervisor:
             while not self.stopping.is_set():
                 for slot in slots:
                     self._tend(slot)
+                # In one transaction: one for each would cost more than the reports themselves.
+                self.store.record_reports([_report(slot) for slot in slots])
                 if self.beat is not None:
                     self.beat()
                 if time.monotonic() - watched > WATCH_SECONDS:
@@ -102,11 +104,12 @@ class Supervisor:
         if slot.query is None:
             if time.monotonic() >= slot.next_try:
                 self._start(slot)
+                # Starting all of them takes a while; who waits for one sees it at once.
+                self.store.record_reports([_report(slot)])
         elif not slot.query.isActive:
             error = slot.query.exception() or RuntimeError("query ended by itself")
             slot.query = None
             self._failed(slot, _diagnosed(slot.flow, error))
-        self._report(slot)
 
     def _start(self, slot: _Slot) -> None:
         try:
@@ -131,20 +134,6 @@ class Supervisor:
         if slot.error != before:
             name = slot.flow.name
             logger.warning("query stopped name=%s state=%s error=%s", name, slot.state, slot.error)
-
-    def _report(self, slot: _Slot) -> None:
-        last = slot.query.lastProgress if slot.query is not None else None
-        seen = read_progress(slot.flow.name, _as_dict(last)) if last else None
-        if seen is not None and (slot.last is None or seen.batch_id != slot.last.batch_id):
-            slot.failures = 0
-            slot.last = seen
-        now = utc_now()
-        if slot.last is None or slot.query is None:
-            self.store.record_heartbeat(slot.flow.name, at=now, state=slot.state, error=slot.error)
-        else:
-            self.store.record_progress(
-                StreamProgress(**{**vars(slot.last), "heartbeat_at": now, "state": slot.state})
-            )
 
     def _watch(self, slots: Sequence[_Slot]) -> None:
         if self.topic_ids is None:
@@ -172,9 +161,28 @@ class Supervisor:
                     _stop_query(slot)
                     waiting.remove(slot)
             time.sleep(0.05)
-        for slot in slots:
-            ended = StreamState.STOPPED if slot.error is None else slot.state
-            self.store.record_heartbeat(slot.flow.name, at=utc_now(), state=ended, error=slot.error)
+        self.store.record_reports(
+            Heartbeat(
+                query=slot.flow.name,
+                at=utc_now(),
+                state=StreamState.STOPPED if slot.error is None else slot.state,
+                error=slot.error,
+            )
+            for slot in slots
+        )
+
+
+def _report(slot: _Slot) -> StreamProgress | Heartbeat:
+    """How a query stands; its last batch too, where it runs and has ended one."""
+    last = slot.query.lastProgress if slot.query is not None else None
+    seen = read_progress(slot.flow.name, _as_dict(last)) if last else None
+    if seen is not None and (slot.last is None or seen.batch_id != slot.last.batch_id):
+        slot.failures = 0
+        slot.last = seen
+    now = utc_now()
+    if slot.last is None or slot.query is None:
+        return Heartbeat(query=slot.flow.name, at=now, state=slot.state, error=slot.error)
+    return replace(slot.last, heartbeat_at=now, state=slot.state)
 
 
 def _diagnosed(flow: Flow, error: Exception) -> Exception:

@@ -12,7 +12,7 @@ from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.errors import AttemptNotFoundError, LeaseLostError, LeaseTakenError
-from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 
 NOW = datetime(2024, 5, 2, 12, 30, 15, 123456, tzinfo=UTC)
@@ -294,6 +294,22 @@ def test_a_heartbeat_leaves_the_last_batch_as_it_was(store: ControlStore) -> Non
     (last,) = store.progress()
     assert (last.batch_id, last.records, last.at) == (4, 9, NOW)
     assert (last.heartbeat_at, last.state, last.error) == (later, StreamState.FAILED, "gone")
+
+
+def test_reports_are_recorded_together_or_not_at_all(store: ControlStore) -> None:
+    first = StreamProgress(query="a", batch_id=1, records=10, at=NOW, heartbeat_at=NOW)
+    beat = Heartbeat(query="b", at=NOW, state=StreamState.WAITING, error="no topic")
+    store.record_reports([first, beat])
+    assert [(one.query, one.batch_id, one.state, one.error) for one in store.progress()] == [
+        ("a", 1, StreamState.RUNNING, None),
+        ("b", -1, StreamState.WAITING, "no topic"),
+    ]
+    before = store.progress()
+    with pytest.raises(Exception, match="has no time zone"):
+        store.record_reports(
+            [replace(first, batch_id=2), replace(beat, at=NOW.replace(tzinfo=None))]
+        )
+    assert store.progress() == before
 
 
 @pytest.mark.parametrize(
