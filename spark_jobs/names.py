@@ -26,6 +26,9 @@ REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 RESERVED_COLUMN_PREFIX = "__"
 RESERVED_DIRECTORY_PREFIX = "_"
 
+# The schema of the tables that tell how the others stand; they are made when they are read.
+OPS_SCHEMA = "ops"
+
 
 class Layer(StrEnum):
     """The medallion layers; also the schema part of a table's name in SQL."""

@@ -29,6 +29,7 @@ from spark_jobs.cli import (
     refresh,
     replay,
     rollback,
+    shell,
     sink,
     stack,
     status,
@@ -66,6 +67,7 @@ app.command()(status.status)
 app.command()(page.page)
 app.command()(quality.quality)
 app.command()(query.query)
+app.command()(shell.shell)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)
 app.add_typer(quarantine.app, name="quarantine")

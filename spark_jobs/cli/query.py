@@ -10,11 +10,18 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from spark_jobs.cli.output_format import OutputFormat
-from spark_jobs.cli.project import open_project
+from spark_jobs.cli.query_session import QuerySession
+from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
-    from spark_jobs.graph.manifest import Manifest
-    from spark_jobs.names import TableName
+    from spark_jobs.storage.query import PinnedQuery, QueryResult
+
+Limit = Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them.")]
+Seconds = Annotated[
+    float, typer.Option(min=0, help="How long a query may run; 0 for as long as it takes.")
+]
+DEFAULT_ROWS = 1000
+DEFAULT_SECONDS = 300.0
 
 
 def query(
@@ -26,7 +33,8 @@ def query(
     form: Annotated[
         OutputFormat, typer.Option("--format", "-f", help="How to write the rows.")
     ] = OutputFormat.TABLE,
-    limit: Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them.")] = 1000,
+    limit: Limit = DEFAULT_ROWS,
+    seconds: Seconds = DEFAULT_SECONDS,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file.", dir_okay=False)
     ] = None,
@@ -34,38 +42,40 @@ def query(
         bool, typer.Option("--sql", help="Print the SQL that Spark would run, and end.")
     ] = False,
 ) -> None:
-    """Run one SELECT over bronze, silver and gold tables; every table at its newest version."""
+    """Run one SELECT over bronze, silver, gold and ops; every table at its newest version."""
     from spark_jobs.cli.query_output import write_rows
-    from spark_jobs.storage.lake import Lake, TableLocations
-    from spark_jobs.storage.query import pinned_query, run_query
-    from spark_jobs.storage.session import open_session
 
     if form is OutputFormat.PARQUET and output is None and not show_sql:
         raise typer.BadParameter("parquet is written to a file: pass --output FILE")
+    if output is not None and not output.parent.is_dir():
+        raise typer.BadParameter(f"there is no directory {str(output.parent)!r} to write to")
     text = typer.get_text_stream("stdin").read() if sql == "-" else sql
-    with open_project(context) as project:
-        settings, manifest = project.settings, project.manifest
-    locations = TableLocations(Lake(settings.lake), manifest)
-    pinned = pinned_query(text, locations, known=declared_tables(manifest))
+    session = QuerySession(load_settings(context.obj), limit, seconds)
+    pinned = session.pinned(text)
     if show_sql:
-        typer.echo(pinned)
+        typer.echo(pinned.sql)
         return
     messages = Console(stderr=True)
+    result = run_shown(session, pinned, messages)
+    write_rows(result.rows, form, output=output)
+    tell_of_more(result, limit, messages)
+
+
+def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> QueryResult:
+    """Run a query; a terminal shows meanwhile that something happens.
+
+    Raises:
+        LakehouseError: see ``QuerySession.run``.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=messages, transient=True) as progress:
         task = progress.add_task("start Spark", total=None)
-        spark = open_session(settings)
+        _ = session.spark
         progress.update(task, description="query")
-        result = run_query(spark, pinned, limit=limit)
-    write_rows(result.rows, form, output=output)
+        return session.run(pinned)
+
+
+def tell_of_more(result: QueryResult, limit: int, messages: Console) -> None:
+    """Say where rows were left out."""
     if result.more:
         messages.print(f"The first {limit:,} rows; there are more: raise --limit, or 0 for all.")
-
-
-def declared_tables(manifest: Manifest) -> set[TableName]:
-    """Every table that SQL can name."""
-    return {
-        *(entry.table_name for entry in manifest.sources.values()),
-        *(entry.table_name for entry in manifest.silver.values()),
-        *(entry.table_name for entry in manifest.gold.values()),
-    }

@@ -11,7 +11,7 @@ from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError, UnknownTableError
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.sql import table_nodes
-from spark_jobs.names import Layer, TableName
+from spark_jobs.names import OPS_SCHEMA
 
 # How errors name the place of a query that is in no file.
 PLACE: Final = "query"
@@ -53,21 +53,20 @@ class QueryNotReadOnlyError(LakehouseError):
         )
 
 
-def query_tables(query: str, *, known: Collection[TableName]) -> dict[TableName, bool]:
-    """The tables that a query reads, and whether it says at which version.
+def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
+    """The tables that a query reads, by name, and whether it says at which version.
 
     Args:
         query: what somebody typed.
-        known: the tables that the project declares.
+        known: the tables that can be read, each as ``schema.name`` in lower case.
 
     Raises:
         SqlSyntaxError: it is not SQL.
         QueryNotReadOnlyError: it is not one SELECT, or it could do more than read.
-        UnknownTableError: it reads a table that the project does not declare.
+        UnknownTableError: it reads a table that is not known.
 
-    >>> orders = TableName.parse("silver.orders")
-    >>> query_tables("SELECT * FROM silver.orders VERSION AS OF 3 AS o", known=[orders])
-    {TableName(layer=<Layer.SILVER: 'silver'>, name='orders'): True}
+    >>> query_tables("SELECT * FROM silver.orders VERSION AS OF 3 AS o", known=["silver.orders"])
+    {'silver.orders': True}
     """
     text = SqlText(PLACE, query)
     try:
@@ -77,12 +76,15 @@ def query_tables(query: str, *, known: Collection[TableName]) -> dict[TableName,
             error.primary.partition(": ")[2], location=error.location
         ) from error
     _refuse_effects(tree, text)
-    found: dict[TableName, bool] = {}
+    found: dict[str, bool] = {}
     for node in table_nodes(tree):
         table = _known_table(node, known, text)
         versioned = node.args.get("version") is not None
+        if versioned and table.startswith(f"{OPS_SCHEMA}."):
+            problem = f"{table} is made when it is read and has no versions"
+            raise SqlSyntaxError(problem, location=text.of(node))
         if versioned and not node.alias:
-            problem = f"a table at a version needs an alias, for instance AS {table.name}"
+            problem = f"a table at a version needs an alias, for instance AS {node.name}"
             raise SqlSyntaxError(problem, location=text.of(node))
         found[table] = found.get(table, False) or versioned
     return dict(sorted(found.items()))
@@ -119,12 +121,8 @@ def _function(node: exp.Func) -> str:
     return name.strip("`").lower()
 
 
-def _known_table(node: exp.Table, known: Collection[TableName], text: SqlText) -> TableName:
+def _known_table(node: exp.Table, known: Collection[str], text: SqlText) -> str:
     written = ".".join(part.name for part in node.parts)
-    layer, _, name = written.lower().partition(".")
-    if layer in set(Layer):
-        table = TableName(Layer(layer), name)
-        if table in known:
-            return table
-    names = [str(table) for table in sorted(known)]
-    raise UnknownTableError("the query", written, names, location=text.of(node))
+    if written.lower() in known:
+        return written.lower()
+    raise UnknownTableError("the query", written, sorted(known), location=text.of(node))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,8 @@ import pyarrow as pa
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.query import query_tables
-from spark_jobs.graph.sql import delta_relation, pin_tables
-from spark_jobs.names import TableName
+from spark_jobs.graph.sql import delta_relation, named_relation, pin_tables
+from spark_jobs.names import OPS_SCHEMA, TableName
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import TableLocations
 
@@ -19,6 +21,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LINES_OF_CAUSE = 4
+# Spark's and Delta's words for a version that is not there, or whose files are gone.
+_GONE = (
+    "DELTA_VERSION_NOT_FOUND",
+    "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_FILE_NOT_FOUND",
+    "FAILED_READ_FILE.FILE_NOT_EXIST",
+)
+# An operation that begins after an interrupt is not interrupted by it, so it is sent again.
+_INTERRUPT_EVERY = 0.5
 
 
 class QueryRejectedError(LakehouseError):
@@ -29,6 +42,34 @@ class QueryRejectedError(LakehouseError):
     def __init__(self, cause: str) -> None:
         self.cause = cause
         super().__init__("the query could not be run", detail=cause)
+
+
+class VersionNotKeptError(LakehouseError):
+    """A query reads a version of a table that is not there, or whose files are gone."""
+
+    condition = "VERSION_NOT_KEPT"
+
+    def __init__(self, cause: str) -> None:
+        self.cause = cause
+        super().__init__(
+            "the query reads a version of a table that is not kept",
+            detail=cause,
+            hint="Older versions are kept for care.retention_days. Read a newer one; without "
+            "VERSION AS OF and TIMESTAMP AS OF a query reads the newest.",
+        )
+
+
+class QueryTimedOutError(LakehouseError):
+    """A query ran longer than it may."""
+
+    condition = "QUERY_TIMED_OUT"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"the query was stopped after {seconds:g} seconds",
+            hint="Read less of the tables, or give it more time: --seconds; 0 sets no limit.",
+        )
 
 
 class TableNotWrittenError(LakehouseError):
@@ -46,6 +87,19 @@ class TableNotWrittenError(LakehouseError):
 
 
 @dataclass(frozen=True)
+class PinnedQuery:
+    """What Spark runs.
+
+    Attributes:
+        sql: the SELECT over Delta tables at versions, and over views of the session.
+        made: tables of ``ops`` that it reads; each must be a view of the session, ``view_of``.
+    """
+
+    sql: str
+    made: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class QueryResult:
     """The rows, and whether there are more of them than were asked for."""
 
@@ -53,8 +107,29 @@ class QueryResult:
     more: bool
 
 
-def pinned_query(query: str, locations: TableLocations, *, known: Collection[TableName]) -> str:
+def view_of(made: str) -> str:
+    """The name that a session has for a table of ``ops``.
+
+    >>> view_of("ops.freshness")
+    '__ops_freshness'
+    """
+    return "__" + made.replace(".", "_")
+
+
+def pinned_query(
+    query: str,
+    locations: TableLocations,
+    *,
+    known: Collection[TableName],
+    made: Collection[str] = (),
+) -> PinnedQuery:
     """The SQL that Spark runs: every table at its newest version now, if not at one it names.
+
+    Args:
+        query: what somebody typed.
+        locations: where the tables lie.
+        known: the tables that the project declares.
+        made: names of the tables of ``ops``.
 
     Raises:
         SqlSyntaxError: it is not SQL.
@@ -63,33 +138,98 @@ def pinned_query(query: str, locations: TableLocations, *, known: Collection[Tab
         TableNotWrittenError: it reads a table that was never written.
     """
     relations = {}
-    for table, versioned in query_tables(query, known=known).items():
-        location = locations.of(table)
+    found = query_tables(query, known={*map(str, known), *made})
+    for name, versioned in found.items():
+        if name.startswith(f"{OPS_SCHEMA}."):
+            relations[name] = named_relation(view_of(name))
+            continue
+        location = locations.of(TableName.parse(name))
         newest = log.table_version(location)
         if newest is None:
-            raise TableNotWrittenError(table)
-        relations[str(table)] = delta_relation(location, None if versioned else newest.version)
-    return pin_tables(query.strip().rstrip(";"), relations)
+            raise TableNotWrittenError(TableName.parse(name))
+        relations[name] = delta_relation(location, None if versioned else newest.version)
+    sql = pin_tables(query.strip().rstrip(";"), relations)
+    return PinnedQuery(sql, tuple(name for name in found if name in made))
 
 
-def run_query(spark: SparkSession, sql: str, *, limit: int) -> QueryResult:
+def run_query(spark: SparkSession, sql: str, *, limit: int, seconds: float) -> QueryResult:
     """Run a SELECT.
 
     Args:
-        spark: any session.
+        spark: a session that runs nothing else.
         sql: as ``pinned_query`` gives it.
         limit: rows at most; 0 for all of them.
+        seconds: how long it may run; 0 for as long as it takes.
 
     Raises:
+        VersionNotKeptError: a version of a table is not there, or its files are gone.
+        QueryTimedOutError: it takes longer than it may.
         QueryRejectedError: Spark refuses it, or fails.
     """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    try:
-        frame = spark.sql(sql)
-        rows = (frame.limit(limit + 1) if limit else frame).toArrow()
-    except PySparkException as error:
-        lines = str(error).strip().splitlines()[:_LINES_OF_CAUSE]
-        raise QueryRejectedError("\n".join(lines)) from error
+    with interrupted_after(spark, seconds) as over:
+        try:
+            frame = spark.sql(sql)
+            rows = (frame.limit(limit + 1) if limit else frame).toArrow()
+        # While rows are fetched, a session in this process gives Java's error as it is.
+        except (PySparkException, Py4JJavaError) as error:
+            if over.is_set():
+                raise QueryTimedOutError(seconds) from error
+            raise _told(error) from error
     more = bool(limit) and rows.num_rows > limit
     return QueryResult(rows.slice(0, limit) if more else rows, more)
+
+
+@contextmanager
+def interrupted_after(spark: SparkSession, seconds: float) -> Iterator[threading.Event]:
+    """Interrupt what a session runs once its time is over, or on Ctrl-C.
+
+    Args:
+        spark: a session that runs nothing else.
+        seconds: the time; 0 for no end.
+
+    Yields:
+        an event that is set when the time is over.
+    """
+    over, ended = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if ended.wait(seconds or None):
+            return
+        over.set()
+        while not ended.is_set():
+            spark.interruptAll()
+            ended.wait(_INTERRUPT_EVERY)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield over
+    except KeyboardInterrupt:
+        spark.interruptAll()
+        raise
+    finally:
+        ended.set()
+        # What the session runs next must not be hit by an interrupt that is under way.
+        watcher.join()
+
+
+def _told(error: Exception) -> LakehouseError:
+    messages = _messages(error)
+    # Spark's own words begin with a condition; what lies around them says less.
+    told = next((one for one in messages if one.startswith("[")), messages[-1])
+    cause = "\n".join(told.splitlines()[:_LINES_OF_CAUSE])
+    if any(f"[{condition}]" in one for condition in _GONE for one in messages):
+        return VersionNotKeptError(cause)
+    return QueryRejectedError(cause)
+
+
+def _messages(error: Exception) -> list[str]:
+    """What an error says, and its causes in Java."""
+    found, java = [], getattr(error, "java_exception", None)
+    while java is not None:
+        found.append(str(java.getMessage()).strip())
+        java = java.getCause()
+    return found or [str(error).strip()]

@@ -110,12 +110,13 @@ class Project:
     folder: Path
     url: str
 
-    def tidemark(self, *words: str, failpoint: str = "") -> Answer:
+    def tidemark(self, *words: str, failpoint: str = "", typed: str = "") -> Answer:
         program = "from spark_jobs.cli.main import run; run()"
         done = subprocess.run(
             [sys.executable, "-c", program, "--project", str(self.folder), *words],
             env={**os.environ, "TIDEMARK_SPARK__REMOTE": self.url, "TIDEMARK_FAILPOINT": failpoint},
             cwd=REPOSITORY,
+            input=typed,
             capture_output=True,
             text=True,
             check=False,
@@ -217,6 +218,23 @@ def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
     commits = log.commits(str(project.folder / "state/lake/gold/by_day"))
     rules = [one.metadata["rule"] for one in commits if one.metadata]
     assert rules == ["rollback", "range", "full"]
+
+
+def test_a_shell_reads_ops_and_outlives_a_query_that_is_stopped(project: Project) -> None:
+    project.tidemark("refresh", "by_city")
+    typed = """
+    SELECT sum(r.id % 7) AS s FROM range(20000000000) AS r;
+    SELECT f.table_name, f.freshness FROM ops.freshness AS f;
+    SELECT c.city, v.attempt_id FROM gold.by_city AS c LEFT JOIN ops.verdicts AS v ON FALSE;
+    """
+    answer = project.tidemark("shell", "--seconds", "3", typed=typed)
+    assert answer.errors.count("QUERY_TIMED_OUT") == 1, answer.errors
+    assert "stopped after 3 seconds" in answer.errors
+    words = answer.output.replace("│", " ").split()
+    assert words[words.index("gold.by_city") + 1] == "current", answer.output
+    assert words[words.index("gold.cities") + 1] == "unpublished"
+    assert "Bonn" in words, answer.errors
+    assert answer.status == 1
 
 
 def test_a_server_that_does_not_answer_is_named(project: Project) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
@@ -23,8 +25,14 @@ from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamProgress
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.history import rows_of_commit
-from spark_jobs.storage.query import QueryRejectedError, TableNotWrittenError
+from spark_jobs.storage.query import (
+    QueryRejectedError,
+    QueryTimedOutError,
+    TableNotWrittenError,
+    VersionNotKeptError,
+)
 from tests.spark.gold_project import GoldProject
+from tests.spark.readers import PAGE
 
 ONE_MORE = "SELECT 4L AS order_id, 'ann' AS customer, CAST(1 AS DECIMAL(12, 2)) AS amount"
 
@@ -182,6 +190,88 @@ def test_a_table_is_read_at_the_version_that_the_query_names(gold: GoldProject, 
     (now,) = json.loads(run("query", count, "-f", "json").stdout)
     (then,) = json.loads(run("query", f"{count} VERSION AS OF 0 AS o", "-f", "json").stdout)
     assert (before["n"], now["n"]) == (then["n"], then["n"] + 1)
+    written = Path(gold.location("silver.orders"), "_delta_log", f"{0:020}.json").stat().st_mtime
+    moment = datetime.fromtimestamp(written, UTC) + timedelta(milliseconds=1)
+    at = f"{count} TIMESTAMP AS OF '{moment:%Y-%m-%d %H:%M:%S.%f}' AS o"
+    assert json.loads(run("query", at, "-f", "json").stdout) == [then]
+
+
+def test_a_version_that_is_not_kept_is_told(gold: GoldProject, run: Any) -> None:
+    location = gold.location("silver.orders")
+    gold.execute("DELETE FROM {} WHERE order_id = 1", "silver.orders")
+    for file in needless_files(location):
+        Path(file).unlink()
+    rows = "SELECT * FROM silver.orders VERSION AS OF {} AS o"
+    assert run("query", rows.format(1)).exit_code == 0
+    for version in (0, 9):
+        error = problem_of(run("query", rows.format(version)))
+        assert isinstance(error, VersionNotKeptError), error
+        assert "care.retention_days" in (error.hint or "")
+
+
+def needless_files(location: str) -> list[str]:
+    """The files that only older versions need."""
+    newest = set(DeltaTable(location).file_uris())
+    older = set(DeltaTable(location, version=0).file_uris())
+    return sorted(older - newest)
+
+
+def test_a_query_that_runs_away_is_stopped(gold: GoldProject, run: Any) -> None:
+    endless = "SELECT sum(r.id % 7) AS s FROM range(20000000000) AS r"
+    error = problem_of(run("query", endless, "--seconds", "1"))
+    assert isinstance(error, QueryTimedOutError)
+    assert error.seconds == 1
+    # The session goes on.
+    assert run("query", "SELECT 1 AS a", "--seconds", "0", "-f", "csv").stdout == '"a"\n1\n'
+
+
+def test_ops_tells_what_status_tells(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    sql = """
+        SELECT f.table_name, f.freshness, f.complete_until > f.published_at AS complete,
+          r.status, r.started_at <= r.updated_at AS in_order, l.reads
+        FROM ops.freshness AS f
+        JOIN ops.refreshes AS r ON r.published_version = f.published_version
+        JOIN ops.lineage AS l ON l.table_name = f.table_name
+        LEFT JOIN ops.verdicts AS v ON v.table_name = f.table_name AND NOT v.success
+        LEFT JOIN ops.quarantine AS q ON q.table_name = l.reads
+        WHERE l.steps = 1 AND v.table_name IS NULL AND q.reason IS NULL
+    """
+    assert json.loads(run("query", sql, "-f", "json").stdout) == [
+        {
+            "table_name": "gold.totals",
+            "freshness": "current",
+            "complete": True,
+            "status": "published",
+            "in_order": True,
+            "reads": "silver.orders",
+        }
+    ]
+    columns = run("query", "SELECT ops.lineage.steps FROM ops.lineage", "-f", "csv")
+    assert columns.stdout.splitlines()[0] == '"steps"'
+
+
+def test_the_pages_question_about_ops_is_answered(gold: GoldProject, run: Any) -> None:
+    [sql] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    gold.view("user_dashboard", "SELECT * FROM gold.totals AS t", inputs=["gold.totals"])
+    gold.refresh("totals", "t1")
+    assert json.loads(run("query", sql, "-f", "json").stdout) == []
+    gold.append("silver.orders", ONE_MORE)
+    [row] = json.loads(run("query", sql, "-f", "json").stdout)
+    assert (row["table_name"], row["freshness"]) == ("gold.totals", "behind")
+
+
+def test_the_shell_answers_queries_until_its_input_ends(gold: GoldProject, run: Any) -> None:
+    gold.refresh("totals", "t1")
+    gold.manifest.write(gold.settings.manifest_file)
+    typed = "SELECT no_such_column\nFROM gold.totals;\nSELECT t.customer\nFROM gold.totals AS t;"
+    arguments = ["--project", str(gold.settings.project_dir), "shell", "--limit", "1"]
+    answer = CliRunner().invoke(app, arguments, input=typed)
+    assert "QUERY_REJECTED" in answer.stderr
+    assert "there are more" in answer.stderr
+    assert "customer" in answer.stdout
+    assert "1 row" in answer.stdout
+    assert answer.exit_code == 1
 
 
 def test_parquet_needs_a_file(gold: GoldProject, run: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.testing.case_files import case_files, read_case, view_of
 from spark_jobs.testing.run import prepared
+from tests.spark.readers import disagreements
 
 CASES = case_files(REPOSITORY)
 
@@ -29,10 +30,12 @@ def test_case(quick: SparkSession, shipped: Manifest, tmp_path: Path, file: Path
     settings = load_settings(REPOSITORY, state_dir=tmp_path, lake_root="", control_db="")
     with prepared(case, manifest=shipped, settings=settings, session=lambda: quick) as run:
         result = run.run()
+        others = disagreements(run.refresher.context.published_at(case.view))
 
     assert [(one.step, one.missing, one.unexpected) for one in result.steps] == [
         (step, (), ()) for step in ["given", *(one.step for one in case.content.when)]
     ]
+    assert others == {}
     assert result.verification.holds, result.verification
     # Nothing was computed in full but the first time: each rule was really followed.
     assert [one.reason for one in result.steps] == [

@@ -1,0 +1,162 @@
+"""The tables of a project as queries see them: what there is, and one SELECT over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from spark_jobs.cli.project import OpenProject, current_manifest
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
+    from spark_jobs.names import TableName
+    from spark_jobs.storage.lake import TableLocations
+    from spark_jobs.storage.query import PinnedQuery, QueryResult
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column as people see it; the type in Spark SQL's words, "" where only Spark can tell."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class QuerySession:
+    """One person's queries. Spark starts with the first; declarations are read for each.
+
+    Attributes:
+        limit: rows of a result at most; 0 for all of them.
+        seconds: how long a query may run; 0 for as long as it takes.
+    """
+
+    settings: Settings
+    limit: int
+    seconds: float
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        from spark_jobs.storage.session import open_session
+
+        return open_session(self.settings)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The declarations as the files have them now."""
+        return current_manifest(self.settings)
+
+    def pinned(self, text: str) -> PinnedQuery:
+        """What Spark would run.
+
+        Raises:
+            LakehouseError: see ``storage.query.pinned_query``.
+        """
+        from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.storage.query import pinned_query
+
+        manifest = self.manifest
+        known = declared_tables(manifest)
+        return pinned_query(text, self._locations(manifest), known=known, made=OPS_TABLES)
+
+    def run(self, query: PinnedQuery) -> QueryResult:
+        """The rows of a query.
+
+        Raises:
+            LakehouseError: see ``storage.query.run_query``.
+        """
+        from spark_jobs.storage.query import run_query
+
+        with self._made(query.made):
+            return run_query(self.spark, query.sql, limit=self.limit, seconds=self.seconds)
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Every table that a query can name, with what it is."""
+        from spark_jobs.cli.ops_tables import OPS_TABLES
+
+        declared = declared_tables(self.manifest)
+        found = [(str(name), entry.description or "") for name, entry in sorted(declared.items())]
+        return found + [(table.name, table.description) for table in OPS_TABLES.values()]
+
+    def columns(self, name: str) -> list[ShownColumn]:
+        """The columns of a table: as they are in the lake, or as declared where nothing is yet.
+
+        Raises:
+            TableUnknownError: a query cannot name it.
+        """
+        from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.names import TableName
+        from spark_jobs.storage import log
+        from spark_jobs.storage.errors import TableUnknownError
+
+        if name in OPS_TABLES:
+            return _shown(OPS_TABLES[name].columns)
+        manifest = self.manifest
+        declared = {str(table): entry for table, entry in declared_tables(manifest).items()}
+        if name not in declared:
+            raise TableUnknownError(name, [*declared, *OPS_TABLES])
+        location = self._locations(manifest).of(TableName.parse(name))
+        if log.table_version(location) is None:
+            return _shown(declared[name].columns)
+        texts = {one.name: one.description for one in declared[name].columns}
+        return [
+            ShownColumn(one.name, one.type, one.description or texts.get(one.name) or "")
+            for one in log.schema(location)
+        ]
+
+    def _locations(self, manifest: Manifest) -> TableLocations:
+        from spark_jobs.storage.lake import Lake, TableLocations
+
+        return TableLocations(Lake(self.settings.lake), manifest)
+
+    @contextmanager
+    def _made(self, names: Sequence[str]) -> Iterator[None]:
+        """Views of the session over tables of ``ops``, as those are now."""
+        from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.state.store import ControlStore
+        from spark_jobs.state.types import utc_now
+        from spark_jobs.storage.query import view_of
+        from spark_jobs.storage.tables import struct_type
+
+        if not names:
+            yield
+            return
+        with ControlStore.open(self.settings.control_url) as store:
+            project, now = OpenProject(self.settings, self.manifest, store), utc_now()
+            read = {name: OPS_TABLES[name].read(project, now=now) for name in names}
+        for name, rows in read.items():
+            # Of an Arrow table without rows a server of Spark Connect learns no columns.
+            frame = (
+                self.spark.createDataFrame(rows)
+                if rows.num_rows
+                else self.spark.createDataFrame(
+                    [], struct_type(self.spark, OPS_TABLES[name].columns)
+                )
+            )
+            frame.createOrReplaceTempView(view_of(name))
+        try:
+            yield
+        finally:
+            for name in read:
+                self.spark.catalog.dropTempView(view_of(name))
+
+
+def declared_tables(
+    manifest: Manifest,
+) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
+    """Every table that the project declares and SQL can name."""
+    entries: list[SourceEntry | SilverEntry | GoldEntry] = []
+    for layer in (manifest.sources, manifest.silver, manifest.gold):
+        entries += layer.values()
+    return {entry.table_name: entry for entry in entries}
+
+
+def _shown(columns: Sequence[Column]) -> list[ShownColumn]:
+    return [ShownColumn(one.name, one.type, one.description or "") for one in columns]

@@ -1,0 +1,172 @@
+"""``tidemark shell``: queries one after another, in one Spark session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.cli.query import (
+    DEFAULT_ROWS,
+    DEFAULT_SECONDS,
+    Limit,
+    Seconds,
+    run_shown,
+    tell_of_more,
+)
+from spark_jobs.cli.query_session import QuerySession
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+HELP = r"""A query ends with a semicolon and may take several lines. Ctrl-C stops it.
+\d        the tables, with what they are
+\d TABLE  the columns of a table, with their types
+\q        leave; so does Ctrl-D"""
+HISTORY_FILE = "shell_history"
+HISTORY_LINES = 1000
+
+
+def shell(
+    context: typer.Context, limit: Limit = DEFAULT_ROWS, seconds: Seconds = DEFAULT_SECONDS
+) -> None:
+    r"""Ask query after query; \d lists the tables, \? the other commands."""
+    settings = load_settings(context.obj)
+    typed = Shell(QuerySession(settings, limit, seconds))
+    if not sys.stdin.isatty():
+        typed.loop("", "")
+        # A person has seen the errors; a script is told.
+        raise typer.Exit(1 if typed.failed else 0)
+    typer.echo("Tidemark. A query ends with a semicolon; \\? shows the commands.")
+    with history(settings.state / HISTORY_FILE):
+        typed.loop("tidemark> ", "     ...> ")
+
+
+@dataclass
+class Shell:
+    """What is typed, and what is answered.
+
+    Attributes:
+        lines: of a query whose end is yet to come.
+        failed: whether anything was answered with an error.
+    """
+
+    session: QuerySession
+    lines: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    def loop(self, prompt: str, further: str) -> None:
+        r"""Answer line after line until the input ends or ``\q`` is typed."""
+        while True:
+            try:
+                line = input(further if self.lines else prompt)
+            except KeyboardInterrupt:
+                self.lines.clear()
+                typer.echo()
+                continue
+            except EOFError:
+                self.answer(self.take())
+                return
+            if not self.lines and line.strip() == r"\q":
+                return
+            self.take_line(line)
+
+    def take_line(self, line: str) -> None:
+        """Answer a command at once, and a query when its semicolon comes."""
+        if not self.lines and line.lstrip().startswith("\\"):
+            self.answer(line.strip())
+            return
+        if line.strip() or self.lines:
+            self.lines.append(line)
+        if line.rstrip().endswith(";"):
+            self.answer(self.take())
+
+    def take(self) -> str:
+        """What was typed of a query so far; the next one begins."""
+        text = "\n".join(self.lines)
+        self.lines.clear()
+        return text
+
+    def answer(self, text: str) -> None:
+        """Answer a command or a query; an error is told and does not end the shell."""
+        if not text.strip():
+            return
+        messages = Console(stderr=True, highlight=False, soft_wrap=True)
+        try:
+            if text.startswith("\\"):
+                Console().print(self.told(text))
+            else:
+                self.run(text)
+        except LakehouseError as error:
+            self.failed = True
+            messages.print(error.render(), markup=False)
+        except KeyboardInterrupt:
+            self.failed = True
+            messages.print("stopped")
+
+    def run(self, text: str) -> None:
+        """Run a query and show its rows.
+
+        Raises:
+            LakehouseError: it is refused, or fails.
+        """
+        from spark_jobs.cli.query_output import rows_table
+
+        messages = Console(stderr=True)
+        result = run_shown(self.session, self.session.pinned(text), messages)
+        Console().print(rows_table(result.rows))
+        tell_of_more(result, self.session.limit, messages)
+
+    def told(self, command: str) -> RenderableType:
+        """What a command that starts with a backslash shows.
+
+        Raises:
+            TableUnknownError: it names a table that there is not.
+        """
+        match command.rstrip(";").split():
+            case [r"\d"]:
+                return listed(("table", "what it is"), self.session.tables())
+            case [r"\d", name]:
+                columns = self.session.columns(name.lower())
+                rows = [(one.name, one.type, one.description) for one in columns]
+                return listed(("column", "type", "what it is"), rows)
+            case _:
+                return Text(HELP)
+
+
+def listed(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Texts in columns; the last one wraps."""
+    table = Table()
+    for heading in headings[:-1]:
+        table.add_column(heading, no_wrap=True)
+    table.add_column(headings[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+@contextmanager
+def history(file: Path) -> Iterator[None]:
+    """Lines can be edited, and are there again in the next shell."""
+    # Where Python was built without it, lines come as the terminal gives them.
+    import readline
+
+    readline.set_history_length(HISTORY_LINES)
+    if file.exists():
+        readline.read_history_file(file)
+    try:
+        yield
+    finally:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        readline.write_history_file(file)

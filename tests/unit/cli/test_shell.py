@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from select import select
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from spark_jobs.cli.ops_tables import OPS_TABLES
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.settings import REPOSITORY
+
+SECONDS = 60
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory in which nothing was written yet."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+def typed(*lines: str) -> Result:
+    """What the shell answers to lines that come through a pipe."""
+    return CliRunner().invoke(app, ["--project", str(REPOSITORY), "shell"], input="\n".join(lines))
+
+
+def test_every_table_is_listed_with_what_it_is(state: Path) -> None:
+    answer = typed(r"\d")
+    manifest = compile_project(REPOSITORY)
+    for layer in (manifest.sources, manifest.silver, manifest.gold):
+        for entry in layer.values():
+            assert str(entry.table_name) in answer.stdout
+            assert (entry.description or "").split()[0] in answer.stdout
+    assert set(OPS_TABLES) <= set(answer.stdout.split())
+    assert answer.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "parts"),
+    [
+        ("gold.user_revenue", ("user_id", "bigint", "total_revenue", "decimal(12,2)")),
+        ("OPS.quarantine;", ("latest_arrival", "timestamp", "When bronze received")),
+    ],
+)
+def test_a_table_is_described_by_its_columns(
+    state: Path, table: str, parts: tuple[str, ...]
+) -> None:
+    answer = typed(rf"\d {table}")
+    assert all(part in answer.stdout for part in parts), answer.stdout
+
+
+def test_an_error_is_told_and_does_not_end_the_shell(state: Path) -> None:
+    answer = typed(
+        "DELETE FROM gold.user_revenue;",
+        "",
+        "SELECT *",
+        "FROM gold.user_revenu;",
+        "SELECT * FROM gold.user_revenue;",
+        r"\d gold.user_revenu",
+        r"\?",
+        "SELECT a FROM",
+    )
+    for condition in (
+        "QUERY_NOT_READ_ONLY",
+        "UNKNOWN_TABLE",
+        "TABLE_NOT_WRITTEN",
+        "TABLE_UNKNOWN",
+        "SQL_SYNTAX",
+    ):
+        assert answer.stderr.count(f"[{condition}]") == 1, answer.stderr
+    assert "query:2:6" in answer.stderr
+    assert "the tables, with what they are" in answer.stdout
+    assert answer.exit_code == 1
+
+
+@dataclass
+class Terminal:
+    """The side of whoever types; ``seen`` is what came and was not yet waited for."""
+
+    side: int
+    seen: bytes = b""
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.side, keys)
+
+    def wait(self, until: str, *, pressing: bytes = b"") -> str:
+        """What is shown up to a text; a key is pressed each second until it is there."""
+        for _ in range(SECONDS):
+            self.type(pressing)
+            while until.encode() not in self.seen and select([self.side], [], [], 1)[0]:
+                self.seen += os.read(self.side, 65536)
+            if until.encode() in self.seen:
+                shown, _, self.seen = self.seen.partition(until.encode())
+                return shown.decode()
+        raise AssertionError((until, self.seen))
+
+
+@contextmanager
+def terminal() -> Iterator[Terminal]:
+    """A shell on a terminal, which must end by itself."""
+    side, other = pty.openpty()
+    program = Path(sys.executable).parent / "tidemark"
+    with subprocess.Popen(
+        ["setsid", "--ctty", "--wait", program, "--project", REPOSITORY, "shell"],
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        env={**os.environ, "TERM": "xterm"},
+    ) as shell:
+        os.close(other)
+        try:
+            yield Terminal(side)
+            assert shell.wait(SECONDS) == 0
+        finally:
+            shell.kill()
+            os.close(side)
+
+
+def test_a_terminal_edits_lines_stops_queries_and_remembers(state: Path) -> None:
+    with terminal() as screen:
+        screen.wait("tidemark> ")
+        screen.type(b"SELECT 1\r")
+        screen.wait("...> ")
+        # The shell hears it at the next key if it came while the prompt was being drawn.
+        screen.wait("tidemark> ", pressing=b"\x03")
+        screen.type(b"DROP TABLE gold.user_revenue;\r")
+        screen.wait("QUERY_NOT_READ_ONLY")
+        screen.wait("tidemark> ")
+        screen.type(b"\\d ops.quarantine\r")
+        screen.wait("latest_arrival")
+        screen.wait("tidemark> ")
+        screen.type(b"\x04")
+    remembered = state / "shell_history"
+    assert remembered.stat().st_mode & 0o077 == 0
+    assert "DROP TABLE gold.user_revenue;" in remembered.read_text()
+    with terminal() as screen:
+        screen.wait("tidemark> ")
+        screen.type(b"\x1b[A")  # the key that goes up
+        screen.wait("\\d ops.quarantine")
+        screen.type(b"\r")
+        screen.wait("latest_arrival")
+        screen.wait("tidemark> ")
+        screen.type(b"\\q\r")
