@@ -70,3 +70,49 @@ class MendedFileError(LakehouseError):
             hint='Each line is {"partition": 0, "offset": 7, "value": ...}, as `tidemark '
             "quarantine show --to` writes it; the value is a JSON object or the record's text.",
         )
+
+
+class UnsettledError(LakehouseError):
+    """How much of bronze a silver table holds cannot be told now."""
+
+    condition = "SILVER_UNSETTLED"
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"silver table {table!r} has taken up a part of a batch",
+            detail="Its stream was stopped in the middle of a batch, or reads bronze anew.",
+            hint="Let the streams run (locally: make up) until `tidemark reconcile` balances, then "
+            "try again.",
+        )
+
+
+class BronzeIncompleteError(LakehouseError):
+    """Bronze no longer holds every record that a silver table was made of."""
+
+    condition = "BRONZE_INCOMPLETE"
+
+    def __init__(self, table: str, source: str, missing: Sequence[str]) -> None:
+        self.table = table
+        self.source = source
+        self.missing = tuple(missing)
+        more = f" and {len(missing) - SHOWN_PLACES} more" if len(missing) > SHOWN_PLACES else ""
+        super().__init__(
+            f"bronze table {source!r} lacks records that silver table {table!r} was made of",
+            detail=f"Missing are {'; '.join(missing[:SHOWN_PLACES])}{more}.",
+            hint="What is made of the rest would lose their rows. Put them back from a backup of "
+            "the bronze table, or keep the silver table as it is.",
+        )
+
+
+class OvertakenError(LakehouseError):
+    """Records left quarantine while a table was built beside the live one."""
+
+    condition = "REBUILD_OVERTAKEN"
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"records of silver table {table!r} were readmitted while it was rebuilt",
+            hint="Nothing was written. Run the rebuild again.",
+        )

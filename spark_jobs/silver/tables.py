@@ -12,10 +12,14 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.errors import TypesDifferError
+from spark_jobs.silver.releases import readmission_app
 from spark_jobs.silver.rows import DELETED, EVENT_ID, projected_columns
 from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.streams import create_stream_table
+from spark_jobs.storage.tables import read
 
 _COORDINATES = (
     Column(name="__partition", type="int", description="Kafka partition of the row's record."),
@@ -74,6 +78,16 @@ class SilverTables:
             releases=lake.releases(entry.name),
         )
 
+    def beside(self, root: str) -> SilverTables:
+        """The same tables below another folder; what a person decided stays where it is."""
+        return replace(
+            self,
+            table=f"{root}/table",
+            quarantine=f"{root}/quarantine",
+            tombstones=f"{root}/tombstones",
+            changes=f"{root}/changes",
+        )
+
     @property
     def identity(self) -> str:
         """The column that holds the event id."""
@@ -109,6 +123,27 @@ class SilverTables:
         valid_to = str(HistoryColumn.VALID_TO)
         given = [column for column in self.entry.columns if column.name != valid_to]
         return (*given, _DELETED, _UNFILLED, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
+
+    def next_number(self) -> int:
+        """The number of the next transaction beside the stream.
+
+        Whoever asks holds the table's guard.
+        """
+        app = readmission_app(self.entry)
+        numbers = (transaction_version(place, app) for place in (self.releases, *self.places))
+        return 1 + max((number for number in numbers if number is not None), default=-1)
+
+    def check_types(self, spark: SparkSession, source: SourceEntry) -> None:
+        """Compare the table's columns with what the declarations give now.
+
+        Raises:
+            TypesDifferError: a column is missing, or is of another type.
+        """
+        held = dict(read(spark, self.table).dtypes)
+        for column in projected_columns(spark, source, self.entry):
+            kept = held.get(column.name, "missing")
+            if kept != column.type:
+                raise TypesDifferError(self.entry.name, column.name, kept, column.type)
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create what is missing, empty, with the types that Spark gives the SELECT."""
