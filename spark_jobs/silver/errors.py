@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LakehouseError, did_you_mean
+from spark_jobs.errors import LakehouseError, RefusedError, did_you_mean
 
 SHOWN_PLACES = 5
 
@@ -39,7 +39,7 @@ class NotInQuarantineError(LakehouseError):
         )
 
 
-class TypesDifferError(LakehouseError):
+class TypesDifferError(RefusedError):
     """The table was created with another type than the declarations now give a column."""
 
     condition = "TYPES_DIFFER"
@@ -52,7 +52,7 @@ class TypesDifferError(LakehouseError):
         super().__init__(
             f"column {column!r} of silver table {table!r} is {held}, and is declared {declared}",
             hint=f"Write sql/silver/{table}.sql so that its columns are those of the table, or "
-            "build the table anew under another name.",
+            f"make the table anew from bronze: tidemark rebuild silver.{table}.",
         )
 
 

@@ -52,7 +52,13 @@ class SilverFlow:
         self.tables.create(spark, self.source)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
-        """Start the query where it stopped, or from bronze's first record in a new epoch."""
+        """Start the query where it stopped, or from bronze's first record in a new epoch.
+
+        Raises:
+            TypesDifferError: the table cannot hold what the declarations say.
+        """
+        with self._guard():
+            self.tables.evolve(spark, self.source)
         epoch = self._epoch()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         applier = self._applier(epoch)

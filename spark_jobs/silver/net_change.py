@@ -27,6 +27,7 @@ class NetChange:
 
     Attributes:
         identity: the columns that tell rows apart; no row that stays has that of one that leaves.
+            () where all rows of the table leave.
     """
 
     leaving: DataFrame

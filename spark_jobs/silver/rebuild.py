@@ -30,7 +30,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.log import existing_table, table_version
-from spark_jobs.storage.tables import Txn, append, merge_rows, read
+from spark_jobs.storage.tables import Txn, append, merge_rows, overwrite, read
 
 # How long a batch may need that is on its way when the table is to stand still.
 SETTLED_SECONDS = 60.0
@@ -84,7 +84,6 @@ class Rebuilder:
             BronzeIncompleteError: bronze lacks records that the table was made of.
             UnsettledError: a batch of the stream was cut off and is not finished.
             OvertakenError: records were readmitted meanwhile.
-            TypesDifferError: the table cannot hold what the declarations say.
         """
         with self._built() as beside, self._standing() as version:
             self._check(beside)
@@ -103,7 +102,6 @@ class Rebuilder:
         """The table beside the live one, with what that one holds when this begins."""
         name = self.live.entry.name
         with self._standing() as version:
-            self.tables.check_types(self.spark, self.live.source)
             decided = table_version(self.tables.releases)
             # What bronze lacks now can be there at that version yet, until its files are cleaned.
             later = came_after(self.spark, self.bronze, version)
@@ -173,28 +171,31 @@ class Rebuilder:
         if report.rejected:
             append(found.rejected, tables.quarantine, txn=txn)
         failpoint("rebuild.after_quarantine")
-        if found.remembered is not None and report.remembered:
-            self._merge(found.remembered, tables.places[-1], txn, note)
+        if found.remembered is not None and (report.remembered or report.reshaped):
+            self._change(found.remembered, tables.places[-1], txn, note)
         failpoint("rebuild.after_remembered")
-        changed = bool(report.leave or report.enter)
+        changed = bool(report.leave or report.enter or report.reshaped)
         if changed:
-            self._merge(found.rows, tables.table, txn, note)
+            self._change(found.rows, tables.table, txn, note)
         failpoint("rebuild.after_table")
         if report.miscounted:
             self._count(found)
         version = existing_table(tables.table).version() if changed else None
         return replace(report, version=version)
 
-    def _merge(self, change: NetChange, place: str, txn: Txn, note: dict[str, Any]) -> None:
-        names = [name for name in change.leaving.columns if name in change.entering.columns]
+    def _change(self, change: NetChange, place: str, txn: Txn, note: dict[str, Any]) -> None:
+        metadata = {"rebuild": note}
+        if not change.identity:
+            overwrite(change.entering, place, txn=txn, metadata=metadata)
+            return
         merge_rows(
             self.spark,
             place,
-            leaving=change.leaving.dropDuplicates(list(change.identity)).select(*names),
-            entering=change.entering.select(*names),
+            leaving=change.leaving.dropDuplicates(list(change.identity)),
+            entering=change.entering.select(*change.leaving.columns),
             key=change.identity,
             txn=txn,
-            metadata={"rebuild": note},
+            metadata=metadata,
         )
 
     def _count(self, found: TableDifference) -> None:

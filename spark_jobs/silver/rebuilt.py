@@ -38,6 +38,7 @@ class Rebuilt:
         rejected: records that were taken up and are rejected now.
         remembered: deletions or changes that the table remembers wrongly, or has forgotten.
         miscounted: whether the counts of its batches are not those of the records.
+        reshaped: whether the table has other columns than are declared, so that all rows differ.
         examples: the first rows that leave and enter, each with what becomes of it.
         version: the commit that changed the rows; None where there is none.
     """
@@ -51,6 +52,7 @@ class Rebuilt:
     rejected: int
     remembered: int
     miscounted: bool
+    reshaped: bool
     examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     version: int | None = None
 
@@ -58,7 +60,7 @@ class Rebuilt:
     def right(self) -> bool:
         """Whether nothing differs."""
         wrong = (self.leave, self.enter, self.rejected, self.remembered, self.miscounted)
-        return not any(wrong)
+        return not any((*wrong, self.reshaped))
 
     def as_dict(self) -> dict[str, Any]:
         """The report for programs."""
@@ -87,6 +89,11 @@ class LiveTable:
         )
         return cls(rows, quarantine, rest[0] if rest else None, totals)
 
+    @property
+    def shape(self) -> list[dict[str, str]]:
+        """Names and types of the columns, wherever they stand."""
+        return [dict(one.dtypes) for one in (self.rows, self.remembered) if one is not None]
+
 
 @dataclass(frozen=True)
 class TableDifference:
@@ -108,25 +115,41 @@ class TableDifference:
     def of(cls, live: LiveTable, beside: BesideTable) -> TableDifference:
         """Compare the live table with the one beside it."""
         built = LiveTable.now(beside.spark, beside.tables, beside.totals)
-        rows = _row_change(live.rows, built.rows, beside.tables)
-        remembered = _remembered_change(live, built, beside.tables)
+        reshaped = live.shape != built.shape
+        if reshaped:
+            rows, remembered = _everything(live, built)
+        else:
+            rows = _row_change(live.rows, built.rows, beside.tables)
+            remembered = _remembered_change(live, built, beside.tables)
         rejected = built.quarantine.join(
             live.quarantine.select(*PLACE), list(PLACE), "left_anti"
         ).select(*built.quarantine.columns)
+        leave, enter = rows.leaving.count(), rows.entering.count()
         report = Rebuilt(
             table=beside.entry.name,
             bronze_version=beside.version,
             outcomes={name: getattr(built.totals, name) for name in COUNTS[1:]},
             rows=live.rows.count(),
-            leave=rows.leaving.count(),
-            enter=rows.entering.count(),
+            leave=leave,
+            enter=enter,
             rejected=rejected.count(),
             remembered=_size(remembered),
             miscounted=_checked(live.totals, beside) != _checked(built.totals, beside),
-            examples=(*_examples("leaves", rows.leaving), *_examples("enters", rows.entering)),
+            reshaped=reshaped,
+            examples=(
+                *(_examples("leaves", rows.leaving) if leave else ()),
+                *(_examples("enters", rows.entering) if enter else ()),
+            ),
         )
         gained = {name: getattr(built.totals, name) - getattr(live.totals, name) for name in COUNTS}
         return cls(rows, remembered, rejected, gained, report)
+
+
+def _everything(live: LiveTable, built: LiveTable) -> tuple[NetChange, NetChange | None]:
+    rows = NetChange(live.rows, built.rows, ())
+    if live.remembered is None or built.remembered is None:
+        return rows, None
+    return rows, NetChange(live.remembered, built.remembered, ())
 
 
 def _row_change(live: DataFrame, built: DataFrame, tables: SilverTables) -> NetChange:

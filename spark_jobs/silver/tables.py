@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.errors import TypesDifferError
+from spark_jobs.silver.evolution import Evolution, evolve, types_of
 from spark_jobs.silver.releases import readmission_app
 from spark_jobs.silver.rows import DELETED, EVENT_ID, projected_columns
 from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import read
 
 _COORDINATES = (
     Column(name="__partition", type="int", description="Kafka partition of the row's record."),
@@ -139,7 +139,7 @@ class SilverTables:
         Raises:
             TypesDifferError: a column is missing, or is of another type.
         """
-        held = dict(read(spark, self.table).dtypes)
+        held = types_of(self.table)
         for column in projected_columns(spark, source, self.entry):
             kept = held.get(column.name, "missing")
             if kept != column.type:
@@ -147,14 +147,37 @@ class SilverTables:
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create what is missing, empty, with the types that Spark gives the SELECT."""
+        for place, columns in self._declared(spark, source).items():
+            create_stream_table(spark, place, columns, change_feed=place == self.table)
+
+    def evolve(self, spark: SparkSession, source: SourceEntry) -> None:
+        """Let what is there take up columns that are new and types that became wider.
+
+        Whoever calls holds the table's guard.
+
+        Raises:
+            TypesDifferError: a column has a type whose values do not all fit the declared one.
+        """
+        found = {
+            place: Evolution.of(types_of(place), columns)
+            for place, columns in self._declared(spark, source).items()
+        }
+        for one in found.values():
+            if one.unfit:
+                raise TypesDifferError(self.entry.name, *one.unfit)
+        for place, one in found.items():
+            evolve(spark, place, one)
+
+    def _declared(self, spark: SparkSession, source: SourceEntry) -> dict[str, tuple[Column, ...]]:
+        """The columns of every part, with the types that Spark gives the SELECT."""
         columns = projected_columns(spark, source, self.entry)
         own = replace(self, entry=self.entry.model_copy(update={"columns": columns}))
-        create_stream_table(spark, own.table, own.columns, change_feed=True)
-        create_stream_table(spark, own.quarantine, QUARANTINE_COLUMNS)
+        found = {own.table: own.columns, own.quarantine: QUARANTINE_COLUMNS}
         match own.entry.apply:
             case ApplyMode.UPSERT:
-                create_stream_table(spark, own.tombstones, own.tombstone_columns)
+                found[own.tombstones] = own.tombstone_columns
             case ApplyMode.HISTORY:
-                create_stream_table(spark, own.changes, own.change_columns)
+                found[own.changes] = own.change_columns
             case ApplyMode.APPEND:
                 pass
+        return found
