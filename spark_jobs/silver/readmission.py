@@ -182,7 +182,8 @@ class Readmitter:
         return outcomes
 
     def _judged(self, chosen: DataFrame) -> Outcome:
-        self.applier.tables.check_types(self.spark, self.source)
+        entry = self.applier.entry
+        self.applier.tables.check_types(self.spark, self.source, entry=entry)
         # The quarantine's columns are those of bronze and more.
         value = released_value("action", "mended_value")
         return self.applier.judged(chosen.withColumn("value", value))

@@ -133,17 +133,17 @@ class SilverTables:
         numbers = (transaction_version(place, app) for place in (self.releases, *self.places))
         return 1 + max((number for number in numbers if number is not None), default=-1)
 
-    def check_types(self, spark: SparkSession, source: SourceEntry) -> None:
+    def check_types(self, spark: SparkSession, source: SourceEntry, *, entry: SilverEntry) -> None:
         """Compare the table's columns with what the declarations give now.
 
         Raises:
             TypesDifferError: a column is missing, or is of another type.
         """
         held = types_of(self.table)
-        for column in projected_columns(spark, source, self.entry):
+        for column in projected_columns(spark, source, entry):
             kept = held.get(column.name, "missing")
             if kept != column.type:
-                raise TypesDifferError(self.entry.name, column.name, kept, column.type)
+                raise TypesDifferError(entry.name, column.name, kept, column.type)
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create what is missing, empty, with the types that Spark gives the SELECT."""
