@@ -75,6 +75,12 @@ class LakehouseError(Exception):
         }
 
 
+class RefusedError(LakehouseError):
+    """The base of what only an operator can decide; trying again does not help."""
+
+    condition = "REFUSED"
+
+
 class ProblemsError(LakehouseError):
     """Several errors found in one pass, so that a user can mend them all at once."""
 

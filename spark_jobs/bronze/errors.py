@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, RefusedError
 
 
 @dataclass(frozen=True, order=True)
@@ -27,12 +27,6 @@ def positions(offsets: Mapping[int, int]) -> str:
     'partition 0: 5, partition 1: 7'
     """
     return ", ".join(f"partition {part}: {at}" for part, at in sorted(offsets.items())) or "none"
-
-
-class RefusedError(LakehouseError):
-    """The base of what only an operator can decide; trying again does not help."""
-
-    condition = "REFUSED"
 
 
 class TopicMissingError(LakehouseError):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from spark_jobs.bronze.errors import KafkaUnreachableError, OffsetRange
 from spark_jobs.bronze.topics import TopicFacts, Topics
@@ -103,6 +103,18 @@ def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
     Raises:
         KafkaUnreachableError: the broker stops to answer.
     """
+    found: dict[int, set[int]] = {partition: set() for partition in facts.first}
+    for message in consumed(servers, facts):
+        found[message.partition()].add(message.offset())
+    return found
+
+
+def consumed(servers: str, facts: TopicFacts) -> Iterator[Message]:
+    """All committed records that a topic holds, up to the given ends.
+
+    Raises:
+        KafkaUnreachableError: the broker stops to answer.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -113,7 +125,6 @@ def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
             "log_level": 0,
         }
     )
-    found: dict[int, set[int]] = {partition: set() for partition in facts.first}
     open_ones = {part for part, first in facts.first.items() if facts.end[part] > first}
     try:
         consumer.assign(
@@ -123,20 +134,19 @@ def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
             message = consumer.poll(POLL_SECONDS)
             if message is None:
                 raise KafkaUnreachableError(servers, "no record came in time")
-            partition, error = message.partition(), message.error()
+            partition, offset, error = message.partition(), message.offset(), message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
                 raise KafkaUnreachableError(servers, str(error))
-            if error is not None or message.offset() >= facts.end[partition]:
+            if error is not None or offset >= facts.end[partition]:
                 open_ones.discard(partition)
             else:
-                found[partition].add(message.offset())
-                if message.offset() + 1 == facts.end[partition]:
+                yield message
+                if offset + 1 == facts.end[partition]:
                     open_ones.discard(partition)
     except KafkaException as error:
         raise KafkaUnreachableError(servers, str(error.args[0])) from error
     finally:
         consumer.close()
-    return found
 
 
 def ranges(partition: int, offsets: Iterable[int]) -> list[OffsetRange]:

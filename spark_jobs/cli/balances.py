@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +14,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.bronze.reconcile import BronzeBalance
+    from spark_jobs.bronze.topics import Topics
+    from spark_jobs.bronze.transactions import EndedTransactions
     from spark_jobs.cli.project import OpenProject
-    from spark_jobs.graph.manifest import SilverEntry
+    from spark_jobs.graph.manifest import SilverEntry, SourceEntry
     from spark_jobs.silver.reconcile import SilverBalance
     from spark_jobs.silver.source_database import SourceDifference
+
+SHOWN_TRANSACTIONS = 5
 
 
 @dataclass(frozen=True)
 class Balance:
-    """One silver table and its source; parts that could not be told are None."""
+    """One silver table and its source; parts that could not be told are None.
+
+    Attributes:
+        transactions: how many of the database's were compared with bronze, change by change.
+    """
 
     source: str
     silver: str
     kafka: BronzeBalance | None
     records: SilverBalance | None
     database: SourceDifference | None
+    transactions: int | None
     problems: tuple[str, ...]
 
     @property
@@ -61,9 +70,34 @@ def balances(
     from spark_jobs.bronze.topics import Topics
 
     topics = Topics(project.settings.kafka)
+    # Before bronze is looked at: of a transaction that ended by now, Kafka has all changes.
+    ended = _ended_transactions(project, topics) if session is not None else {}
     for entry in project.manifest.silver.values():
         if project.manifest.sources[entry.source].topic is not None:
-            yield _balance(project, entry, topics=topics, session=session, dsn=dsn)
+            yield _balance(project, entry, topics=topics, ended=ended, session=session, dsn=dsn)
+
+
+def _ended_transactions(project: OpenProject, topics: Topics) -> dict[str, EndedTransactions]:
+    """What the database told of its transactions, by the source's name.
+
+    Nothing where no broker answers: each balance says that itself.
+    """
+    from spark_jobs.bronze.errors import KafkaUnreachableError
+    from spark_jobs.bronze.transactions import read_transactions, transaction_topic
+
+    names = {
+        source.name: transaction_topic(source.topic, source.table)
+        for source in project.manifest.sources.values()
+        if source.topic and source.table
+    }
+    try:
+        told = {
+            topic: read_transactions(topics, project.settings.kafka, topic)
+            for topic in {topic for topic in names.values() if topic is not None}
+        }
+    except KafkaUnreachableError:
+        return {}
+    return {name: told[topic] for name, topic in names.items() if topic is not None}
 
 
 def _balance(
@@ -71,6 +105,7 @@ def _balance(
     entry: SilverEntry,
     *,
     topics: Any,
+    ended: Mapping[str, EndedTransactions],
     session: Callable[[], SparkSession] | None,
     dsn: str | None,
 ) -> Balance:
@@ -88,6 +123,7 @@ def _balance(
     kafka: BronzeBalance | None = None
     records: SilverBalance | None = None
     database: SourceDifference | None = None
+    transactions: int | None = None
     problems: list[str] = []
     try:
         servers = project.settings.kafka
@@ -96,14 +132,35 @@ def _balance(
         kafka = reconcile_bronze(topics, servers, source.topic or "", location=bronze)
         problems += kafka.problems
         pending = records.pending or kafka.lag
-        if source.table and dsn and session is not None and not pending and not problems:
+        if session is not None and not pending and not problems and source.table:
             spark = session()
-            silver = read(spark, tables.table)
-            database = compare_with_source(spark, silver, source, entry, dsn=dsn)
-            problems += _differences(database)
+            if source.name in ended:
+                transactions, lacking = _transactions(ended[source.name], source, spark, bronze)
+                problems += lacking
+            if dsn:
+                silver = read(spark, tables.table)
+                database = compare_with_source(spark, silver, source, entry, dsn=dsn)
+                problems += _differences(database)
     except LakehouseError as error:
         problems.append(f"{error.primary} [{error.condition}]")
-    return Balance(source.name, entry.name, kafka, records, database, tuple(problems))
+    return Balance(source.name, entry.name, kafka, records, database, transactions, tuple(problems))
+
+
+def _transactions(
+    ended: EndedTransactions, source: SourceEntry, spark: SparkSession, bronze: str
+) -> tuple[int, list[str]]:
+    """How many transactions changed a table, and those of which bronze lacks changes."""
+    from spark_jobs.silver.transactions import incomplete_transactions
+    from spark_jobs.storage.tables import read
+
+    changes = ended.changes.get(source.table or "", {})
+    found = incomplete_transactions(read(spark, bronze), changes, since=ended.since or 0)
+    if not found:
+        return len(changes), []
+    shown = ", ".join(map(str, found[:SHOWN_TRANSACTIONS]))
+    more = ", ..." if len(found) > SHOWN_TRANSACTIONS else ""
+    text = f"bronze lacks changes of {len(found)} transactions: {shown}{more}"
+    return len(changes), [text]
 
 
 def _differences(database: SourceDifference) -> list[str]:

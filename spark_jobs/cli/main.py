@@ -25,6 +25,7 @@ from spark_jobs.cli import (
     quality,
     quarantine,
     query,
+    rebuild,
     reconcile,
     refresh,
     replay,
@@ -71,6 +72,7 @@ app.command()(shell.shell)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)
 app.add_typer(quarantine.app, name="quarantine")
+app.command()(rebuild.rebuild)
 app.add_typer(sink.app, name="sink")
 app.command()(load.load)
 app.command()(demo.demo)

@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, RefusedError
 from spark_jobs.settings import Settings, load_settings
 
 app = typer.Typer(no_args_is_help=True, help="Kafka to bronze, silver, continuous gold and sinks.")
@@ -74,7 +74,6 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
 
 
 def _serve(settings: Settings, stopping: threading.Event) -> bool:
-    from spark_jobs.bronze.errors import RefusedError
     from spark_jobs.bronze.flow import BronzeFlow
     from spark_jobs.bronze.topics import Topics
     from spark_jobs.definitions.vocabulary import SourceFormat

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.names import Disposition
 from spark_jobs.silver.documents import PROBLEM
-from spark_jobs.silver.rows import CANDIDATE, COORDINATES, EVENT_ID
+from spark_jobs.silver.rows import ARRIVED_AT, CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.truncations import Truncation
 from spark_jobs.silver.typed import SEQUENCE
 
@@ -35,7 +35,8 @@ def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: s
         identity: the table's column that holds the event id.
     """
     candidate = sf.col(CANDIDATE)
-    order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(*COORDINATES)
+    # Partitions have no order among themselves; by arrival it is the same in whatever batches.
+    order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(ARRIVED_AT, *COORDINATES)
     ranked = rows.withColumn(_RANK, sf.row_number().over(order))
     if table is None:
         joined = ranked.withColumn(_HELD, _nothing(COORDINATES))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LakehouseError, did_you_mean
+from spark_jobs.errors import LakehouseError, RefusedError, did_you_mean
 
 SHOWN_PLACES = 5
 
@@ -39,7 +39,7 @@ class NotInQuarantineError(LakehouseError):
         )
 
 
-class TypesDifferError(LakehouseError):
+class TypesDifferError(RefusedError):
     """The table was created with another type than the declarations now give a column."""
 
     condition = "TYPES_DIFFER"
@@ -52,7 +52,7 @@ class TypesDifferError(LakehouseError):
         super().__init__(
             f"column {column!r} of silver table {table!r} is {held}, and is declared {declared}",
             hint=f"Write sql/silver/{table}.sql so that its columns are those of the table, or "
-            "build the table anew under another name.",
+            f"make the table anew from bronze: tidemark rebuild silver.{table}.",
         )
 
 
@@ -69,4 +69,50 @@ class MendedFileError(LakehouseError):
             f"{file}:{line}: {problem}",
             hint='Each line is {"partition": 0, "offset": 7, "value": ...}, as `tidemark '
             "quarantine show --to` writes it; the value is a JSON object or the record's text.",
+        )
+
+
+class UnsettledError(LakehouseError):
+    """How much of bronze a silver table holds cannot be told now."""
+
+    condition = "SILVER_UNSETTLED"
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"silver table {table!r} has taken up a part of a batch",
+            detail="Its stream was stopped in the middle of a batch, or reads bronze anew.",
+            hint="Let the streams run (locally: make up) until `tidemark reconcile` balances, then "
+            "try again.",
+        )
+
+
+class BronzeIncompleteError(LakehouseError):
+    """Bronze no longer holds every record that a silver table was made of."""
+
+    condition = "BRONZE_INCOMPLETE"
+
+    def __init__(self, table: str, source: str, missing: Sequence[str]) -> None:
+        self.table = table
+        self.source = source
+        self.missing = tuple(missing)
+        more = f" and {len(missing) - SHOWN_PLACES} more" if len(missing) > SHOWN_PLACES else ""
+        super().__init__(
+            f"bronze table {source!r} lacks records that silver table {table!r} was made of",
+            detail=f"Missing are {'; '.join(missing[:SHOWN_PLACES])}{more}.",
+            hint="What is made of the rest would lose their rows. Put them back from a backup of "
+            "the bronze table, or keep the silver table as it is.",
+        )
+
+
+class OvertakenError(LakehouseError):
+    """Records left quarantine while a table was built beside the live one."""
+
+    condition = "REBUILD_OVERTAKEN"
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"records of silver table {table!r} were readmitted while it was rebuilt",
+            hint="Nothing was written. Run the rebuild again.",
         )

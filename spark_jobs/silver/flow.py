@@ -14,12 +14,13 @@ from spark_jobs.settings import Settings
 from spark_jobs.silver.batch import BatchApplier, transaction_app
 from spark_jobs.silver.guard import table_guard
 from spark_jobs.silver.readmission import Readmitter, readmitter
+from spark_jobs.silver.rebuild import Rebuilder
 from spark_jobs.silver.tables import SilverTables
+from spark_jobs.silver.taken_up import last_written
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.checkpoints import last_planned
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.streams import read_stream
 
 
@@ -51,7 +52,13 @@ class SilverFlow:
         self.tables.create(spark, self.source)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
-        """Start the query where it stopped, or from bronze's first record in a new epoch."""
+        """Start the query where it stopped, or from bronze's first record in a new epoch.
+
+        Raises:
+            TypesDifferError: the table cannot hold what the declarations say.
+        """
+        with self._guard():
+            self.tables.evolve(spark, self.source)
         epoch = self._epoch()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         applier = self._applier(epoch)
@@ -74,6 +81,19 @@ class SilverFlow:
         """Takes records of this table out of quarantine, beside the query where it runs."""
         applier = self._applier(self.store.epoch(self.name))
         return readmitter(applier, spark, self._guard)
+
+    def rebuilder(self, spark: SparkSession) -> Rebuilder:
+        """Makes this table of bronze anew, beside the query where it runs."""
+        epoch, lake = self.store.epoch(self.name), Lake(self.settings.lake)
+        return Rebuilder(
+            spark=spark,
+            live=self._applier(epoch),
+            store=self.store,
+            bronze=lake.location(self.source.table_name),
+            checkpoint=self.checkpoint(epoch),
+            folder=lake.rebuild(self.entry.name),
+            guard=self._guard,
+        )
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
         """Nothing here needs an operator's decision: bronze is the replay log."""
@@ -108,15 +128,7 @@ class SilverFlow:
         """
         epoch = self.store.epoch(self.name)
         planned = last_planned(self.checkpoint(epoch))
-        app_id = transaction_app(self.entry, epoch)
-        written = max(
-            (
-                version
-                for version in (transaction_version(place, app_id) for place in self.tables.places)
-                if version is not None
-            ),
-            default=None,
-        )
+        written = last_written(self.tables, transaction_app(self.entry, epoch))
         if written is None or (planned is not None and planned >= written):
             return epoch
         reason = f"checkpoint ends at batch {planned}, the table at batch {written}"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import Disposition, HistoryColumn
 from spark_jobs.silver.dispositions import DISPOSITION, KNOWN, common_disposition
 from spark_jobs.silver.documents import PROBLEM
 from spark_jobs.silver.filling import BASED, STATE, unavailable_value, with_values_before
+from spark_jobs.silver.net_change import values
 from spark_jobs.silver.rows import CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.truncations import Truncation
 from spark_jobs.silver.typed import SEQUENCE
@@ -143,11 +144,11 @@ def intervals(changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]) 
         names: the columns of the SELECT.
     """
     order = Window.partitionBy(*keys).orderBy(SEQUENCE)
-    deleted, values = sf.col(DELETED), sf.col("__values")
+    deleted, told_values = sf.col(DELETED), sf.col("__values")
     shown = changes.where(sf.col(SHOWN) & sf.col(keys[0]).isNotNull())
     # NULL stands for no row: before the first change, and after a deletion.
-    told = shown.withColumn("__values", sf.when(~deleted, _values(shown, names)))
-    begins = told.withColumn("__same", sf.lag(values).over(order).eqNullSafe(values))
+    told = shown.withColumn("__values", sf.when(~deleted, values(shown, names)))
+    begins = told.withColumn("__same", sf.lag(told_values).over(order).eqNullSafe(told_values))
     return (
         begins.where(~sf.col("__same"))
         .withColumn(VALID_TO, sf.lead(VALID_FROM).over(order))
@@ -169,7 +170,7 @@ def actions(
     """
     if current is None:
         return target.withColumn(ACTION, sf.lit(INSERT))
-    content = sf.struct(_values(target, names), sf.col(VALID_TO))
+    content = sf.struct(values(target, names), sf.col(VALID_TO))
     before = current.select(*keys, content.alias("__before"))
     joined = target.withColumn("__after", content).join(before, list(keys), "full_outer")
     action = (
@@ -179,14 +180,3 @@ def actions(
     )
     found = joined.withColumn(ACTION, action).drop("__before", "__after")
     return found.where(sf.col(ACTION).isNotNull())
-
-
-def _values(frame: DataFrame, names: Sequence[str]) -> Column:
-    """A row's values as one that can be compared: maps cannot, but their texts."""
-    types = {one.name: one.dataType.simpleString() for one in frame.schema.fields}
-    return sf.struct(
-        *(
-            sf.col(name).cast("string").alias(name) if "map<" in types[name] else sf.col(name)
-            for name in names
-        )
-    )

@@ -20,7 +20,7 @@ from spark_jobs.names import Disposition
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.dispositions import DISPOSITION
 from spark_jobs.silver.documents import PROBLEM
-from spark_jobs.silver.errors import NotInQuarantineError, TypesDifferError
+from spark_jobs.silver.errors import NotInQuarantineError
 from spark_jobs.silver.guard import Guard
 from spark_jobs.silver.outcome import HeldTables, Outcome
 from spark_jobs.silver.releases import (
@@ -32,12 +32,11 @@ from spark_jobs.silver.releases import (
     releases,
 )
 from spark_jobs.silver.requests import Readmission, Readmitted
-from spark_jobs.silver.rows import COORDINATES, projected_columns
+from spark_jobs.silver.rows import COORDINATES
 from spark_jobs.silver.tables import QUARANTINE_COLUMNS
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.scan import read_columns
 from spark_jobs.storage.streams import Merge, create_stream_table, merge
 from spark_jobs.storage.tables import Txn, append, read
@@ -146,7 +145,7 @@ class Readmitter:
         outcomes = _readmitted(outcome)
         if not outcomes:
             return []
-        tables, number = self.applier.tables, self._next_number()
+        tables, number = self.applier.tables, self.applier.tables.next_number()
         txn = Txn(self.applier.app, number)
         decided = chosen.join(_outcome_columns(outcome), list(PLACE))
         names = tuple(column.name for column in RELEASE_COLUMNS)
@@ -183,11 +182,8 @@ class Readmitter:
         return outcomes
 
     def _judged(self, chosen: DataFrame) -> Outcome:
-        held = dict(read(self.spark, self.applier.tables.table).dtypes)
-        for column in projected_columns(self.spark, self.source, self.applier.entry):
-            kept = held.get(column.name, "missing")
-            if kept != column.type:
-                raise TypesDifferError(self.applier.entry.name, column.name, kept, column.type)
+        entry = self.applier.entry
+        self.applier.tables.check_types(self.spark, self.source, entry=entry)
         # The quarantine's columns are those of bronze and more.
         value = released_value("action", "mended_value")
         return self.applier.judged(chosen.withColumn("value", value))
@@ -201,12 +197,6 @@ class Readmitter:
         except TableMissingError:
             return set()
         return {(row["partition"], row["offset"]) for row in rows}
-
-    def _next_number(self) -> int:
-        tables = self.applier.tables
-        places = (tables.releases, *tables.places)
-        numbers = (transaction_version(place, self.applier.app) for place in places)
-        return 1 + max((number for number in numbers if number is not None), default=-1)
 
 
 class _Applier(BatchApplier):

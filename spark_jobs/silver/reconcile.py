@@ -12,7 +12,7 @@ from spark_jobs.silver.rows import COORDINATES
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.state.batches import SilverTotals
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.checkpoints import last_committed
+from spark_jobs.storage.checkpoints import BatchOffsets, last_committed
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.scan import read_columns
@@ -141,13 +141,20 @@ def covered_version(checkpoint: str) -> int | None:
 
     None while the last ended batch covers a part of a version.
     """
-    committed = last_committed(checkpoint)
-    if committed is None:
+    return version_before(last_committed(checkpoint))
+
+
+def version_before(batch: BatchOffsets | None) -> int | None:
+    """The version of bronze whose rows, and all before, batches up to this one hold.
+
+    Args:
+        batch: the last of them; None where there is none.
+    """
+    if batch is None:
         return -1
-    offset = committed.offsets
-    if offset["index"] != BEFORE_FIRST_FILE:
+    if batch.offsets["index"] != BEFORE_FIRST_FILE:
         return None
-    return int(offset["reservoirVersion"]) - 1
+    return int(batch.offsets["reservoirVersion"]) - 1
 
 
 def _overlaps(facts: SilverFacts) -> list[str]:

@@ -29,7 +29,11 @@ Place = tuple[int, int]
 
 
 def readmission_app(entry: SilverEntry) -> str:
-    """The application id of a readmission's writes to a silver table, in every epoch."""
+    """The application id of writes to a silver table beside its stream, in every epoch.
+
+    Readmissions and rebuilds share it, so a stream that remembers what it read of a table sees by
+    one number that another process wrote it.
+    """
     return f"readmit/{entry.name}"
 
 

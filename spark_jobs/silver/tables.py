@@ -12,9 +12,13 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.errors import TypesDifferError
+from spark_jobs.silver.evolution import Evolution, evolve, types_of
+from spark_jobs.silver.releases import readmission_app
 from spark_jobs.silver.rows import DELETED, EVENT_ID, projected_columns
 from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import transaction_version
 from spark_jobs.storage.streams import create_stream_table
 
 _COORDINATES = (
@@ -74,6 +78,16 @@ class SilverTables:
             releases=lake.releases(entry.name),
         )
 
+    def beside(self, root: str) -> SilverTables:
+        """The same tables below another folder; what a person decided stays where it is."""
+        return replace(
+            self,
+            table=f"{root}/table",
+            quarantine=f"{root}/quarantine",
+            tombstones=f"{root}/tombstones",
+            changes=f"{root}/changes",
+        )
+
     @property
     def identity(self) -> str:
         """The column that holds the event id."""
@@ -110,16 +124,60 @@ class SilverTables:
         given = [column for column in self.entry.columns if column.name != valid_to]
         return (*given, _DELETED, _UNFILLED, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
 
+    def next_number(self) -> int:
+        """The number of the next transaction beside the stream.
+
+        Whoever asks holds the table's guard.
+        """
+        app = readmission_app(self.entry)
+        numbers = (transaction_version(place, app) for place in (self.releases, *self.places))
+        return 1 + max((number for number in numbers if number is not None), default=-1)
+
+    def check_types(self, spark: SparkSession, source: SourceEntry, *, entry: SilverEntry) -> None:
+        """Compare the table's columns with what the declarations give now.
+
+        Raises:
+            TypesDifferError: a column is missing, or is of another type.
+        """
+        held = types_of(self.table)
+        for column in projected_columns(spark, source, entry):
+            kept = held.get(column.name, "missing")
+            if kept != column.type:
+                raise TypesDifferError(entry.name, column.name, kept, column.type)
+
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create what is missing, empty, with the types that Spark gives the SELECT."""
+        for place, columns in self._declared(spark, source).items():
+            create_stream_table(spark, place, columns, change_feed=place == self.table)
+
+    def evolve(self, spark: SparkSession, source: SourceEntry) -> None:
+        """Let what is there take up columns that are new and types that became wider.
+
+        Whoever calls holds the table's guard.
+
+        Raises:
+            TypesDifferError: a column has a type whose values do not all fit the declared one.
+        """
+        found = {
+            place: Evolution.of(types_of(place), columns)
+            for place, columns in self._declared(spark, source).items()
+        }
+        for one in found.values():
+            if one.unfit:
+                raise TypesDifferError(self.entry.name, *one.unfit)
+        for place, one in found.items():
+            evolve(spark, place, one)
+
+    def _declared(self, spark: SparkSession, source: SourceEntry) -> dict[str, tuple[Column, ...]]:
+        """The columns of every part, with the types that Spark gives the SELECT."""
         columns = projected_columns(spark, source, self.entry)
         own = replace(self, entry=self.entry.model_copy(update={"columns": columns}))
-        create_stream_table(spark, own.table, own.columns, change_feed=True)
-        create_stream_table(spark, own.quarantine, QUARANTINE_COLUMNS)
+        found = {own.table: own.columns, own.quarantine: QUARANTINE_COLUMNS}
         match own.entry.apply:
             case ApplyMode.UPSERT:
-                create_stream_table(spark, own.tombstones, own.tombstone_columns)
+                found[own.tombstones] = own.tombstone_columns
             case ApplyMode.HISTORY:
-                create_stream_table(spark, own.changes, own.change_columns)
+                found[own.changes] = own.change_columns
             case ApplyMode.APPEND:
                 pass
+        return found

@@ -42,8 +42,8 @@ class Truncation:
 class RememberedTruncations:
     """The truncations in a table of tombstones or of changes, read once.
 
-    They are read again where this writer adds one, and after a readmission wrote the table: that
-    is another process, and all others keep away while this one writes.
+    They are read again where this writer adds one, and after a readmission or a rebuild wrote the
+    table: that is another process, and all others keep away while this one writes.
 
     Attributes:
         location: where the table lies.

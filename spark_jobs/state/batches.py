@@ -58,6 +58,15 @@ def record_silver_batch(connection: Connection, batch: SilverBatch) -> None:
     insert_or_replace(connection, SILVER_BATCHES, asdict(batch))
 
 
+def silver_batch_recorded(
+    connection: Connection, silver: str, *, epoch: int, batch_id: int
+) -> bool:
+    """Whether a batch has ended; of those long past only the newest can be told."""
+    columns = SILVER_BATCHES.c
+    ours = (columns.silver == silver) & (columns.epoch == epoch) & (columns.batch_id == batch_id)
+    return connection.scalar(select(columns.batch_id).where(ours)) is not None
+
+
 def silver_totals(connection: Connection, silver: str, *, epoch: int | None = None) -> SilverTotals:
     """The sums for one silver table.
 

@@ -237,6 +237,11 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         with self._write() as connection:
             batches.record_silver_batch(connection, batch)
 
+    def silver_batch_recorded(self, silver: str, *, epoch: int, batch_id: int) -> bool:
+        """Whether a batch of a silver table has ended."""
+        with self._read() as connection:
+            return batches.silver_batch_recorded(connection, silver, epoch=epoch, batch_id=batch_id)
+
     def silver_totals(self, silver: str, *, epoch: int | None = None) -> SilverTotals:
         """The sums over a silver table's batches, of one epoch or of all."""
         with self._read() as connection:

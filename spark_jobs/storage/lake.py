@@ -81,6 +81,10 @@ class Lake:
         """The changes that the history rows of a silver table are made of."""
         return self._reserved("changes", silver)
 
+    def rebuild(self, silver: str) -> str:
+        """Where a silver table is built from bronze beside the live one."""
+        return self._reserved("rebuild", silver)
+
     def staging(self, view: str, attempt: str) -> str:
         """One attempt's result before it is published."""
         return self._reserved("staging", f"{view}/{attempt}")

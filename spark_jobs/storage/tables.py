@@ -72,6 +72,12 @@ def create_if_missing(
     _with_options(writer, properties or {}).save(location)
 
 
+def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec]) -> None:
+    """Add columns to a table in one commit; they are NULL in the rows that it has."""
+    added = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
+    spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD COLUMNS ({added})").collect()
+
+
 def append(
     frame: DataFrame,
     location: str,

@@ -108,7 +108,9 @@ def test_a_stall_is_a_long_time_without_any_movement():
 
 
 def test_a_stall_names_what_does_not_balance():
-    balance = Balance("orders", "orders", None, None, None, ("2 rows are only in the source",))
+    balance = Balance(
+        "orders", "orders", None, None, None, None, ("2 rows are only in the source",)
+    )
     words = "silver.orders: differs; 2 rows are only in the source"
     assert words in stalled(balance).render()
 

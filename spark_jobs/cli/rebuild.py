@@ -1,0 +1,104 @@
+"""``tidemark rebuild``: make a silver table of bronze anew, and put right what differs."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.steps import Steps
+
+if TYPE_CHECKING:
+    from spark_jobs.planning.request import Why
+    from spark_jobs.silver.rebuilt import Rebuilt
+
+
+def rebuild(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="A silver table.")],
+    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    run: Annotated[
+        bool, typer.Option("--run/--dry-run", help="Do it, or only show what differs.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how silver table TABLE differs from what its records make; with --run, put it right."""
+    from spark_jobs.planning.request import why
+
+    because = why(reason) if run else None
+    with open_project(context) as project:
+        found = rebuilt(project, table.removeprefix("silver."), because)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    tell(found, dry_run=not run)
+
+
+def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
+    """Rebuild a silver table in a Spark of this process.
+
+    Args:
+        project: the open project.
+        name: of the silver table.
+        because: why; None for a dry run.
+
+    Raises:
+        SilverTableUnknownError: there is no such silver table.
+        TableLockedError: another rebuild of it runs on this machine.
+    """
+    from spark_jobs.silver.errors import SilverTableUnknownError
+    from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.state.locks import table_lock
+    from spark_jobs.storage.session import QUIET, driver_session
+
+    entry = project.manifest.silver.get(name)
+    if entry is None:
+        raise SilverTableUnknownError(name, sorted(project.manifest.silver))
+    settings = project.settings
+    flow = SilverFlow(project.manifest.sources[entry.source], entry, settings, project.store)
+    with table_lock(settings.state / "locks", f"rebuild.{name}"):
+        spark = driver_session(settings, "tidemark rebuild", conf=QUIET)
+        try:
+            with Steps(Console(stderr=True)).step(f"rebuild silver.{name}"):
+                rebuilder = flow.rebuilder(spark)
+                if because is None:
+                    return rebuilder.preview()
+                who = f"{getpass.getuser()}@{socket.gethostname()}"
+                return rebuilder.run(by=who, reason=because.reason)
+        finally:
+            spark.stop()
+
+
+def tell(found: Rebuilt, *, dry_run: bool) -> None:
+    """Print what differs, and what came of it."""
+    table = Table(title=f"silver.{found.table}", title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    outcomes = {f"records {name}": number for name, number in found.outcomes.items() if number}
+    numbers = {
+        **outcomes,
+        "rows": found.rows,
+        "rows that leave": found.leave,
+        "rows that enter": found.enter,
+        "records that are rejected now": found.rejected,
+        "deletions or changes remembered wrongly": found.remembered,
+    }
+    for name, number in numbers.items():
+        table.add_row(name, f"{number:,}")
+    Console().print(table)
+    for what, row in found.examples:
+        typer.echo(f"{what}: {json.dumps(row, ensure_ascii=False)}")
+    if found.right:
+        typer.echo("The table is what its records make.")
+    elif dry_run:
+        typer.echo("A dry run: nothing was written. --run --reason TEXT does it.")
+    elif found.version is not None:
+        typer.echo(f"The table is what its records make, as of version {found.version}.")
+    else:
+        typer.echo("The table's rows were right; what stands beside them is put right.")
