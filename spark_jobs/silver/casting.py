@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 
+_DAY = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 _YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
@@ -54,7 +55,8 @@ def scalar(text: Column, type_name: str, *, origin: SourceFormat) -> Column:
         "boolean": lambda: _boolean(text),
         "float": lambda: _floating(text, type_name, origin),
         "double": lambda: _floating(text, type_name, origin),
-        "date": lambda: _matching(text, r"\d{4}-\d{2}-\d{2}Z?", "date"),
+        # Debezium writes a day with a Z, which Spark's cast refuses.
+        "date": lambda: _matching(sf.regexp_replace(text, "Z$", ""), _DAY, "date"),
         "timestamp": lambda: _matching(text, _TIME + zone, "timestamp"),
         "timestamp_ntz": lambda: _matching(text, f"{_TIME}Z?", "timestamp_ntz"),
         "binary": lambda: sf.try_to_binary(text, sf.lit("base64")),
