@@ -31,7 +31,8 @@ from benchmarks.tpch.refresh_sets import SHARES, apply
 from benchmarks.tpch.tables import versions
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.refresh import Refresher
-from spark_jobs.settings import REPOSITORY, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.session import driver_session

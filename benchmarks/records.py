@@ -17,7 +17,8 @@ from typing import Any, Self
 import psutil
 
 from benchmarks.measure import Cost
-from spark_jobs.settings import REPOSITORY, SparkSettings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import REPOSITORY
 
 FULL, OURS, IDLE = "spark-full", "ours", "ours, idle"
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from textwrap import fill
 
 from benchmarks.storm_world import Costs, Result
-from spark_jobs.settings import Lanes
+from spark_jobs.sections import Lanes
 
 Results = Mapping[str, Mapping[str, Result]]
 

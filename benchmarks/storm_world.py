@@ -15,7 +15,7 @@ from benchmarks.simulation import Machine, Run, Task
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.orchestration.blueprint import DagBlueprint, Lane, Step, blueprints
-from spark_jobs.settings import Lanes
+from spark_jobs.sections import Lanes
 
 VIEWS = 50
 PERIOD = 15 * 60

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -23,253 +22,25 @@ from pydantic_settings import (
 )
 
 from spark_jobs.errors import Location, ProblemsError, SettingError
+from spark_jobs.sections import (
+    AirflowSettings,
+    AlertSettings,
+    BreakerSettings,
+    CareSettings,
+    GoldSettings,
+    GraphSettings,
+    LineageSettings,
+    LocalSettings,
+    MetricSettings,
+    Ports,
+    ReplaySettings,
+    SinkSettings,
+    SparkSettings,
+    StreamSettings,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = "tidemark.yml"
-
-
-class Ports(BaseModel):
-    """Loopback ports of the local stack; each can be changed when it is taken."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    postgres: int = 25432
-    kafka: int = 29092
-    kafka_controller: int = 29093
-    connect: int = 28083
-    spark_connect: int = 25002
-    spark_ui: int = 24040
-    streams_ui: int = 24041
-    airflow: int = 28080
-    redis: int = 26379
-
-
-class SparkSettings(BaseModel):
-    """Where Spark runs and how it is tuned; the defaults suit two cores."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server while that is
-    # announced, otherwise a session in this process on ``master``.
-    remote: str = ""
-    master: str = "local[*]"
-    driver_memory: str = "2g"
-    connect_memory: str = "3g"
-    # For drivers. On two cores the optimizing compiler first costs more than it gives back: without
-    # it the batches after a start take 40 % less CPU. That says nothing about a driver that has run
-    # for hours. Without it the JVM also reserves a code cache that the plans of two dozen views
-    # fill. Set it to "" where Spark has cores to spare.
-    java_options: str = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-    shuffle_partitions: int = Field(default=2, ge=1)
-    # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
-    snapshot_partitions: int = Field(default=1, ge=1)
-    conf: dict[str, str] = Field(default_factory=dict)
-
-
-class StreamSettings(BaseModel):
-    """Pace of the streaming application."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    bronze_trigger_seconds: float = Field(default=5, gt=0)
-    # How soon silver sees what bronze committed. Bronze's trigger bounds the number of its batches;
-    # a look that finds nothing takes about a millisecond of CPU.
-    silver_trigger_seconds: float = Field(default=1, gt=0)
-    # The shortest time from one pass over the continuous gold views to the next. A view whose
-    # inputs were quiet for longer is refreshed at once.
-    gold_trigger_seconds: float = Field(default=5, gt=0)
-    # Back-pressure: no batch of one source holds more records than this.
-    max_offsets_per_trigger: int = Field(default=200_000, ge=1)
-    # A record above this size is quarantined, not parsed.
-    max_record_bytes: int = Field(default=1_000_000, ge=1)
-
-
-class SinkSettings(BaseModel):
-    """Where sinks deliver to, and how often they look; the broker is ``kafka_bootstrap_servers``.
-
-    Addresses hold passwords: set them in the environment.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # A libpq URL. Empty: the local stack's serving database.
-    postgres: str = ""
-    # A redis:// or rediss:// URL. Empty: the local stack's server.
-    redis: str = ""
-    trigger_seconds: float = Field(default=2, gt=0)
-
-
-class GoldSettings(BaseModel):
-    """How gold views are refreshed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # Replaces every view's own ``every`` (for instance "1 minute" in the demo). Empty: not at all.
-    every_override: str = ""
-    # Views that are refreshed on schedule from the start, and the only ones that the setting above
-    # is for. The DAGs of all others are made paused, as a machine may not have the cores for all
-    # of them at once. Empty: all views.
-    scheduled_at_first: tuple[str, ...] = ()
-    # A continuous view that reads the clock is refreshed that often where no input moves.
-    clock_seconds: float = Field(default=60, gt=0)
-    # A live holder renews its lease; so long does a dead one keep others waiting.
-    lease_seconds: float = Field(default=60, gt=0)
-    # How long a staged result that was not published is kept, for somebody to look at.
-    staging_days: float = Field(default=7, gt=0)
-    # How long the input versions of a tick are kept: a run that is tried again later than this
-    # reads the newest versions. The ledger keeps the attempts of continuous refreshes as long.
-    tick_days: float = Field(default=7, gt=0)
-    # Two FLOAT or DOUBLE values of a table and of its SQL count as equal up to this relative
-    # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
-    # where they are the same.
-    float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
-
-
-class ReplaySettings(BaseModel):
-    """What a replay in Airflow asks a person for."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # A replay that reads more rows of its inputs than this waits for somebody's approval.
-    approve_above_rows: int = Field(default=1_000_000, ge=0)
-    # So long it waits; then it is rejected.
-    approval_hours: float = Field(default=2, gt=0)
-
-
-class GraphSettings(BaseModel):
-    """How large the graph of gold views may grow; `tidemark validate` refuses more."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # Views over views, counted from the first that reads the layers below only.
-    most_tiers: int = Field(default=10, ge=1)
-    # Gold views that read one table themselves.
-    most_readers: int = Field(default=100, ge=1)
-
-
-class BreakerSettings(BaseModel):
-    """Which refreshes wait until a person lets them pass: those above both limits."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # Rows that a refresh reads: those that changed, or all where everything is computed again.
-    rows: int = Field(default=10_000_000, ge=0)
-    # So many times the rows that the last refreshes of the view read, in the median.
-    times: float = Field(default=10, ge=1)
-
-
-class CareSettings(BaseModel):
-    """When small files are joined, and how long the lake and the control database keep the past."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # A table's writer joins its small files where there are so many; of a partitioned table, in
-    # the partition that was written. Gold tables are joined at 32 at the latest: looking into
-    # more files than that, a change of few rows is not written without Spark.
-    small_files: int = Field(default=50, ge=2)
-    # A file below this size is a small one.
-    small_file_mib: int = Field(default=32, ge=1)
-    # Files that no version of the last days needs are removed by `tidemark maintain`. What a
-    # stream, a sink, a view or a run has yet to read is kept longer.
-    retention_days: float = Field(default=7, gt=0)
-    # Attempts and verifications that are older leave the control database, and the counts of
-    # silver batches that are older are summed up; the newest always stay.
-    ledger_days: float = Field(default=90, gt=0)
-
-    @property
-    def small_file_bytes(self) -> int:
-        """The size below which a file is a small one."""
-        return self.small_file_mib * 2**20
-
-
-class ExecutorMode(StrEnum):
-    """How Airflow's tasks reach Spark."""
-
-    # Each step is a task that talks to a warm Spark Connect server.
-    CONNECT = "connect"
-    # One Spark application per refresh, for clusters without a Connect server.
-    SUBMIT = "submit"
-
-
-class Lanes(BaseModel):
-    """How many tasks of each lane run at once; the stack makes Airflow's pools of them.
-
-    A pool that exists keeps the size that it has in Airflow, where it can be changed at any time.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    live: int = Field(default=4, ge=0)
-    replay: int = Field(default=1, ge=0)
-    maintenance: int = Field(default=1, ge=0)
-
-
-class AirflowSettings(BaseModel):
-    """How the gold DAGs are built."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    executor_mode: ExecutorMode = ExecutorMode.CONNECT
-    # The Airflow connection that names the cluster; only where the mode is submit.
-    spark_connection: str = "spark_default"
-    lanes: Lanes = Lanes()
-    # Spread the starts of views within their periods. It needs the plugin in
-    # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
-    stagger: bool = True
-
-
-class NotifierSettings(BaseModel):
-    """A notifier of Airflow's, and what it is made with."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # The dotted path of a class that follows airflow.sdk.BaseNotifier.
-    notifier: str
-    # Its templates may use `alert`. Name Airflow's connections here, never a password.
-    arguments: dict[str, Any] = Field(default_factory=dict)
-
-
-class AlertSettings(BaseModel):
-    """Who hears that a task of Airflow's failed for good."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # The one here writes a JSON line to alerts.jsonl in the state directory.
-    notifiers: tuple[NotifierSettings, ...] = (
-        NotifierSettings(notifier="spark_jobs.orchestration.alerts.FileNotifier"),
-    )
-    # Where an alert's reader finds the runbooks: a folder or a URL.
-    runbooks: str = "docs/runbooks"
-
-
-class MetricSettings(BaseModel):
-    """Where metrics of refreshes go."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # The HTTP address of an OTLP receiver, for instance http://127.0.0.1:4318. Empty: nowhere.
-    # What it asks for in headers is read from OTEL_EXPORTER_OTLP_HEADERS.
-    otlp: str = Field(default="", pattern=r"^(https?://\S+)?$")
-
-
-class LineageSettings(BaseModel):
-    """Where events of OpenLineage go."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # A transport as OpenLineage's client is configured with, for instance
-    # {type: http, url: "http://127.0.0.1:5000"}. Empty: nowhere. One that holds a key belongs
-    # into the environment.
-    transport: dict[str, Any] = Field(default_factory=dict)
-
-
-class LocalSettings(BaseModel):
-    """What the local stack asks of the machine before it starts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    free_memory_gib: float = Field(default=4, ge=0)
-    free_disk_gib: float = Field(default=2, ge=0)
 
 
 class Settings(BaseSettings):

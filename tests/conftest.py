@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import load_settings
 from spark_jobs.storage.session import driver_session
 
 if TYPE_CHECKING:

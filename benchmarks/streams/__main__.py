@@ -26,7 +26,7 @@ from benchmarks.streams.results import Pace, Peer, Results, VoidError
 from benchmarks.streams.running import BenchmarkStuckError
 from benchmarks.streams.sections import Bench
 from spark_jobs.errors import LakehouseError
-from spark_jobs.settings import SparkSettings, StreamSettings
+from spark_jobs.sections import SparkSettings, StreamSettings
 
 
 class SectionName(StrEnum):

@@ -21,7 +21,8 @@ from spark_jobs.local.kafka import ensure_topics
 from spark_jobs.local.ports import bindable
 from spark_jobs.local.stack import Stack
 from spark_jobs.local.streams import NAME, streams_part
-from spark_jobs.settings import Ports, Settings, SparkSettings, StreamSettings, load_settings
+from spark_jobs.sections import Ports, SparkSettings, StreamSettings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage.compiled import compile_settings
 
 START_SECONDS = 180

@@ -23,7 +23,8 @@ from benchmarks.streams.running import application, broker, own_settings, wait_u
 from benchmarks.streams.upserts import measure_upserts
 from benchmarks.tpch.compare import delta_rows
 from spark_jobs.names import BronzeColumn, TableName
-from spark_jobs.settings import Settings, SparkSettings, StreamSettings
+from spark_jobs.sections import SparkSettings, StreamSettings
+from spark_jobs.settings import Settings
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import Lake
 

@@ -22,7 +22,8 @@ from deltalake import DeltaTable
 from benchmarks.measure import Cost, measured
 from benchmarks.streams.project import ACCOUNTS, write_rows
 from benchmarks.streams.results import Upserts, VoidError
-from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.rows import BRONZE_SCHEMA
 from spark_jobs.silver.tables import SilverTables

@@ -25,7 +25,8 @@ from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
-from spark_jobs.settings import SETTINGS_FILE, GraphSettings
+from spark_jobs.sections import GraphSettings
+from spark_jobs.settings import SETTINGS_FILE
 
 
 def compile_project(

@@ -12,7 +12,7 @@ from spark_jobs.graph.errors import GraphTooDeepError, TooManyReadersError
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import Layer
-from spark_jobs.settings import GraphSettings
+from spark_jobs.sections import GraphSettings
 
 Views = Mapping[str, tuple[SqlText, exp.Query]]
 

@@ -16,7 +16,8 @@ from spark_jobs.local.secrets import (
     write_secret,
 )
 from spark_jobs.local.spark_connect import connect_url
-from spark_jobs.settings import REPOSITORY, ExecutorMode, Settings
+from spark_jobs.sections import ExecutorMode
+from spark_jobs.settings import REPOSITORY, Settings
 
 DATABASE_URL_FILE = "airflow-database-url"
 FERNET_KEY_FILE = "airflow-fernet-key"

@@ -32,7 +32,8 @@ from spark_jobs.orchestration.blueprint import (
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.scope import RunKind
-from spark_jobs.settings import ExecutorMode, Settings, load_settings
+from spark_jobs.sections import ExecutorMode
+from spark_jobs.settings import Settings, load_settings
 
 # Fixed, so that a DAG is the same at every parse; no interval before it can be backfilled.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)

@@ -21,7 +21,8 @@ from airflow.sdk.exceptions import AirflowException
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
-from spark_jobs.settings import NotifierSettings, Settings, load_settings
+from spark_jobs.sections import NotifierSettings
+from spark_jobs.settings import Settings, load_settings
 
 FILE: Final = "alerts.jsonl"
 # Beyond this many bytes the file is put aside, and the one that was put aside before goes.

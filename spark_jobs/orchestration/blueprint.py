@@ -18,7 +18,7 @@ from spark_jobs.names import Layer, TableName
 from spark_jobs.orchestration.documentation import verification_documentation, view_documentation
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
 from spark_jobs.planning.ranges import time_column
-from spark_jobs.settings import ExecutorMode
+from spark_jobs.sections import ExecutorMode
 
 DAG_PREFIX = "gold__"
 VERIFY_PREFIX = "verify__"

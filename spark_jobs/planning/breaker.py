@@ -12,7 +12,7 @@ from statistics import median_low
 
 from spark_jobs.planning.decision import Decision, Full, Incremental, Reason, ReasonCode, Skip
 from spark_jobs.planning.plan import RefreshPlan
-from spark_jobs.settings import BreakerSettings
+from spark_jobs.sections import BreakerSettings
 
 # Of fewer refreshes nobody can say what is usual.
 FEWEST = 3

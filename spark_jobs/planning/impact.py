@@ -21,7 +21,7 @@ from spark_jobs.planning.decision import Full, Incremental, ReasonCode
 from spark_jobs.planning.errors import VersionRangeError
 from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation, plan_refresh
 from spark_jobs.planning.rules import total_rows
-from spark_jobs.settings import BreakerSettings
+from spark_jobs.sections import BreakerSettings
 
 _RANGE = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
 # Decisions that inputs' changed rows alone bring about: without such rows the result stays.

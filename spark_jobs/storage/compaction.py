@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from deltalake import CommitProperties
 
-from spark_jobs.settings import CareSettings
+from spark_jobs.sections import CareSettings
 from spark_jobs.storage import log, small
 from spark_jobs.storage.tables import quoted, session_values
 

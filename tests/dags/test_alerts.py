@@ -16,7 +16,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from spark_jobs.orchestration import alerts
 from spark_jobs.orchestration.alerts import AlertNotifier, alert_of
 from spark_jobs.orchestration.errors import NotifierUnusableError
-from spark_jobs.settings import REPOSITORY, AlertSettings, Settings, load_settings
+from spark_jobs.sections import AlertSettings
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.storage.errors import SparkUnreachableError
 
 pytestmark = pytest.mark.filterwarnings("default")

@@ -13,7 +13,7 @@ from spark_jobs.definitions.schedules import DAY, HOUR, MINUTE, WEEK, cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.orchestration.blueprint import Step, blueprint, blueprints
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
-from spark_jobs.settings import ExecutorMode
+from spark_jobs.sections import ExecutorMode
 
 GOLDEN = Path(__file__).parents[1] / "golden/blueprint.json"
 

@@ -19,7 +19,8 @@ from spark_jobs.cli.main import app
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.orchestration import care
 from spark_jobs.orchestration.care import CARE, CONTROL, care_dags, run_verb
-from spark_jobs.settings import Lanes, load_settings
+from spark_jobs.sections import Lanes
+from spark_jobs.settings import load_settings
 from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now

@@ -16,7 +16,8 @@ from spark_jobs.orchestration import replay_steps
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.operations import CONTROL, operations_dags
 from spark_jobs.planning.errors import ReplayRequestError
-from spark_jobs.settings import Lanes, load_settings
+from spark_jobs.sections import Lanes
+from spark_jobs.settings import load_settings
 from spark_jobs.state.replays import ReplayStatus
 from spark_jobs.state.store import ControlStore
 from tests.unit.planning.hostile import HOSTILE

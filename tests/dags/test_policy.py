@@ -10,7 +10,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.blueprint import Lane
-from spark_jobs.settings import Lanes
+from spark_jobs.sections import Lanes
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 

@@ -11,7 +11,7 @@ from benchmarks.storm import PAGE, SCENARIOS, VARIANTS, backfill, correction, re
 from benchmarks.storm_report import row
 from benchmarks.storm_world import STORM, VIEWS, Calm, Costs, world
 from spark_jobs.orchestration.blueprint import LONGEST_SPREAD
-from spark_jobs.settings import Lanes
+from spark_jobs.sections import Lanes
 
 COSTS = Costs()
 # Few enough to take a second; each is a run for each view.

@@ -20,7 +20,8 @@ from spark_jobs.local.ports import bindable
 from spark_jobs.local.stack import Stack
 from spark_jobs.local.startup import Progress
 from spark_jobs.local.status import PartStatus
-from spark_jobs.settings import REPOSITORY, Ports, Settings, load_settings
+from spark_jobs.sections import Ports
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
 
 TIDEMARK = str(Path(sys.executable).parent / "tidemark")
 

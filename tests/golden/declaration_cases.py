@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_jobs.settings import GraphSettings
+from spark_jobs.sections import GraphSettings
 
 RIGHT = {
     "sources/orders.yml": """\

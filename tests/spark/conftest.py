@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.settings import REPOSITORY, Settings, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.testing.run import FEW_ROWS
 from tests.spark.gold_project import GoldProject

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import Column
-from spark_jobs.settings import CareSettings
+from spark_jobs.sections import CareSettings
 from spark_jobs.storage import compaction, log, plain, tables
 from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.streams import (

@@ -13,7 +13,7 @@ import pytest
 from spark_jobs.gold import publishing, refresh, staging
 from spark_jobs.gold.continuous import ContinuousGold
 from spark_jobs.gold.followed import LONGEST_PAUSE_SECONDS
-from spark_jobs.settings import GoldSettings, StreamSettings
+from spark_jobs.sections import GoldSettings, StreamSettings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamState
 from spark_jobs.state.ticks import CONTINUOUS

@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.gold import publishing, refresh, staging
 from spark_jobs.gold.errors import AttemptStateError
 from spark_jobs.gold.refresh import FAILPOINTS
-from spark_jobs.settings import GoldSettings
+from spark_jobs.sections import GoldSettings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.errors import LeaseTakenError
 from spark_jobs.storage import log

@@ -22,7 +22,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.local.spark_connect import spark_connect_part
-from spark_jobs.settings import REPOSITORY, Ports, SparkSettings, load_settings
+from spark_jobs.sections import Ports, SparkSettings
+from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
 

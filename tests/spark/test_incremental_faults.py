@@ -13,7 +13,8 @@ from spark_jobs.gold import keeping, publishing, refresh, staging
 from spark_jobs.gold.difference import bag_difference
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.refresh import FAILPOINTS, KEPT_FAILPOINTS
-from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log, tables

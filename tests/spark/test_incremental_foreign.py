@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.gold.refresh import Outcome, Refresher
 from spark_jobs.gold.verify import verify
-from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
 

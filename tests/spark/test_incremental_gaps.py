@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.gold.errors import QueryFailedError
-from spark_jobs.settings import SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from tests.spark.gold_project import GoldProject

@@ -21,7 +21,8 @@ from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from spark_jobs.planning.breaker import FEWEST
 from spark_jobs.planning.decision import ReasonCode
-from spark_jobs.settings import REPOSITORY, BreakerSettings, GoldSettings, GraphSettings
+from spark_jobs.sections import BreakerSettings, GoldSettings, GraphSettings
+from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage import feed
 
 PAGE = Path(REPOSITORY, "docs", "incremental.md").read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ from spark_jobs.graph.manifest import ApplyMode, MaintenanceRule
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
-from spark_jobs.settings import SparkSettings
+from spark_jobs.sections import SparkSettings
 
 SENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 COST = Cost(cpu=30.0, wall=60.0, read=2**20, written=2**21, peak=2**30, others=0.5)

@@ -19,7 +19,7 @@ from spark_jobs.demo.operations import (
 )
 from spark_jobs.demo.plan import IDS_PER_RUN, LATEST_HOURS, LoadRun, plan
 from spark_jobs.demo.tally import Tally
-from spark_jobs.settings import StreamSettings
+from spark_jobs.sections import StreamSettings
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PARENTS = {

@@ -16,7 +16,7 @@ from spark_jobs.gold.recompute import Recomputer
 from spark_jobs.gold.refresh import Refresher
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
-from spark_jobs.settings import BreakerSettings
+from spark_jobs.sections import BreakerSettings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from tests.unit.gold.conftest import NOON, Shop
 

@@ -16,7 +16,7 @@ from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
 from spark_jobs.gold.reporting import LINEAGE
 from spark_jobs.gold.sending import Sender
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.settings import LineageSettings
+from spark_jobs.sections import LineageSettings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
 from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish

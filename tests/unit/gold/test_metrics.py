@@ -23,7 +23,8 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
 from spark_jobs.gold.reporting import METRICS
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.settings import MetricSettings, load_settings
+from spark_jobs.sections import MetricSettings
+from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
 from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish

@@ -15,7 +15,8 @@ from spark_jobs.gold.ledger import sweep
 from spark_jobs.gold.observe import observe, pinned_for
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import TableName
-from spark_jobs.settings import GoldSettings, load_settings
+from spark_jobs.sections import GoldSettings
+from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.errors import LogUnreadableError
 

@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.planning.breaker import guarded, usual_rows
 from spark_jobs.planning.decision import Full, Incremental, Reason, ReasonCode, Skip
 from spark_jobs.planning.plan import Estimate, RefreshPlan, plan_refresh
-from spark_jobs.settings import BreakerSettings
+from spark_jobs.sections import BreakerSettings
 from tests.unit.planning.test_plan import ENTRY, NOON, STILL
 
 LIMITS = BreakerSettings(rows=1000, times=10)

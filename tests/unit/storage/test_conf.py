@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage.conf import (
     check_java,
     session_conf,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.settings import Settings, SparkSettings, load_settings
+from spark_jobs.sections import SparkSettings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage import session
 from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.errors import SparkUnreachableError
