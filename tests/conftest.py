@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.storage.session import driver_session
+from spark_jobs.testing.run import FEW_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,3 +59,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def quick(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, set for few rows while this module runs."""
+    before = {key: spark.conf.get(key) for key in FEW_ROWS}
+    for key, value in FEW_ROWS.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key, value in before.items():
+        spark.conf.set(key, value)

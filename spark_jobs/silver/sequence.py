@@ -3,7 +3,8 @@
 PostgreSQL's log positions are not in commit order, and commit order is what a row's history is.
 So a change is placed by the end of the last transaction before its own, then by its own position,
 then by its number within the transaction. A snapshot's row has no transaction: it stands at the
-position where the snapshot was taken, before a change at that very position. An update that changes
+position where the snapshot was taken, before a change at that very position; that of an incremental
+snapshot right after the last commit before it. An update that changes
 the key is two changes at one position, of which the deletion is the first.
 """
 
@@ -22,12 +23,15 @@ YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
 
 def commit_sequence(change: Column, operation: Column) -> Column:
     """The sequence of a Debezium PostgreSQL change; NULL where it has no position."""
-    position = text_at(change, "$.source.lsn").try_cast("bigint")
+    lsn = text_at(change, "$.source.lsn").try_cast("bigint")
     pair = sf.from_json(text_at(change, "$.source.sequence"), "array<string>")
-    last_commit = sf.try_element_at(pair, sf.lit(1)).try_cast("bigint")
+    last_commit, reached = (sf.try_element_at(pair, sf.lit(at)).try_cast("bigint") for at in (1, 2))
+    # An incremental snapshot tells only how far the log had been read. A change that was written
+    # before that and committed after it is newer than the row.
+    position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
     order = sf.coalesce(text_at(change, "$.transaction.total_order").try_cast("bigint"), sf.lit(0))
     return _joined(
-        _fixed(sf.coalesce(last_commit, position), POSITION_DIGITS),
+        _fixed(sf.coalesce(last_commit, lsn, reached), POSITION_DIGITS),
         _fixed(position, POSITION_DIGITS),
         sf.when(operation == "r", "0").when(operation == "d", "1").otherwise("2"),
         _fixed(order, ORDER_DIGITS),

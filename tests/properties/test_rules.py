@@ -191,6 +191,14 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
         ROWS,
         "SELECT a.x, b.z FROM silver.a AS a JOIN silver.b AS b ON a.k <=> b.k",
     ),
+    "rows of a cross join counted, without a column": (
+        KEPT,
+        "SELECT COUNT(*) AS n FROM silver.a AS a CROSS JOIN silver.c AS c",
+    ),
+    "rows of an outer join counted, without a column": (
+        KEPT,
+        "SELECT COUNT(*) AS n FROM silver.a AS a LEFT JOIN silver.c AS c ON TRUE WHERE TRUE",
+    ),
     "cross join": (ROWS, "SELECT a.k, c.y FROM silver.a AS a CROSS JOIN silver.c AS c"),
     "self join": (
         ROWS,

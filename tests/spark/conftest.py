@@ -13,7 +13,6 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
-from spark_jobs.testing.run import FEW_ROWS
 from tests.spark.gold_project import GoldProject
 
 ORDERS = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
@@ -49,14 +48,3 @@ def gold(spark: SparkSession, settings: Settings) -> Iterator[GoldProject]:
 def shipped() -> Manifest:
     """The project of this repository."""
     return compile_project(REPOSITORY)
-
-
-@pytest.fixture(scope="module")
-def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, set for few rows while this module runs."""
-    before = {key: spark.conf.get(key) for key in FEW_ROWS}
-    for key, value in FEW_ROWS.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key, value in before.items():
-        spark.conf.set(key, value)

@@ -33,8 +33,14 @@ def join_all(
             copy=False,
         )
     outputs = [name for names, _ in inputs for name in names]
-    query = query.select(*map(named, (*outputs, *more)), copy=False)
+    query = query.select(*selected((*outputs, *more)), copy=False)
     return query.where(*pending, copy=False) if pending else query
+
+
+def selected(names: Sequence[str]) -> list[exp.Expr]:
+    """Columns by their names; a constant where there are none, since rows must be counted."""
+    one = exp.alias_(exp.Literal.number(1), "__one")
+    return [*map(named, names)] or [one]
 
 
 def next_tied(
@@ -59,7 +65,7 @@ def left_join(
 ) -> exp.Select:
     """A join that the left input decides; ``more`` are columns that the left has in addition."""
     return (
-        exp.select(*map(named, (*node.columns, *more)))
+        exp.select(*selected((*node.columns, *more)))
         .from_(aliased(left, "l"), copy=False)
         .join(
             aliased(right, "r"),

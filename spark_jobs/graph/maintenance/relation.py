@@ -28,7 +28,13 @@ from spark_jobs.graph.maintenance.algebra import (
     Union,
     Window,
 )
-from spark_jobs.graph.maintenance.clauses import aliased, join_all, left_join, union_all
+from spark_jobs.graph.maintenance.clauses import (
+    aliased,
+    join_all,
+    left_join,
+    selected,
+    union_all,
+)
 from spark_jobs.graph.maintenance.keys import (
     Keys,
     covers,
@@ -139,7 +145,7 @@ class Writer:
     def select(self, node: Node, when: When, keys: Keys | None = None) -> exp.Select:
         """All columns of an operator, with a clause to be added."""
         relation = aliased(self.relation(node, when, keys), "t")
-        return exp.select(*map(named, node.columns)).from_(relation, copy=False)
+        return exp.select(*selected(node.columns)).from_(relation, copy=False)
 
     def generate(self, node: Generate, child: exp.Select, when: When, *more: str) -> exp.Select:
         """LATERAL VIEW over a child's rows."""
@@ -287,4 +293,4 @@ def scanned(node: Scan, *more: str) -> list[exp.Expr]:
     """The columns of a table under the tree's names."""
     columns: list[exp.Expr] = [exp.alias_(named(old), new) for new, old in node.names]
     columns += map(named, more)
-    return columns or [exp.alias_(exp.Literal.number(1), "__one")]
+    return columns or selected(())

@@ -285,6 +285,20 @@ def test_a_required_column_is_not_asked_of_a_deletion(spark: SparkSession) -> No
     assert [reason(row) for row in rows] == [None, ("MISSING_REQUIRED", "status")]
 
 
+def test_a_row_of_an_incremental_snapshot_stands_right_after_the_last_commit(
+    spark: SparkSession,
+) -> None:
+    reached = {"lsn": None, "sequence": json.dumps(["130", "134"])}
+    read_again = with_value(change("r", 1, 0), source=reached)
+    unknown = with_value(change("r", 1, 0), source={"lsn": None, "sequence": "[null,null]"})
+    # Written before the snapshot and committed after it, and committed before it.
+    later, earlier = change("u", 1, 120, commit=130), change("u", 1, 129, commit=110)
+    rows = typed(spark, [read_again, unknown, later, earlier], CHANGES)
+    assert [reason(row) for row in rows] == [None, ("SEQUENCE_MISSING", None), None, None]
+    places = [rows[at]["__sequence"] for at in (3, 0, 2)]
+    assert places == sorted(places)
+
+
 def test_a_truncation_has_a_place_and_needs_no_columns(spark: SparkSession) -> None:
     required = tuple(Column(name=c.name, type=c.type, required=True) for c in CHANGES.columns)
     source = CHANGES.model_copy(update={"columns": required})
