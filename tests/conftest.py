@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, settings
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.storage.session import driver_session
-from spark_jobs.testing.run import FEW_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +63,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def quick(spark: SparkSession) -> Iterator[SparkSession]:
     """The session, set for few rows while this module runs."""
+    from spark_jobs.testing.run import FEW_ROWS
+
     before = {key: spark.conf.get(key) for key in FEW_ROWS}
     for key, value in FEW_ROWS.items():
         spark.conf.set(key, value)
