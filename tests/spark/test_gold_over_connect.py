@@ -200,7 +200,9 @@ def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> N
 def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
     project: Project,
 ) -> None:
-    header = HEADER.format("Parcels per day.").replace("strategy: incremental", "grain: [day]")
+    header = HEADER.format("Parcels per day.").replace(
+        "strategy: incremental", "grain: [day, city]"
+    )
     project.write("sql/gold/by_day.sql", header + BY_DAY)
     project.tidemark("refresh", "by_day")
     days = ["--from", "2026-01-01", "--to", "2026-01-03", "--chunk", "1 day"]

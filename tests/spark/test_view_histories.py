@@ -122,7 +122,7 @@ def random_case(view: str, tables: Mapping[str, RandomTable]) -> Case:
 def test_history(quick: SparkSession, shipped: Manifest, tmp_path: Path, view: str) -> None:
     rng = random.Random(view)
     # Whether random rows are good ones is not asked.
-    entry = shipped.gold[view].model_copy(update={"suite": None})
+    entry = shipped.gold[view].model_copy(update={"suite": None, "grain": ()})
     project = shipped.model_copy(update={"gold": {**shipped.gold, view: entry}})
     random_tables = {
         name: RandomTable(*columns_and_keys(shipped, TableName.parse(name)), words_of(entry), rng)
