@@ -315,7 +315,7 @@ def test_a_rollback_is_approved_and_holds_the_view_until_it_is_released(airflow:
 
     held = airflow.ended(airflow.trigger("engineer", DAYS, {"force": True}))
     assert set(airflow.tasks(held).values()) == {"skipped"}
-    assert "VIEW_HELD" in airflow.log(held, "plan")
+    assert "tidemark release order_days" in airflow.log(held, "plan")
     airflow.running.tidemark("release", "order_days")
     after = airflow.ended(airflow.trigger("engineer", DAYS, {"force": True}))
     assert after["state"] == "success", airflow.tasks(after)
