@@ -172,6 +172,17 @@ def test_views_are_refreshed_explained_and_verified(project: Project) -> None:
     assert "VERSION AS OF 0" in shown.output
 
 
+def test_a_change_of_which_a_view_sees_nothing_is_followed(project: Project) -> None:
+    joined = "FROM bronze.parcels AS p JOIN bronze.parcels AS q ON q.city = p.city"
+    select = f"SELECT p.city AS city, q.weight AS weight {joined} WHERE p.city = 'Rome'\n"
+    project.write("sql/gold/romans.sql", HEADER.format("Parcels to Rome.") + select)
+    assert project.tidemark("refresh", "romans").status == 0
+    project.add("Bonn")
+    (followed,) = project.tidemark("refresh", "romans", "--json").results
+    assert (followed["decision"], followed["status"]) == ("incremental", "published"), followed
+    assert not followed["changed"]
+
+
 @pytest.mark.parametrize(
     "name", ["gold.stage.written", "gold.publish.before_commit", "gold.publish.committed"]
 )
