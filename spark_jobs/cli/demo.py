@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.demo_refreshes import build_order, hand_over, refresh_views
 from spark_jobs.cli.demo_waits import drain, opened, scheduled_views, wait_for_refreshes
 from spark_jobs.cli.steps import Steps
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # quarter of an hour; two cores cannot begin with all of them.
 SCHEDULED = ("daily_order_summary", "viewership_summary")
 PERIOD = "1 minute"
-TABLE_WIDTH = 140
 
 
 def demo(
@@ -35,6 +34,8 @@ def demo(
 ) -> None:
     """Start the stack, put it under load, wait for the refreshes, and show what came out."""
     from spark_jobs.cli import demo_report
+    from spark_jobs.cli.page import rendered, write_page
+    from spark_jobs.cli.page_reading import page_facts
     from spark_jobs.demo.background import BackgroundLoad
     from spark_jobs.demo.load import LoadOrder
     from spark_jobs.gold.verify import verify
@@ -62,6 +63,8 @@ def demo(
         ending = demo_report.Ending(tally, reconciled, refreshed, found)
         demo_report.show(console, lake.gold, ending)
         hand_over(lake.gold, [*before, *behind], steps)
+        with steps.step("write the page that Airflow shows"):
+            write_page(rendered(page_facts(lake.project, now=utc_now())), settings.status_page)
     demo_report.show_logins(console, settings, users_made=started.users_made)
     console.print(
         f"\nAll of it took {steps.seconds:.0f} s. The stack stays up until [bold]make down[/]."
@@ -76,12 +79,6 @@ def demo_settings(settings: Settings) -> Settings:
         update={"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
     )
     return settings.model_copy(update={"gold": gold})
-
-
-def wide_console() -> Console:
-    """The terminal; where there is none, lines wide enough for the tables."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=TABLE_WIDTH)
 
 
 def prepare_shop(settings: Settings, steps: Steps) -> None:

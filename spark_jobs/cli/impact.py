@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.project import open_project
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def impact(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console(highlight=False)
-    console.print(impact_table(found) if found.views else f"No gold view reads {table}.")
+    wide_console().print(impact_table(found) if found.views else f"No gold view reads {table}.")
 
 
 def impact_table(found: Impact) -> Table:

@@ -10,16 +10,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.maintain_needs import Need, kept_since, needs_of
 from spark_jobs.cli.project import OpenProject, open_project
 
 if TYPE_CHECKING:
     from spark_jobs.state.trimming import Trimmed
-
-WIDTH = 140
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def maintain(
     if as_json:
         typer.echo(json.dumps(asdict(done), indent=2))
         return
-    console = Console(width=None if Console().is_terminal else WIDTH)
+    console = wide_console()
     console.print(cleaned_table(done))
     if done.trimmed is not None:
         words = "would leave" if dry_run else "left"

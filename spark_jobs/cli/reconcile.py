@@ -7,16 +7,15 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from spark_jobs.cli.balances import Balance, balances, balances_table
+from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.project import OpenProject, open_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAUSE_SECONDS = 2.0
-WIDTH = 140
 
 
 def reconcile(
@@ -31,7 +30,7 @@ def reconcile(
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
         # A file or a pipe has no width of its own; the numbers must not be cut there.
-        console = Console(width=None if Console().is_terminal else WIDTH)
+        console = wide_console()
         console.print(balances_table(found))
         for one in found:
             for problem in one.problems:
