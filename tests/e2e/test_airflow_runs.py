@@ -272,6 +272,7 @@ def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approve
     # A day's own start may lie hours ahead.
     first = airflow.ended(airflow.trigger("engineer", DAYS, {}))
     assert first["state"] == "success", airflow.tasks(first)
+    airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs(DAYS)))
     right = airflow.days()
     airflow.falsify_days()
     wrong = airflow.days()
