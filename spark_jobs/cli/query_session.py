@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from spark_jobs.cli.project import OpenProject, current_manifest
@@ -123,6 +123,7 @@ class QuerySession:
         from spark_jobs.state.store import ControlStore
         from spark_jobs.state.types import utc_now
         from spark_jobs.storage.query import view_of
+        from spark_jobs.storage.small import given
         from spark_jobs.storage.tables import struct_type
 
         if not names:
@@ -132,15 +133,8 @@ class QuerySession:
             project, now = OpenProject(self.settings, self.manifest, store), utc_now()
             read = {name: OPS_TABLES[name].read(project, now=now) for name in names}
         for name, rows in read.items():
-            # Of an Arrow table without rows a server of Spark Connect learns no columns.
-            frame = (
-                self.spark.createDataFrame(rows)
-                if rows.num_rows
-                else self.spark.createDataFrame(
-                    [], struct_type(self.spark, OPS_TABLES[name].columns)
-                )
-            )
-            frame.createOrReplaceTempView(view_of(name))
+            schema = partial(struct_type, self.spark, OPS_TABLES[name].columns)
+            given(self.spark, rows, schema).createOrReplaceTempView(view_of(name))
         try:
             yield
         finally:

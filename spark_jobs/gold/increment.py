@@ -157,9 +157,7 @@ def _computed(frame: DataFrame, *, few: bool) -> DataFrame:
     """The same rows, computed once, however often they are read."""
     rows = small.fetched(frame) if few else None
     if rows is not None:
-        # Over Spark Connect a table without rows has no schema.
-        given = frame.sparkSession.createDataFrame
-        return given(rows) if rows.num_rows else given([], frame.schema)
+        return small.given(frame.sparkSession, rows, lambda: frame.schema)
     # Not persist: a cached DataFrame keeps its plan, and each step reads several of those before.
     return frame.localCheckpoint()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +25,8 @@ from spark_jobs.storage.plain import PlainTable, plain_table
 from spark_jobs.storage.tables import Txn
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 MOST_ROWS = 250_000
 # A table with more is merged into on all of Spark's cores.
@@ -45,6 +46,14 @@ def fetched(frame: DataFrame, *, most: int = MOST_ROWS) -> pa.Table | None:
         return None
     rows = frame.limit(most + 1).toArrow()
     return None if rows.num_rows > most else rows
+
+
+def given(session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]) -> DataFrame:
+    """Rows as a DataFrame; ``schema`` is asked only where there are none.
+
+    Of a table without rows a server of Spark Connect learns no columns.
+    """
+    return session.createDataFrame(rows) if rows.num_rows else session.createDataFrame([], schema())
 
 
 def travels(frame: DataFrame) -> bool:
