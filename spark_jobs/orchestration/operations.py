@@ -102,7 +102,9 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
 
         @task.branch(**_options("limit"))  # type: ignore[untyped-decorator]
         def limit(planned: dict[str, Any]) -> str | None:
-            return replay_steps.next_of_plan(planned, approve="approve", begin="begin")
+            return replay_steps.next_of_plan(
+                planned, approve=replay_steps.APPROVAL_TASK, begin="begin"
+            )
 
         # After the branch, or after an approval; a rejection skips it.
         @task(**_options("begin", trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS))  # type: ignore[untyped-decorator]
@@ -319,7 +321,7 @@ def _dag(
 def _approval(settings: Settings, subject: str) -> BaseOperator:
     """A person reads the plan and agrees; silence is no."""
     return ApprovalOperator(
-        task_id="approve",
+        task_id=replay_steps.APPROVAL_TASK,
         subject=subject,
         body=_PLAN,
         defaults=ApprovalOperator.REJECT,

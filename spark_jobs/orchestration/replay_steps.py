@@ -194,6 +194,12 @@ def report(context: Context) -> str:
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned is None:
             raise AirflowFailException("there was no plan; the task that failed says why")
+        # Other tasks of the branch may have failed, the approval for one: that is no dry run.
+        if next_of_plan(planned, approve=APPROVAL_TASK, begin="begin") is not None:
+            raise AirflowFailException(
+                "the replay was not begun and nothing was computed; the task that failed says why, "
+                "and goes on where it is cleared"
+            )
         return "nothing was written"
     news = context["ti"].xcom_pull(task_ids="follow") or {}
     problems = tuple(f"{view}: {text}" for view, text in news.items() if "failed:" in text)

@@ -193,6 +193,21 @@ def test_a_rejection_is_recorded_and_red(project) -> None:
     assert (record.status, record.who) == (ReplayStatus.REJECTED, "airflow:oncall")
 
 
+def _after(planned: dict[str, Any]) -> Any:
+    """What the last task sees where nothing was begun after such a plan."""
+    answers = {"plan": planned}
+    pulled = SimpleNamespace(xcom_pull=lambda *, task_ids: answers.get(task_ids))
+    return {"run_id": "manual__2", "ti": pulled}
+
+
+def test_a_replay_that_was_to_run_and_did_not_is_red(project) -> None:
+    wanted = {"dry_run": False, "views": ["order_totals"], "approval": True}
+    with pytest.raises(AirflowFailException, match="was not begun"):
+        replay_steps.report(_after(wanted))
+    for nothing in ({"dry_run": True}, {"views": []}):
+        assert replay_steps.report(_after(wanted | nothing)) == "nothing was written"
+
+
 def test_a_dry_run_is_what_nobody_clearly_declined(project) -> None:
     good = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
     for text in (*HOSTILE, None, 0, ""):

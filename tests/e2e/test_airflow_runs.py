@@ -146,6 +146,9 @@ class Airflow:
     def approve(self, run: dict[str, Any]) -> None:
         """Wait for the question; who only reads may not answer it, an engineer may."""
         self.wait(lambda: self.tasks(run).get("approve") == "awaiting_input")
+        # Airflow takes the end of the asking process for the end of the task where the answer
+        # comes before the scheduler has heard of it, and fails the task: apache/airflow#66374.
+        time.sleep(5)
         answer = {"chosen_options": ["Approve"], "params_input": {}}
         tasks = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
         path = f"{tasks}/approve/-1/hitlDetails"
