@@ -34,6 +34,11 @@ def explanation(found: Explanation) -> RenderableType:
         for one in found.maintenance.operators:
             operators.add_row(Text(one.operator), Text(one.rule))
         parts += [Text(""), operators]
+        parts += [
+            Text(f"  note: {one.note}", style="yellow")
+            for one in found.maintenance.operators
+            if one.note is not None
+        ]
     return Group(*parts, Text(""))
 
 

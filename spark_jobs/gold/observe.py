@@ -51,8 +51,10 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
     if publication is not None:
         # The control database may have been lost; the log knows how far it had come.
         epoch = max(epoch, publication.watermark.epoch)
+    published = None if publication is None else publication.watermark
+    changed = published is not None and published.fingerprint != context.entry(view).fingerprint
     return ViewObservation(
-        published=None if publication is None else publication.watermark,
+        published=published,
         intruder=None if publication is None else intruder(location, publication),
         epoch=epoch,
         inputs=tuple(
@@ -61,6 +63,7 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
         ),
         past=past_refreshes(context, view),
         parked=parked(context, view),
+        readable=changed and inputs_readable(context, published),
     )
 
 

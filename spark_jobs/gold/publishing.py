@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
@@ -115,7 +115,7 @@ def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) 
     seen = log.table_version(location)
     with _prepared(context, attempt) as (change, states):
         changed = change is None or bool(change.leaves or change.enters)
-        watermark = replace(_watermark(attempt, changed=changed), states=states)
+        watermark = _watermark(context, attempt, changed=changed, states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
         keeper.check()
@@ -202,7 +202,14 @@ def _prepared(
     yield staged_rows_changed(context, attempt, staged), staged.states
 
 
-def _watermark(attempt: RefreshAttempt, *, changed: bool) -> Watermark:
+def _watermark(
+    context: GoldContext,
+    attempt: RefreshAttempt,
+    *,
+    changed: bool,
+    states: Mapping[str, TableVersion],
+) -> Watermark:
+    entry = context.entry(attempt.view)
     return Watermark(
         view=attempt.view,
         sequence=attempt.sequence or 0,
@@ -215,6 +222,8 @@ def _watermark(attempt: RefreshAttempt, *, changed: bool) -> Watermark:
         clock=attempt.started_at,
         changed=changed,
         verdict=_brief(attempt),
+        states=states,
+        parts=entry.parts if entry.fingerprint == attempt.fingerprint else None,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from spark_jobs.gold.columns import with_columns
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
@@ -192,6 +193,9 @@ def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) 
             clock=attempt.started_at,
             names=names,
         )
+        columns = (attempt.scope or {}).get("columns")
+        if columns is not None:
+            frame = with_columns(context, attempt, frame, columns)
         failpoint("gold.stage.before_write")
         rows = small.fetched(frame) if _likely_few(context, attempt) else None
         if rows is None:

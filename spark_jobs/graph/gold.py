@@ -17,6 +17,7 @@ from spark_jobs.graph.canonical import (
     without_aliases,
 )
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
+from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.described import described
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
@@ -29,6 +30,7 @@ from spark_jobs.graph.functions import NONDETERMINISTIC, called_name, reads_cloc
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.manifest import GoldEntry, SourceEntry
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.parts import parts_of
 from spark_jobs.graph.resolve import Schemas, resolve
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import Layer, TableName
@@ -98,7 +100,7 @@ def compile_gold(
                 location=definition.places.value_of("strategy"),
             )
         )
-    known = {str(table): schemas.get(table, {}) for table in inputs}
+    known = _types_read(to_sql(query), {str(table): schemas.get(table, {}) for table in inputs})
     return GoldEntry(
         name=definition.name,
         description=header.description.strip(),
@@ -116,11 +118,25 @@ def compile_gold(
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
         fingerprint=fingerprint_of(without_aliases(query), known),
+        parts=parts_of(to_sql(query), known) if maintenance.key else None,
         deterministic=True,
         reads_clock=reads_clock(tree),
         file=definition.file,
         tier=0,
     )
+
+
+def _types_read(query: str, types: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """The types of the columns that a query reads: what it does not read cannot change it."""
+    read = read_of_tables(query)
+    return {
+        table: {
+            name: kind
+            for name, kind in columns.items()
+            if (only := read.get(table)) is None or name.lower() in only
+        }
+        for table, columns in types.items()
+    }
 
 
 def inputs_of(tree: exp.Query) -> tuple[TableName, ...]:

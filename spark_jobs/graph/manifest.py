@@ -65,10 +65,15 @@ class MaintenanceRule(StrEnum):
 
 
 class OperatorRule(_Entry):
-    """An operator of a view's SQL and what is done about a change of its input."""
+    """An operator of a view's SQL and what is done about a change of its input.
+
+    Attributes:
+        note: what its author should know; None: nothing.
+    """
 
     operator: str
     rule: str
+    note: str | None = None
 
 
 class Maintenance(_Entry):
@@ -170,6 +175,18 @@ class SilverEntry(_Entry):
         return tuple(column for column in self.columns if column.name not in set(HistoryColumn))
 
 
+class Parts(_Entry):
+    """Digests of what a view's definition is made of.
+
+    Attributes:
+        rows: of everything but the output columns: which rows there are.
+        columns: of each output column's expression.
+    """
+
+    rows: str
+    columns: dict[str, str]
+
+
 class GoldEntry(_Entry):
     """A gold view: one SELECT and how it is refreshed."""
 
@@ -192,6 +209,8 @@ class GoldEntry(_Entry):
     inputs: tuple[str, ...]
     columns: tuple[Column, ...]
     fingerprint: str
+    # None where rows cannot be told apart, or where all columns together decide which there are.
+    parts: Parts | None = None
     deterministic: bool
     reads_clock: bool
     suite: dict[str, Any] | None = None

@@ -18,6 +18,7 @@ class ReasonCode(StrEnum):
     FIRST_BUILD = "FIRST_BUILD"
     FORCED = "FORCED"
     DEFINITION_CHANGED = "DEFINITION_CHANGED"
+    COLUMNS_CHANGED = "COLUMNS_CHANGED"
     INPUT_CHANGED_NO_RULE = "INPUT_CHANGED_NO_RULE"
     INPUT_CHANGED_RULE = "INPUT_CHANGED_RULE"
     CHANGE_FEED_MISSING = "CHANGE_FEED_MISSING"
@@ -56,9 +57,14 @@ class Skip:
 
 @dataclass(frozen=True)
 class Full:
-    """Compute the whole result again."""
+    """Compute the whole result again.
+
+    Attributes:
+        columns: only these; the rows' other columns are taken from what is published. None: all.
+    """
 
     reason: Reason
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,8 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
             return decision.rows.as_dict()
         case Rollback():
             return {"version": decision.version}
+        case Full(columns=columns) if columns is not None:
+            return {"columns": list(columns)}
         case Skip() | Full() | Incremental():
             return None
         case _:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.planning.changes import ChangeKind, InputChange, InputObservation, input_change
 from spark_jobs.planning.decision import (
@@ -35,6 +36,9 @@ from spark_jobs.planning.rules import (
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
+# The tables of a publication that can be read again as they were.
+_STILL_THERE = frozenset({ChangeKind.CHANGED, ChangeKind.UNCHANGED})
+
 
 @dataclass(frozen=True)
 class Intruder:
@@ -54,6 +58,8 @@ class ViewObservation:
         epoch: the view's epoch in the control database.
         past: earlier refreshes of this definition that published, the newest first.
         parked: why no refresh may touch the view now; None where one may.
+        readable: whether the inputs can still be read at the versions that were published from;
+            looked at only where the definition changed.
     """
 
     published: Watermark | None
@@ -62,6 +68,7 @@ class ViewObservation:
     inputs: tuple[InputObservation, ...]
     past: tuple[PastRefresh, ...] = ()
     parked: Reason | None = None
+    readable: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,17 +168,21 @@ def plan_refresh(
     decision = (
         _parked(seen)
         or _blocked(changes)
-        or _rebuilt(entry, seen, force=force)
+        or _rebuilt(entry, seen, changes, force=force)
         or _replaced(changes)
         or _moved(entry, changes, expected, choose)
     )
+    vector = VersionVector(pinned)
+    if isinstance(decision, Full) and decision.columns is not None and seen.published is not None:
+        # The other columns are those of the published versions; what came since is followed next.
+        vector = seen.published.vector
     return RefreshPlan(
         view=entry.name,
         tick=tick,
         attempt_id="",
         fingerprint=entry.fingerprint,
         decision=decision,
-        vector=VersionVector(pinned),
+        vector=vector,
         changes=changes,
         clock=clock,
         expected=expected,
@@ -203,7 +214,9 @@ def _blocked(changes: Sequence[InputChange]) -> Skip | None:
     return None
 
 
-def _rebuilt(entry: GoldEntry, seen: ViewObservation, *, force: bool) -> Full | None:
+def _rebuilt(
+    entry: GoldEntry, seen: ViewObservation, changes: Sequence[InputChange], *, force: bool
+) -> Full | None:
     """Reasons to compute the whole result, however little has moved."""
     published, intruder = seen.published, seen.intruder
     if published is None:
@@ -216,8 +229,29 @@ def _rebuilt(entry: GoldEntry, seen: ViewObservation, *, force: bool) -> Full | 
         text = f"epoch {seen.epoch} was begun after epoch {published.epoch} was published"
         return Full(Reason(ReasonCode.EPOCH_BUMPED, text))
     if published.fingerprint != entry.fingerprint:
-        return Full(Reason(ReasonCode.DEFINITION_CHANGED, "definition changed"))
+        columns = changed_columns(entry, published)
+        kinds = {one.kind for one in changes}
+        if columns is None or not seen.readable or not kinds <= _STILL_THERE:
+            return Full(Reason(ReasonCode.DEFINITION_CHANGED, "definition changed"))
+        what = f"columns {', '.join(columns)} are new or differ" if columns else "columns are gone"
+        return Full(Reason(ReasonCode.COLUMNS_CHANGED, f"{what}, the others stay"), columns)
     return None
+
+
+def changed_columns(entry: GoldEntry, published: Watermark) -> tuple[str, ...] | None:
+    """The columns that a definition adds to what is published, or gives another meaning.
+
+    Returns:
+        None where the rows may be others too, or cannot be told apart by columns that stay.
+    """
+    now, before = entry.parts, published.parts
+    key = () if entry.maintenance is None else entry.maintenance.key
+    if now is None or before is None or now.rows != before.rows or entry.reads_clock:
+        return None
+    found = [name for name, digest in now.columns.items() if before.columns.get(name) != digest]
+    if entry.strategy is Strategy.FULL or not key or set(key) & set(found):
+        return None
+    return tuple(found)
 
 
 def _replaced(changes: Sequence[InputChange]) -> Full | None:

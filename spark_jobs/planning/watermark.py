@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from spark_jobs.graph.manifest import Parts
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 
@@ -25,6 +26,7 @@ class Watermark:
         clock: the instant that ``current_timestamp`` stood for.
         changed: whether the publication changed any row.
         states: the versions of the groups that maintenance keeps beside the view, by their name.
+        parts: of the definition; None where it has none that stand alone.
         verdict: the quality gate's, in brief.
     """
 
@@ -40,6 +42,7 @@ class Watermark:
     changed: bool = True
     verdict: Mapping[str, Any] = field(default_factory=dict)
     states: Mapping[str, TableVersion] = field(default_factory=dict)
+    parts: Parts | None = None
 
     @property
     def app_id(self) -> str:
@@ -62,6 +65,7 @@ class Watermark:
             "changed": self.changed,
             "verdict": dict(self.verdict),
             "states": states_as_dict(self.states),
+            "parts": None if self.parts is None else self.parts.model_dump(),
         }
 
     @classmethod
@@ -69,6 +73,7 @@ class Watermark:
         """Read a commit's metadata; None where the commit is not ours."""
         if metadata is None or metadata.get(MARK) != FORMAT:
             return None
+        parts = metadata.get("parts")
         return cls(
             view=metadata["view"],
             sequence=metadata["sequence"],
@@ -82,6 +87,7 @@ class Watermark:
             changed=metadata["changed"],
             verdict=metadata["verdict"],
             states=states_from_dict(metadata.get("states") or {}),
+            parts=None if parts is None else Parts.model_validate(parts),
         )
 
 

@@ -18,6 +18,7 @@ from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.parts import parts_of
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from spark_jobs.settings import Settings
@@ -55,6 +56,8 @@ class GoldProject:
     ) -> None:
         """Declare a view, or replace one; a maintained one follows changes where it can."""
         canonical = self.canonical(query, inputs) if maintained else query
+        types = self.types(inputs) if maintained else {}
+        maintenance = maintenance_of(canonical, types=types)[0] if maintained else None
         entry = GoldEntry(
             name=name,
             description="A view.",
@@ -64,9 +67,8 @@ class GoldProject:
             strategy="incremental" if maintained else "auto",
             sql=query,
             query=canonical,
-            maintenance=maintenance_of(canonical, types=self.types(inputs))[0]
-            if maintained
-            else None,
+            maintenance=maintenance,
+            parts=parts_of(canonical, types) if maintenance and maintenance.key else None,
             inputs=tuple(inputs),
             grain=tuple(grain),
             downstream=tuple(downstream),

@@ -11,21 +11,17 @@ from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
-    Constant,
     Filter,
     Generate,
     Join,
     LeftJoin,
     Node,
-    Project,
     Scan,
     Side,
     TopK,
     Union,
     Window,
     children,
-    conjuncts,
-    equality,
     scans,
 )
 from spark_jobs.graph.maintenance.builder import Outputs
@@ -34,6 +30,8 @@ from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.states import LAYER, Cutter, State
+from spark_jobs.graph.maintenance.ties import undecided_order
+from spark_jobs.graph.maintenance.unique import unique_columns
 from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
 
 _NUMBER = re.compile(r"(?<=\w)__\d+\b")
@@ -91,65 +89,6 @@ def _check_types(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
                 raise NotIncrementalError(Obstacle.INCOMPARABLE_TYPE, text)
     for child in children(node):
         _check_types(child, types)
-
-
-def unique_columns(node: Node) -> frozenset[str] | None:
-    """Columns that no two rows of an operator share, where that can be proved."""
-    match node:
-        case Scan():
-            return node.key
-        case Filter() | TopK() | Window():
-            return unique_columns(node.child)
-        case Aggregate():
-            return None if node.sessions else frozenset(name for name, _ in node.keys)
-        case LeftJoin():
-            left = unique_columns(node.left)
-            if node.side is not Side.OUTER or left is None:
-                return left
-            right = unique_columns(node.right)
-            return None if right is None else _tied(left | right, right, _pairs(node), left)
-        case Join():
-            return _unique_of_join(node)
-        case Project():
-            return _unique_of_project(node)
-        case Union() | Generate() | Constant():
-            return None
-
-
-def _unique_of_project(node: Project) -> frozenset[str] | None:
-    below = None if node.multiplies else unique_columns(node.child)
-    if below is None:
-        return None
-    renamed = {value.name: name for name, value in node.outputs if isinstance(value, exp.Column)}
-    return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
-
-
-def _unique_of_join(node: Join) -> frozenset[str] | None:
-    found = [unique_columns(one) for one in node.inputs]
-    if any(one is None for one in found):
-        return None
-    known: frozenset[str] = frozenset().union(*(one for one in found if one is not None))
-    pairs = [pair for one in node.conditions if (pair := equality(one))]
-    for one, key in zip(node.inputs, found, strict=True):
-        rest = known - set(one.columns)
-        if key is not None and rest:
-            known = _tied(known, key, pairs, rest)
-    return known
-
-
-def _tied(
-    known: frozenset[str],
-    key: frozenset[str],
-    pairs: list[tuple[str, str]],
-    others: frozenset[str],
-) -> frozenset[str]:
-    """Without a key that is equal, column by column, to columns that are known anyway."""
-    partners = dict(pairs) | {right: left for left, right in pairs}
-    return known - key if all(partners.get(one) in others for one in key) else known
-
-
-def _pairs(node: LeftJoin) -> list[tuple[str, str]]:
-    return [pair for one in conjuncts(node.condition) if (pair := equality(one))]
 
 
 def _key(root: Node, outputs: Outputs) -> tuple[str, ...]:
@@ -230,6 +169,13 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             )
         case Aggregate():
             return OperatorRule(operator=_aggregate_words(node), rule="affected groups again")
+        case TopK():
+            order = ", ".join(map(_text, node.order))
+            return OperatorRule(
+                operator=f"first rows by {order}",
+                rule="all rows below again",
+                note=_ties(node),
+            )
         case Window():
             calls = ", ".join(
                 called_name(one.this) if isinstance(one.this, exp.Func) else "window"
@@ -237,7 +183,9 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             )
             keys = ", ".join(map(_text, node.partition))
             return OperatorRule(
-                operator=f"window {calls} by {keys}", rule="affected partitions again"
+                operator=f"window {calls} by {keys}",
+                rule="affected partitions again",
+                note=_ties(node),
             )
         case Generate():
             return OperatorRule(operator="generate", rule="changed rows")
@@ -247,6 +195,16 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return OperatorRule(operator=f"scan {node.table}", rule="change feed")
         case _:
             return None
+
+
+def _ties(node: Node) -> str | None:
+    order = undecided_order(node)
+    if order is None:
+        return None
+    return (
+        f"ORDER BY {', '.join(map(_text, order))} may leave ties, and two right results may then "
+        "differ; end it with columns that tell the rows apart"
+    )
 
 
 def _text(expression: exp.Expr) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule
+from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule, Parts
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import (
@@ -19,9 +20,10 @@ from spark_jobs.planning.decision import (
     Skip,
     decision_from_words,
     decision_word,
+    scope_of,
 )
 from spark_jobs.planning.experience import PastRefresh
-from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
+from spark_jobs.planning.plan import Intruder, RefreshPlan, ViewObservation, plan_refresh
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
@@ -91,6 +93,16 @@ MAINTAINED = ENTRY.model_copy(
 )
 
 
+KEYED = MAINTAINED.model_copy(
+    update={
+        "fingerprint": "next",
+        "maintenance": Maintenance(rule=MaintenanceRule.AFFECTED_GROUPS, key=("k",)),
+        "parts": Parts(rows="r", columns={"k": "1", "a": "2", "b": "3"}),
+    }
+)
+BEFORE = Parts(rows="r", columns={"k": "1", "a": "2"})
+
+
 def moved(**movement: object) -> ViewObservation:
     """silver.orders moved so."""
     change = replace(FED, **movement)
@@ -99,6 +111,41 @@ def moved(**movement: object) -> ViewObservation:
 
 def orders(**change: object) -> ViewObservation:
     return replace(STILL, inputs=(seen(ORDERS, 41, **change), seen(USERS, 3)))
+
+
+def redefined(entry: GoldEntry, parts: Parts | None, **change: object) -> RefreshPlan:
+    """The plan after a definition with these parts was published; an input moved since."""
+    observed = replace(MOVED, published=replace(PUBLISHED, parts=parts), readable=True)
+    return plan_refresh(entry, replace(observed, **change), tick="t", clock=NOON)
+
+
+def test_columns_alone_are_computed_at_the_published_versions() -> None:
+    plan = redefined(KEYED, BEFORE)
+    assert plan.line == "full: columns b are new or differ, the others stay"
+    assert scope_of(plan.decision) == {"columns": ["b"]}
+    assert plan.vector == PUBLISHED.vector
+
+
+@pytest.mark.parametrize(
+    ("update", "parts", "change"),
+    [
+        ({}, None, {}),
+        ({}, BEFORE.model_copy(update={"rows": "others"}), {}),
+        ({}, BEFORE.model_copy(update={"columns": {"k": "other", "a": "2"}}), {}),
+        ({"reads_clock": True}, BEFORE, {}),
+        ({"parts": None}, BEFORE, {}),
+        ({"strategy": Strategy.FULL}, BEFORE, {}),
+        ({}, BEFORE, {"readable": False}),
+        ({}, BEFORE, {"inputs": (seen(ORDERS, 41), seen(USERS, 3, before=None))}),
+        ({}, BEFORE, {"inputs": (seen(ORDERS, 41), seen(USERS, 3, before=version(3, "b")))}),
+    ],
+)
+def test_otherwise_a_new_definition_computes_all(
+    update: dict[str, Any], parts: Parts | None, change: dict[str, Any]
+) -> None:
+    plan = redefined(KEYED.model_copy(update=update), parts, **change)
+    assert plan.line == "full: definition changed"
+    assert scope_of(plan.decision) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Columns of a published table computed again, beside those that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.storage import plain
+from spark_jobs.storage.tables import quoted, same_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def with_columns(
+    context: GoldContext, attempt: RefreshAttempt, computed: DataFrame, columns: Collection[str]
+) -> DataFrame:
+    """The published rows with some of their columns from the view's SQL, matched by its key.
+
+    Spark computes no other columns, and nothing that only they need.
+
+    Args:
+        context: where the tables are.
+        attempt: it names the versions that are published.
+        computed: the result of the view's SQL at these versions.
+        columns: those to take from it, the key not among them.
+
+    Returns:
+        all columns of ``computed``, in its order and with its descriptions.
+
+    Raises:
+        BaseMovedError: the newest publication comes from other versions.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    location = context.published_at(attempt.view)
+    base = latest_publication(location)
+    vector = VersionVector.from_dict(attempt.vector or {})
+    if base is None or base.watermark.vector != vector:
+        raise BaseMovedError(attempt.view, "it was published from other versions meanwhile")
+    maintenance = context.entry(attempt.view).maintenance
+    key = () if maintenance is None else maintenance.key
+    frame = plain.read(context.spark, location, base.version).alias("p")
+    if columns:
+        wanted = computed.select(*map(quoted, [*key, *columns])).alias("c")
+        frame = frame.join(wanted, same_row("p", "c", key))
+    return frame.select(
+        *(
+            F.col(f"{'c' if one.name in columns else 'p'}.{quoted(one.name)}").alias(
+                one.name, metadata=one.metadata
+            )
+            for one in computed.schema.fields
+        )
+    )
