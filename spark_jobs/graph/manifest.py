@@ -161,7 +161,7 @@ class SilverEntry(_Entry):
         """The columns that no two rows share; () where that is not known."""
         match self.apply:
             case ApplyMode.APPEND:
-                return ()
+                return () if self.event_id is None else (self.event_id,)
             case ApplyMode.UPSERT:
                 return self.keys
             case ApplyMode.HISTORY:

@@ -119,8 +119,7 @@ def columns_and_keys(
             return source.columns, source.keys
         case Layer.SILVER:
             silver = manifest.silver[table.name]
-            event = (silver.event_id,) if silver.event_id else ()
-            return silver.columns, silver.row_key or event
+            return silver.columns, silver.row_key
         case Layer.GOLD:
             gold = manifest.gold[table.name]
             return gold.columns, unique_key(gold)

@@ -31,7 +31,7 @@ from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.states import LAYER, Cutter, State
 from spark_jobs.graph.maintenance.ties import undecided_order
-from spark_jobs.graph.maintenance.unique import unique_columns
+from spark_jobs.graph.maintenance.unique import Uniqueness
 from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
 
 _NUMBER = re.compile(r"(?<=\w)__\d+\b")
@@ -50,12 +50,12 @@ def maintenance_of(
         keys: for tables whose rows some columns identify, those columns.
         types: the types of the tables' columns, by table and by column in lower case.
     """
-    cutter = Cutter(types or {})
+    cutter, unique = Cutter(types or {}), Uniqueness(types or {})
     try:
-        root, outputs = build(query, keys=keys)
-        check_clock(root)
-        _check_types(root, types or {})
-        root = cutter.cut(root)
+        whole, outputs = build(query, keys=keys)
+        check_clock(whole)
+        _check_types(whole, types or {})
+        root = cutter.cut(whole)
         _check_groups(root)
     except NotIncrementalError as error:
         refused = Maintenance(
@@ -68,8 +68,8 @@ def maintenance_of(
     return (
         Maintenance(
             rule=MaintenanceRule.KEPT_GROUPS if cutter.states else _rule(root),
-            key=_key(root, outputs),
-            operators=tuple(_operators(root, cutter.states)),
+            key=_key(unique.columns(whole), outputs),
+            operators=tuple(_operators(root, cutter.states, unique)),
         ),
         None,
     )
@@ -91,8 +91,7 @@ def _check_types(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
         _check_types(child, types)
 
 
-def _key(root: Node, outputs: Outputs) -> tuple[str, ...]:
-    found = unique_columns(root)
+def _key(found: frozenset[str] | None, outputs: Outputs) -> tuple[str, ...]:
     names = {at: name for name, at in outputs}
     if not found or not found <= names.keys():
         return ()
@@ -131,16 +130,16 @@ def _rule(root: Node) -> MaintenanceRule:
     return MaintenanceRule.CHANGED_ROWS
 
 
-def _operators(node: Node, states: Sequence[State]) -> list[OperatorRule]:
+def _operators(node: Node, states: Sequence[State], unique: Uniqueness) -> list[OperatorRule]:
     """The operators from the root down, each with the rule that it follows."""
     kept = {state.table: state for state in states}
     if isinstance(node, Scan) and node.table in kept:
         state = kept[node.table]
         words = _aggregate_words(state.node)
         own = OperatorRule(operator=words, rule="kept groups, changes are added")
-        return [own, *_operators(state.node.child, states)]
-    found = _operator(node)
-    below = [one for child in children(node) for one in _operators(child, states)]
+        return [own, *_operators(state.node.child, states, unique)]
+    found = _operator(node, unique)
+    below = [one for child in children(node) for one in _operators(child, states, unique)]
     return [*([found] if found else []), *below]
 
 
@@ -151,7 +150,7 @@ def _aggregate_words(node: Aggregate) -> str:
 
 
 def _operator(  # noqa: PLR0911 - one case for each operator
-    node: Node,
+    node: Node, unique: Uniqueness
 ) -> OperatorRule | None:
     match node:
         case Filter():
@@ -174,7 +173,7 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return OperatorRule(
                 operator=f"first rows by {order}",
                 rule="all rows below again",
-                note=_ties(node),
+                note=_ties(node, unique),
             )
         case Window():
             calls = ", ".join(
@@ -185,7 +184,7 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return OperatorRule(
                 operator=f"window {calls} by {keys}",
                 rule="affected partitions again",
-                note=_ties(node),
+                note=_ties(node, unique),
             )
         case Generate():
             return OperatorRule(operator="generate", rule="changed rows")
@@ -197,8 +196,8 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return None
 
 
-def _ties(node: Node) -> str | None:
-    order = undecided_order(node)
+def _ties(node: Node, unique: Uniqueness) -> str | None:
+    order = undecided_order(node, unique)
     if order is None:
         return None
     return (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from spark_jobs.graph.maintenance.algebra import Node, TopK, Window
-from spark_jobs.graph.maintenance.unique import unique_columns
+from spark_jobs.graph.maintenance.unique import Uniqueness
 
 # Of these, tied rows have the same value, or it does not matter which of them is read.
 _FAIR = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -22,7 +22,7 @@ _BY_PLACE = (
 )
 
 
-def undecided_order(node: Node) -> tuple[exp.Expr, ...] | None:
+def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | None:
     """The order of an operator that takes rows by their place, where no unique key ends ties.
 
     Returns:
@@ -37,7 +37,7 @@ def undecided_order(node: Node) -> tuple[exp.Expr, ...] | None:
             found = [(order, within) for order in _orders(node)]
         case _:
             return None
-    unique = unique_columns(node.child)
+    unique = proofs.columns(node.child)
     return next(
         (
             order

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
 from sqlglot import exp
 
+from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Constant,
@@ -18,65 +23,148 @@ from spark_jobs.graph.maintenance.algebra import (
     TopK,
     Union,
     Window,
+    children,
     conjuncts,
     equality,
 )
 
+Columns = frozenset[str]
+Pairs = list[tuple[str, str]]
+# Types of which equal values are the same value: of others 0.0 equals -0.0, or "a" equals "A".
+_IDENTICAL = re.compile(
+    r"tinyint|smallint|int|bigint|boolean|string|binary|date|timestamp|timestamp_ntz|decimal\(.*\)"
+)
 
-def unique_columns(node: Node) -> frozenset[str] | None:
-    """Columns that no two rows of an operator share, where that can be proved."""
-    match node:
-        case Scan():
-            return node.key
-        case Filter() | TopK() | Window():
-            return unique_columns(node.child)
-        case Aggregate():
-            return None if node.sessions else frozenset(name for name, _ in node.keys)
-        case LeftJoin():
-            left = unique_columns(node.left)
-            if node.side is not Side.OUTER or left is None:
-                return left
-            right = unique_columns(node.right)
-            return None if right is None else _tied(left | right, right, _pairs(node), left)
-        case Join():
-            return _unique_of_join(node)
-        case Project():
-            return _unique_of_project(node)
-        case Union() | Generate() | Constant():
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """Proofs over one query.
+
+    Attributes:
+        types: the types of the tables' columns, by table and by column in lower case. Columns of
+            unknown or different types may be equal without being the same.
+    """
+
+    types: Mapping[str, Mapping[str, str]]
+
+    def columns(self, node: Node) -> Columns | None:
+        """Columns that no two rows of an operator share, where that can be proved."""
+        match node:
+            case Scan():
+                return node.key
+            case Filter() | TopK() | Window():
+                return self.columns(node.child)
+            case Aggregate():
+                return None if node.sessions else frozenset(name for name, _ in node.keys)
+            case LeftJoin():
+                return self._of_left_join(node)
+            case Join():
+                return self._of_join(node)
+            case Project():
+                return self._of_project(node)
+            case Union() | Generate() | Constant():
+                return None
+
+    def _of_left_join(self, node: LeftJoin) -> Columns | None:
+        left = self.columns(node.left)
+        if node.side is not Side.OUTER or left is None:
+            return left
+        right = self.columns(node.right)
+        if right is None:
             return None
+        # A row of the left may choose the one row of the right.
+        pairs = self._pairs(node, conjuncts(node.condition))
+        chosen = right <= determined(frozenset(node.left.columns), (), pairs)
+        return left if chosen else left | right
+
+    def _of_join(self, node: Join) -> Columns | None:
+        keys = [self.columns(one) for one in node.inputs]
+        sides = [
+            (key, frozenset(one.columns))
+            for one, key in zip(node.inputs, keys, strict=True)
+            if key is not None
+        ]
+        if len(sides) < len(keys):
+            return None
+        pairs = self._pairs(node, node.conditions)
+        known = everything = Columns().union(*(key for key, _ in sides))
+        for key, _ in sides:
+            if everything <= determined(known - key, sides, pairs):
+                known -= key
+        return known
+
+    def _of_project(self, node: Project) -> Columns | None:
+        below = None if node.multiplies else self.columns(node.child)
+        if below is None:
+            return None
+        windows = _windows(node.child)
+        renamed = {
+            value.name: name for name, value in node.outputs if isinstance(value, exp.Column)
+        }
+        for name, value in node.outputs:
+            # All windows of one call are equally long, so that either end tells them apart.
+            if isinstance(value, exp.Dot) and value.this.name in windows:
+                renamed.setdefault(value.this.name, name)
+        return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
+
+    def _pairs(self, node: Node, conditions: Iterable[exp.Expr]) -> Pairs:
+        """The columns that the conditions make the same."""
+        found = [pair for one in conditions if (pair := equality(one))]
+        return [(a, b) for a, b in found if self._type(node, a) == self._type(node, b) != ""]
+
+    def _type(self, node: Node, column: str) -> str:
+        """The type of an operator's column; "" where it is not known, or not good enough."""
+        match node:
+            case Scan():
+                name = dict(node.names).get(column, "")
+                kind = self.types.get(node.table, {}).get(name, "")
+                return kind if _IDENTICAL.fullmatch(kind) else ""
+            case Union():
+                return ""
+            case Project() | Aggregate():
+                values = node.outputs if isinstance(node, Project) else node.keys
+                value = dict(values).get(column)
+                return self._type(node.child, value.name) if isinstance(value, exp.Column) else ""
+            case _:
+                below = (one for one in children(node) if column in one.columns)
+                return next((self._type(one, column) for one in below), "")
 
 
-def _unique_of_project(node: Project) -> frozenset[str] | None:
-    below = None if node.multiplies else unique_columns(node.child)
-    if below is None:
-        return None
-    renamed = {value.name: name for name, value in node.outputs if isinstance(value, exp.Column)}
-    return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
+def determined(
+    known: Columns, sides: Sequence[tuple[Columns, Columns]], pairs: Sequence[tuple[str, str]]
+) -> Columns:
+    """All columns of a join whose values some of them determine.
 
+    A key determines the columns of its input, and a column those that are the same: the closure
+    of attributes under functional dependencies, as in Armstrong, "Dependency Structures of Data
+    Base Relationships", 1974.
 
-def _unique_of_join(node: Join) -> frozenset[str] | None:
-    found = [unique_columns(one) for one in node.inputs]
-    if any(one is None for one in found):
-        return None
-    known: frozenset[str] = frozenset().union(*(one for one in found if one is not None))
-    pairs = [pair for one in node.conditions if (pair := equality(one))]
-    for one, key in zip(node.inputs, found, strict=True):
-        rest = known - set(one.columns)
-        if key is not None and rest:
-            known = _tied(known, key, pairs, rest)
+    Args:
+        known: the columns to begin with.
+        sides: of each input a key and all columns.
+        pairs: columns that are the same.
+    """
+    rules = list(sides)
+    for a, b in pairs:
+        rules += [(frozenset({a}), frozenset({b})), (frozenset({b}), frozenset({a}))]
+    while found := [gives for needs, gives in rules if needs <= known and not gives <= known]:
+        known = known.union(*found)
     return known
 
 
-def _tied(
-    known: frozenset[str],
-    key: frozenset[str],
-    pairs: list[tuple[str, str]],
-    others: frozenset[str],
-) -> frozenset[str]:
-    """Without a key that is equal, column by column, to columns that are known anyway."""
-    partners = dict(pairs) | {right: left for left, right in pairs}
-    return known - key if all(partners.get(one) in others for one in key) else known
-
-
-def _pairs(node: LeftJoin) -> list[tuple[str, str]]:
-    return [pair for one in conjuncts(node.condition) if (pair := equality(one))]
+def _windows(node: Node) -> Columns:
+    """The columns of an operator that hold windows of time of a fixed length."""
+    match node:
+        case Filter() | TopK() | Window():
+            return _windows(node.child)
+        case Aggregate() | Project():
+            below = _windows(node.child)
+            values = node.outputs if isinstance(node, Project) else node.row_keys
+            return frozenset(
+                name
+                for name, value in values
+                if (isinstance(value, exp.Func) and called_name(value) == "window")
+                or (isinstance(value, exp.Column) and value.name in below)
+            )
+        case _:
+            return frozenset()
