@@ -68,20 +68,19 @@ class Bench:
             self.tell(f"{name}: build")
             self._refresh(name, now)
 
-    def round(self, names: Sequence[str], shares: Sequence[float], *, keep: bool) -> None:
-        """One refresh of each query at each share; a round that warms up is not kept."""
-        for share in shares:
-            self.step += 1
-            change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
-            for name in names:
-                self.tell(f"{name}: {share:.1%} changed" + ("" if keep else ", to warm up"))
-                done = self._refresh(name, change.versions)
-                idle = self._idle(name, change.versions)
-                if keep:
-                    self.records += [
-                        Record(name, share, contender, chosen, cost)
-                        for contender, (chosen, cost) in {**done, **idle}.items()
-                    ]
+    def round(self, names: Sequence[str], share: float, *, keep: bool) -> None:
+        """One refresh of each query at a share; a round that warms up is not kept."""
+        self.step += 1
+        change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
+        for name in names:
+            self.tell(f"{name}: {share:.1%} changed" + ("" if keep else ", to warm up"))
+            done = self._refresh(name, change.versions)
+            idle = self._idle(name, change.versions)
+            if keep:
+                self.records += [
+                    Record(name, share, contender, chosen, cost)
+                    for contender, (chosen, cost) in {**done, **idle}.items()
+                ]
 
     def _refresh(self, name: str, now: Versions) -> dict[str, tuple[str, Cost]]:
         """All contenders in an order that changes with each step, then the comparison."""
@@ -161,8 +160,11 @@ def main(
         ):
             bench = Bench(*opening, seed, tell)
             bench.build(names)
-            for at in range(warm_up + repetitions):
-                bench.round(names, chosen, keep=at >= warm_up)
+            # One share after the other, as tables change: what a first refresh of its kind
+            # has to build, the rounds that warm up build.
+            for share in chosen:
+                for at in range(warm_up + repetitions):
+                    bench.round(names, share, keep=at >= warm_up)
     except WrongResultError as error:
         console.print(f"[red]void:[/] {error}")
         raise typer.Exit(1) from error

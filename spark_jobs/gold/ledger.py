@@ -135,17 +135,14 @@ def settle(context: GoldContext, view: str) -> None:
 
 
 def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
-    """What earlier refreshes of the view's definition took, the newest first.
-
-    One that had to count kept groups from all rows tells nothing about the next.
-    """
+    """What earlier refreshes of the view's definition took, the newest first."""
     fingerprint = context.entry(view).fingerprint
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
     found = []
     for attempt in published:
         actual = attempt.actual or {}
         seconds = actual.get("seconds", {})
-        same = attempt.fingerprint == fingerprint and not actual.get("counted")
+        same = attempt.fingerprint == fingerprint
         # A part of a view, or an earlier content, says nothing about all of it.
         same = same and attempt.scope is None
         if same and {"stage", "publish"} <= seconds.keys():
@@ -156,6 +153,7 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
                     seconds=seconds["stage"] + seconds["publish"],
                     changed=estimate.get("changed"),
                     total=estimate.get("rows"),
+                    counted=bool(actual.get("counted")),
                 )
             )
     return tuple(found)

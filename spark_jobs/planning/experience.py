@@ -25,12 +25,14 @@ class PastRefresh:
         seconds: that staging and publishing took.
         changed: rows of the inputs that had changed; None where logs did not say.
         total: rows of the inputs; None where logs did not say.
+        counted: whether it followed changes and had to count kept groups from all rows first.
     """
 
     incremental: bool
     seconds: float
     changed: int | None
     total: int | None
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,19 +69,28 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     because what does not depend on rows is most of it where rows are few; of a change that is
     smaller by far than all before, nothing is known.
 
+    After a full refresh kept groups are to be counted again, which takes longer than the refresh
+    that it saves. That is spread over as many refreshes as used them before: where large changes
+    and small ones take turns, nobody did.
+
     Args:
         past: of the same definition.
         changed: rows of the inputs that changed.
         total: rows of the inputs.
     """
     full = [one for one in past if not one.incremental][:_LATEST]
-    followed = [one for one in past if one.incremental and _alike(one.changed, changed)]
+    followed = [one for one in past if one.incremental and not one.counted]
+    alike = [one for one in followed if _alike(one.changed, changed)]
+    incremental = _typical(_scaled(one.seconds, one.changed, changed) for one in alike[:_LATEST])
+    counted = [one for one in past if one.counted]
+    if counted and not past[0].incremental:
+        counting = median(_scaled(one.seconds, one.total, total) for one in counted[:_LATEST])
+        uses = len(followed) / len(counted)
+        incremental = (counting + uses * (incremental or 0.0)) / (1 + uses)
     last = next((at for at, one in enumerate(past) if one.incremental), None)
     return Forecast(
         full=_typical(_scaled(one.seconds, one.total, total) for one in full),
-        incremental=_typical(
-            _scaled(one.seconds, one.changed, changed) for one in followed[:_LATEST]
-        ),
+        incremental=incremental,
         overdue=last is not None and last >= _FULL_IN_A_ROW,
     )
 

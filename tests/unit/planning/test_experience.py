@@ -65,3 +65,31 @@ def test_after_many_full_refreshes_changes_are_followed_once() -> None:
     past = [*[computed(1.0)] * 19, followed(5.0)]
     assert forecast(past, changed=10, total=1000).favours_full
     assert not forecast([computed(1.0), *past], changed=10, total=1000).favours_full
+
+
+def counted(seconds: float, total: int | None = 1000) -> PastRefresh:
+    return PastRefresh(incremental=True, seconds=seconds, changed=10, total=total, counted=True)
+
+
+def test_counting_groups_is_no_experience_while_they_are_there() -> None:
+    found = forecast([counted(9.0), computed(1.0)], changed=10, total=1000)
+    assert (found.incremental, found.favours_full) == (None, False)
+    found = forecast([followed(0.5), counted(9.0), computed(1.0)], changed=10, total=1000)
+    assert (found.incremental, found.favours_full) == (0.5, False)
+
+
+def test_groups_that_nobody_used_are_not_counted_again() -> None:
+    past = [computed(1.0), counted(9.0), computed(1.0)]
+    assert forecast(past, changed=10, total=1000).incremental == 9.0
+    assert forecast(past, changed=10, total=1000).favours_full
+    # More rows take longer to count.
+    assert forecast(past, changed=10, total=2000).incremental == 18.0
+
+
+def test_counting_is_spread_over_the_refreshes_that_use_it() -> None:
+    rare = [computed(1.0), followed(0.5), counted(9.0), computed(1.0)]
+    found = forecast(rare, changed=10, total=1000)
+    assert (found.incremental, found.favours_full) == ((9.0 + 0.5) / 2, True)
+    often = [computed(1.0), *[followed(0.5)] * 30, counted(9.0)]
+    found = forecast(often, changed=10, total=1000)
+    assert (found.incremental, found.favours_full) == ((9.0 + 30 * 0.5) / 31, False)
