@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
@@ -10,6 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 from openlineage.client import OpenLineageClient, facet_v2
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 
+from spark_jobs.gold.column_lineage import column_lineage
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName
@@ -72,6 +74,9 @@ def _output(context: GoldContext, entry: GoldEntry, attempt: RefreshAttempt) -> 
             )
             for column in entry.columns
         ]
+    )
+    facets["columnLineage"] = column_lineage(
+        context.manifest, entry, place=partial(_place, context)
     )
     statistics: dict[str, Any] = {}
     if version is not None:

@@ -119,7 +119,7 @@ def context(tmp_path: Path) -> Iterator[GoldContext]:
         owner="tests",
         refresh=RefreshPolicy.BULK,
         sql="SELECT 1",
-        query="",
+        query="SELECT o.user_id FROM silver.orders AS o",
         inputs=(str(ORDERS),),
         columns=(Column(name="user_id", type="bigint", description="who"),),
         fingerprint="f",

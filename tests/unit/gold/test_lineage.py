@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from openlineage.client.serde import Serde
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
+from spark_jobs.gold.lineage import event_of
 from spark_jobs.gold.reporting import LINEAGE
 from spark_jobs.gold.sending import Sender
 from spark_jobs.planning.vector import VersionVector
@@ -20,6 +23,7 @@ from spark_jobs.sections import LineageSettings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
 from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish
+from tests.unit.gold.conftest import Shop
 
 
 def told(context: GoldContext, transport: dict[str, Any]) -> GoldContext:
@@ -124,3 +128,21 @@ def test_what_is_slow_holds_nothing_up_and_nothing_piles_up(caplog) -> None:
     sender.send(lambda: lambda: sent.append("next"), about="third")
     sender.wait()
     assert sent == ["slow", "next"]
+
+
+def test_an_event_tells_where_columns_come_from(shop: Shop) -> None:
+    context = shop.context
+    entry = context.manifest.gold["best"]
+    attempt = open_attempt(context, plan(FULL), epoch=1, seconds=0.1)
+    [output] = event_of(context, replace(attempt, view=entry.name)).outputs
+    assert output.facets is not None
+    told = json.loads(Serde.to_json(output.facets["columnLineage"]))
+
+    sums = context.published_at("sums")
+    origin = {"namespace": "file", "name": sums}
+    [column] = told["fields"]["user_id"]["inputFields"]
+    assert {key: column[key] for key in origin} == origin
+    assert (column["field"], column["transformations"][0]["subtype"]) == ("user_id", "IDENTITY")
+    [deciding] = told["dataset"]
+    assert (deciding["name"], deciding["field"]) == (sums, "total")
+    assert deciding["transformations"][0]["type"] == "INDIRECT"
