@@ -1,4 +1,7 @@
-"""``tidemark maintain``: remove from the lake and the ledger what nobody needs any more."""
+"""``tidemark maintain``: remove from the lake and the ledger what nobody needs any more.
+
+Rows that have expired leave first: their files are then past ones, to be removed in time.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ import typer
 from rich.table import Table
 
 from spark_jobs.cli.console import wide_console
+from spark_jobs.cli.maintain_expiry import expire_tables, expired_words
 from spark_jobs.cli.maintain_needs import Need, kept_since, needs_of
 from spark_jobs.cli.project import OpenProject, open_project
 
 if TYPE_CHECKING:
+    from spark_jobs.silver.expiring import Expired
     from spark_jobs.state.trimming import Trimmed
 
 
@@ -43,6 +48,7 @@ class Maintenance:
     """Everything that a run did, or with ``dry_run`` would do."""
 
     dry_run: bool
+    expired: list[Expired] = field(default_factory=list)
     tables: list[Cleaned] = field(default_factory=list)
     staged: list[Cleaned] = field(default_factory=list)
     trimmed: Trimmed | None = None
@@ -59,16 +65,19 @@ def maintain(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Remove old files, expired staged results and old rows of the ledger that nobody needs."""
+    """Remove expired rows, and old files, staged results and ledger rows that nobody needs."""
     from spark_jobs.state.types import utc_now
 
     with open_project(context) as project:
         done = run_maintenance(project, tables or [], dry_run=dry_run, now=utc_now())
     if as_json:
-        typer.echo(json.dumps(asdict(done), indent=2))
+        typer.echo(json.dumps(asdict(done), indent=2, default=str))
         return
     console = wide_console()
     console.print(cleaned_table(done))
+    for one in done.expired:
+        if one.rows:
+            console.print(expired_words(one, dry_run=dry_run), soft_wrap=True)
     if done.trimmed is not None:
         words = "would leave" if dry_run else "left"
         console.print(
@@ -81,7 +90,7 @@ def maintain(
 def run_maintenance(
     project: OpenProject, names: list[str], *, dry_run: bool, now: datetime
 ) -> Maintenance:
-    """Clean the named tables; with no names all of them, staged results and the ledger.
+    """Care for the named tables; with no names for all of them, staged results and the ledger.
 
     Raises:
         TableUnknownError: a name that no table of this project has.
@@ -98,6 +107,7 @@ def run_maintenance(
     care = project.settings.care
     retained = now - timedelta(days=care.retention_days)
     done = Maintenance(dry_run)
+    done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
     for name in names or sorted(places):
         for table, location in places[name]:
             # Helper tables are read as they are now, and by nobody who follows their changes.

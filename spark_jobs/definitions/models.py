@@ -13,6 +13,7 @@ from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 from spark_jobs.definitions.durations import parse_duration
 from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
+    OnExpiry,
     RedisFormat,
     RefreshPolicy,
     Severity,
@@ -145,6 +146,9 @@ class SilverHeader(_File):
     sequence_by: Text | None = None
     apply_as_deletes: Text | None = None
     stored_as_scd_type: Annotated[int, Field(strict=True, ge=1, le=2)] = 1
+    ttl: Duration | None = None
+    expire_by: Text | None = None
+    on_expiry: OnExpiry | None = None
     columns: dict[Text, Text] = Field(default_factory=dict)
     sinks: tuple[SinkFile, ...] = ()
 
@@ -159,6 +163,7 @@ class GoldHeader(_File):
     every: Duration | None = None
     freshness: Duration | None = None
     verify: Duration | None = None
+    ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
     columns: dict[Text, Text] = Field(default_factory=dict)

@@ -92,6 +92,15 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
                 'Remove "every", or write "refresh: micro-batch".',
                 location=places.of("every"),
             )
+    if header.ttl is not None:
+        yield KeyNotApplicableError(
+            subject,
+            "ttl",
+            "the view's rows are those of its SELECT",
+            "Say in the WHERE clause which rows it has, by CURRENT_DATE() for instance, or give "
+            'the silver table that it reads a "ttl".',
+            location=places.of("ttl"),
+        )
     if header.verify and not _aligned(header.verify):
         yield _drifting("verify", header.verify, places, subject)
 

@@ -16,6 +16,14 @@ class SourceFormat(StrEnum):
     DELTA = "delta"
 
 
+class OnExpiry(StrEnum):
+    """What becomes of the rows of gold views that rest on rows that expired."""
+
+    # They follow: a view stays equal to its SQL over the rows that are there.
+    RETRACT = "retract"
+    KEEP = "keep"
+
+
 class RefreshPolicy(StrEnum):
     """Who calls the refresh of a gold view; what a refresh does is the same for all."""
 

@@ -107,6 +107,9 @@ def _about(found: Dictionary, entry: Entry) -> Iterator[Fact]:
     if entry.tags:
         yield "Tags", markup.listed(map(markup.code, entry.tags))
     yield "Declared in", markup.code(entry.file)
+    if isinstance(entry, SilverEntry) and entry.expiry is not None:
+        days = duration_text(entry.expiry.days * 86_400)
+        yield "Rows leave", f"{days} after {markup.code(entry.expiry.column)}"
     match entry:
         case SourceEntry():
             yield from _about_source(entry)

@@ -127,6 +127,13 @@ class SourceEntry(_Entry):
         return TableName(Layer.BRONZE, self.name)
 
 
+class Expiry(_Entry):
+    """When the rows of a table leave it: so many days after the time in a column."""
+
+    column: str
+    days: int
+
+
 class SilverEntry(_Entry):
     """A silver table: a projection and filter over one source."""
 
@@ -148,6 +155,7 @@ class SilverEntry(_Entry):
     apply_as_deletes: str | None = None
     # Spark SQL over the typed source's columns; None: the source's commit order.
     sequence_by: str | None = None
+    expiry: Expiry | None = None
     suite: dict[str, Any] | None = None
     file: str
     fingerprint: str

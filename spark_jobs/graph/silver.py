@@ -20,6 +20,7 @@ from spark_jobs.graph.errors import (
     NondeterministicError,
     NotAProjectionError,
 )
+from spark_jobs.graph.expiry import check_expiry, expiry_of
 from spark_jobs.graph.functions import NONDETERMINISTIC, aggregates, called_name, reads_clock
 from spark_jobs.graph.history import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.manifest import (
@@ -125,6 +126,8 @@ def _entry(
     history = stores_history(definition)
     if history:
         problems += check_history(definition, named, typed, upsert=upsert)
+    time = given.get((source.event_time or "").lower())
+    problems += check_expiry(definition, columns, time=time)
     if header:
         declared = {column.name for column in source.columns}
         meant = [key for key in keys if wanted or key in declared]
@@ -162,6 +165,7 @@ def _entry(
         event_id=given.get((source.event_id or "").lower()),
         apply_as_deletes=deletes if upsert else None,
         sequence_by=header.sequence_by if header and upsert else None,
+        expiry=expiry_of(definition, columns, time=time),
         file=definition.file,
         fingerprint=fingerprint_of(
             without_aliases(resolved),

@@ -76,11 +76,12 @@ class CareDag:
 CARE = (
     CareDag(
         dag_id="ops__maintenance",
-        description="Remove what nobody needs any more.",
+        description="Remove what has expired, and what nobody needs any more.",
         cron="17 3 * * *",
         verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
-        does="Files that no readable version needs, expired staged results, old rows of the "
-        "ledger. What a view, a sink, a stream or a run has yet to read is kept; the log says "
+        does="Rows older than their table's `ttl`, in one commit a table, which gold views and "
+        "sinks follow. Files that no readable version needs, expired staged results, old rows of "
+        "the ledger. What a view, a sink, a stream or a run has yet to read is kept; the log says "
         "for whom. Small files are joined by whoever writes a table, not here.",
         runbooks=("lake-grows",),
     ),

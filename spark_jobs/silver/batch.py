@@ -109,7 +109,7 @@ class BatchApplier:
         """What applies rows to this kind of table."""
         match self.entry.apply:
             case ApplyMode.APPEND:
-                return EventRows(self.tables, self.held)
+                return EventRows(self.tables, self.held, self.clock)
             case ApplyMode.UPSERT:
                 return CurrentRows(self.tables, self.held, self._carried.names)
             case ApplyMode.HISTORY:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -15,14 +16,15 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.names import BronzeColumn, TableVersion
 from spark_jobs.silver.batch import BatchApplier
+from spark_jobs.silver.expiring import take_out
+from spark_jobs.silver.expiry import horizon
 from spark_jobs.silver.outcome import HeldTables
 from spark_jobs.silver.releases import PLACE, unsettled
 from spark_jobs.silver.rows import COORDINATES
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
-from spark_jobs.state.types import utc_now
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.tables import Txn, read
 
 PIECE_RECORDS = 500_000
 # No release has this epoch, so each record is judged as it was released.
@@ -52,6 +54,7 @@ class BesideTable:
         live: the live table's parts.
         tables: its own parts.
         decided: the version of the releases when this began; None where there are none.
+        began: when this began; what had expired by then has no row.
         version: the version of bronze that it has taken up; -1 before the first.
         batches: what became of the records.
     """
@@ -64,6 +67,7 @@ class BesideTable:
     tables: SilverTables
     max_bytes: int
     decided: TableVersion | None
+    began: datetime
     version: int = -1
     batches: list[SilverBatch] = field(default_factory=list)
 
@@ -77,7 +81,7 @@ class BesideTable:
             epoch=1,
             max_bytes=self.max_bytes,
             record=self.batches.append,
-            clock=utc_now,
+            clock=lambda: self.began,
             live=self.live,
         )
 
@@ -98,6 +102,12 @@ class BesideTable:
                 self._applier.apply(piece, self._number)
                 self._number += 1
         self.version = version
+
+    def expire(self) -> None:
+        """Take out the rows that have expired: live ones stay until then, whenever they came."""
+        if self.entry.expiry is not None:
+            before, txn = horizon(self.entry.expiry, self.began), Txn("expiry", 1)
+            take_out(self.spark, self.tables, self.entry.expiry, txn=txn, before=before)
 
     def _parts(self, records: DataFrame) -> Iterator[DataFrame]:
         """Of events, first those that the live table has a row of.

@@ -26,13 +26,16 @@ _RANK = "__rank"
 _HELD = "__held"
 
 
-def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: str) -> DataFrame:
+def append_dispositions(
+    rows: DataFrame, table: DataFrame | None, *, identity: str, expired: Column | None = None
+) -> DataFrame:
     """Dispositions for a table of events: the first record of each event id is applied.
 
     Args:
         rows: the batch, kept in memory.
         table: the silver table; None while it is empty.
         identity: the table's column that holds the event id.
+        expired: whether a row has expired; None where rows stay.
     """
     candidate = sf.col(CANDIDATE)
     # Partitions have no order among themselves; by arrival it is the same in whatever batches.
@@ -52,9 +55,13 @@ def append_dispositions(rows: DataFrame, table: DataFrame | None, *, identity: s
         common_disposition()
         .when(candidate & (sf.col(_RANK) > 1), str(Disposition.DUPLICATE))
         .when(candidate & sf.col(_HELD).isNotNull() & ~own, str(Disposition.DUPLICATE))
-        .otherwise(str(Disposition.APPLIED))
     )
-    return _annotated(joined, disposition)
+    if expired is not None:
+        # What is in the table leaves it in a commit of its own.
+        disposition = disposition.when(
+            candidate & sf.col(_HELD).isNull() & expired, str(Disposition.IGNORED)
+        )
+    return _annotated(joined, disposition.otherwise(str(Disposition.APPLIED)))
 
 
 def upsert_dispositions(

@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
 from spark_jobs.silver.batch import BatchApplier, transaction_app
+from spark_jobs.silver.expiring import Expirer
 from spark_jobs.silver.guard import table_guard
 from spark_jobs.silver.readmission import Readmitter, readmitter
 from spark_jobs.silver.rebuild import Rebuilder
+from spark_jobs.silver.standing import Standing
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.silver.taken_up import last_written
 from spark_jobs.state.store import ControlStore
@@ -87,13 +89,14 @@ class SilverFlow:
         epoch, lake = self.store.epoch(self.name), Lake(self.settings.lake)
         return Rebuilder(
             spark=spark,
-            live=self._applier(epoch),
-            store=self.store,
+            standing=self._standing(epoch),
             bronze=lake.location(self.source.table_name),
-            checkpoint=self.checkpoint(epoch),
             folder=lake.rebuild(self.entry.name),
-            guard=self._guard,
         )
+
+    def expirer(self, spark: SparkSession, expiry: Expiry) -> Expirer:
+        """Takes what has expired out of this table, beside the query where it runs."""
+        return Expirer(spark, self._standing(self.store.epoch(self.name)), expiry)
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
         """Nothing here needs an operator's decision: bronze is the replay log."""
@@ -115,6 +118,9 @@ class SilverFlow:
             record=self.store.record_silver_batch,
             clock=utc_now,
         )
+
+    def _standing(self, epoch: int) -> Standing:
+        return Standing(self._applier(epoch), self.store, self.checkpoint(epoch), self._guard)
 
     def _guard(self) -> AbstractContextManager[object]:
         return table_guard(self.settings, self.store, self.entry.table_name)

@@ -7,7 +7,6 @@ so a rebuild that was cut off anywhere is finished by the next one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,22 +17,17 @@ from pyspark.sql import SparkSession
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.beside import BesideTable, came_after
 from spark_jobs.silver.complete import missing_records
-from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError, UnsettledError
-from spark_jobs.silver.guard import POLL_SECONDS, Guard
+from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
 from spark_jobs.silver.net_change import NetChange
 from spark_jobs.silver.rebuilt import LiveTable, Rebuilt, TableDifference
 from spark_jobs.silver.releases import corrected, readmission_app, releases
+from spark_jobs.silver.standing import Standing
 from spark_jobs.silver.tables import SilverTables
-from spark_jobs.silver.taken_up import taken_up
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.log import existing_table, table_version
 from spark_jobs.storage.tables import Txn, append, merge_rows, overwrite, read
-
-# How long a batch may need that is on its way when the table is to stand still.
-SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,23 +35,16 @@ class Rebuilder:
     """Rebuilds one silver table; one rebuild at a time may use its folder.
 
     Attributes:
-        live: applies the stream's batches, by the declarations as they are now.
-        store: holds the counts of the batches.
+        standing: lets the table stand still; its batches are applied by the declarations as
+            they are now.
         bronze: where the source's records lie.
-        checkpoint: of the table's stream.
         folder: where the table is built; nothing else is in it.
-        guard: keeps other writers of the table out.
-        patience: seconds to wait for a batch that is on its way.
     """
 
     spark: SparkSession
-    live: BatchApplier
-    store: ControlStore
+    standing: Standing
     bronze: str
-    checkpoint: str
     folder: str
-    guard: Guard
-    patience: float = SETTLED_SECONDS
 
     def preview(self) -> Rebuilt:
         """How the table differs from what its records make; nothing of it is written.
@@ -66,11 +53,12 @@ class Rebuilder:
             LakehouseError: any condition of ``run``.
         """
         with self._built() as beside:
-            with self._standing() as version:
+            with self.standing.still() as version:
                 self._check(beside)
                 live = self._now()
             # The stream goes on while this is compared.
             beside.take_up(version)
+            beside.expire()
             return TableDifference.of(live, beside).report
 
     def run(self, *, by: str, reason: str) -> Rebuilt:
@@ -85,12 +73,18 @@ class Rebuilder:
             UnsettledError: a batch of the stream was cut off and is not finished.
             OvertakenError: records were readmitted meanwhile.
         """
-        with self._built() as beside, self._standing() as version:
+        with self._built() as beside, self.standing.still() as version:
             self._check(beside)
             beside.take_up(version)
+            beside.expire()
             found = TableDifference.of(self._now(), beside)
             note = {"by": by, "reason": reason, "bronze_version": version}
             return found.report if found.report.right else self._write(found, note)
+
+    @property
+    def live(self) -> BatchApplier:
+        """Applies the stream's batches."""
+        return self.standing.live
 
     @property
     def tables(self) -> SilverTables:
@@ -101,7 +95,7 @@ class Rebuilder:
     def _built(self) -> Iterator[BesideTable]:
         """The table beside the live one, with what that one holds when this begins."""
         name = self.live.entry.name
-        with self._standing() as version:
+        with self.standing.still() as version:
             decided = table_version(self.tables.releases)
             # What bronze lacks now can be there at that version yet, until its files are cleaned.
             later = came_after(self.spark, self.bronze, version)
@@ -121,36 +115,13 @@ class Rebuilder:
                 tables=self.tables.beside(self.folder),
                 max_bytes=self.live.max_bytes,
                 decided=decided,
+                began=self.live.clock(),
             )
             beside.take_up(version)
             failpoint("rebuild.built")
             yield beside
         finally:
             remove_table(self.folder)
-
-    @contextmanager
-    def _standing(self) -> Iterator[int]:
-        """Hold the table's guard between two batches; yields the version of bronze that it holds.
-
-        Raises:
-            UnsettledError: there is no such moment.
-        """
-        deadline = time.monotonic() + self.patience
-        while True:
-            with self.guard():
-                version = taken_up(
-                    self.tables, self.checkpoint, app_id=self.live.app, recorded=self._recorded
-                )
-                if version is not None:
-                    yield version
-                    return
-            if time.monotonic() > deadline:
-                raise UnsettledError(self.live.entry.name)
-            time.sleep(POLL_SECONDS)
-
-    def _recorded(self, batch_id: int) -> bool:
-        name, epoch = self.live.entry.name, self.live.epoch
-        return self.store.silver_batch_recorded(name, epoch=epoch, batch_id=batch_id)
 
     def _check(self, beside: BesideTable) -> None:
         if table_version(self.tables.releases) != beside.decided:
@@ -161,7 +132,7 @@ class Rebuilder:
 
     def _totals(self) -> SilverTotals:
         name, epoch = self.live.entry.name, self.live.epoch
-        totals = self.store.silver_totals(name, epoch=epoch)
+        totals = self.standing.store.silver_totals(name, epoch=epoch)
         return corrected(totals, releases(self.tables.releases), epoch=epoch)
 
     def _write(self, found: TableDifference, note: dict[str, Any]) -> Rebuilt:
@@ -208,4 +179,4 @@ class Rebuilder:
             at=now,
             **found.gained,
         )
-        self.store.record_silver_batch(batch)
+        self.standing.store.record_silver_batch(batch)

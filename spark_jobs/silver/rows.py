@@ -10,6 +10,7 @@ from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.documents import PROBLEM, problem
+from spark_jobs.silver.expiry import expired_on_arrival
 from spark_jobs.silver.reasons import QuarantineReason
 from spark_jobs.silver.sequence import declared_sequence
 from spark_jobs.silver.typed import (
@@ -53,6 +54,10 @@ def silver_rows(
         extra = _events(passes, source)
         kept = sf.col(PROBLEM).isNotNull()
     else:
+        if entry.expiry is not None:
+            time = outputs[entry.expiry.column]
+            late = expired_on_arrival(entry.expiry, time, arrived=sf.col(ARRIVED_AT))
+            passes &= ~late
         carried = Carried.of(source, entry, projection)
         problems = _change_problems(source, entry, carried=carried, projection=projection)
         if problems:
@@ -135,7 +140,7 @@ def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict
     found = {
         OPERATION: sf.col(OPERATION),
         SEQUENCE: _sequence(source, entry),
-        # A row that the SELECT no longer keeps leaves the table like a deleted one.
+        # A row that the SELECT no longer keeps, or that came too late, is like a deleted one.
         DELETED: removed | ~passes,
         CANDIDATE: _usable() & (sf.col(OPERATION) != MESSAGE),
     }

@@ -15,6 +15,8 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.expiry import expired_sql, horizon
+from spark_jobs.state.types import utc_now
 
 EXAMPLES = 5
 
@@ -60,7 +62,8 @@ def compare_with_source(
 
     Args:
         spark: any session.
-        silver: the silver table; of history rows those count that hold now.
+        silver: the silver table; of history rows those count that hold now. What has expired
+            counts on neither side.
         source: the source; its ``table`` is read in one snapshot.
         entry: the silver table's declaration.
         dsn: where the source database is.
@@ -79,6 +82,10 @@ def compare_with_source(
     if projection.condition:
         expected = expected.where(projection.condition)
     selected = expected.select(*(sf.expr(text).alias(name) for name, text in projection.columns))
+    if entry.expiry is not None:
+        before = horizon(entry.expiry, utc_now())
+        wanted = f"NOT coalesce({expired_sql(entry.expiry, 'timestamp', before=before)}, FALSE)"
+        selected, silver = selected.where(wanted), silver.where(wanted)
     if entry.apply is ApplyMode.HISTORY:
         silver = silver.where(sf.col(HistoryColumn.VALID_TO).isNull())
     found = silver.select(*(column.name for column in entry.selected))

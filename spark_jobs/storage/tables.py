@@ -149,13 +149,8 @@ def merge_rows(
     same = " AND ".join(f"t.{quoted(one)} <=> s.{quoted(one)}" for one in key or columns)
     names = ", ".join(map(quoted, columns))
     values = ", ".join(f"s.{quoted(name)}" for name in columns)
-    conf = {
-        f"{_WRITE}.txnAppId": txn.app_id,
-        f"{_WRITE}.txnVersion": str(txn.version),
-        _METADATA: json.dumps(metadata, sort_keys=True, default=str),
-    }
     try:
-        with session_values(spark, conf):
+        with session_values(spark, _said(txn, metadata)):
             spark.sql(
                 f"MERGE INTO delta.{quoted(location)} AS t USING {view} AS s "
                 f"ON s.{FLAG} AND {same} WHEN MATCHED THEN DELETE "
@@ -163,6 +158,23 @@ def merge_rows(
             ).collect()
     finally:
         spark.catalog.dropTempView(view)
+
+
+def delete_rows(
+    spark: SparkSession, location: str, condition: str, *, txn: Txn, metadata: Mapping[str, Any]
+) -> None:
+    """Take the rows of a condition, in Spark SQL, out of a table in one commit."""
+    with session_values(spark, _said(txn, metadata)):
+        spark.sql(f"DELETE FROM delta.{quoted(location)} WHERE {condition}").collect()
+
+
+def _said(txn: Txn, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration under which a SQL statement carries an identity, and says something."""
+    return {
+        f"{_WRITE}.txnAppId": txn.app_id,
+        f"{_WRITE}.txnVersion": str(txn.version),
+        _METADATA: json.dumps(metadata, sort_keys=True, default=str),
+    }
 
 
 @contextmanager

@@ -294,6 +294,44 @@ CASES = (
             "SELECT created_at AS Valid_From, order_id",
         ),
     ),
+    # Rows that expire
+    Case("ttl_of_a_view", "KEY_NOT_APPLICABLE", _gold("owner:", "ttl: 90 days\nowner:")),
+    Case(
+        "ttl_of_history",
+        "KEY_NOT_APPLICABLE",
+        _silver(
+            "description:",
+            "stored_as_scd_type: 2\nttl: 90 days\nexpire_by: created_at\ndescription:",
+        ),
+    ),
+    Case(
+        "ttl_that_views_outlive",
+        "UNEXPECTED_VALUE",
+        _changed(
+            "sql/silver/clicks.sql", "description:", "ttl: 90 days\non_expiry: keep\ndescription:"
+        ),
+    ),
+    Case(
+        "ttl_of_hours",
+        "UNEXPECTED_VALUE",
+        _changed("sql/silver/clicks.sql", "description:", "ttl: 36 hours\ndescription:"),
+    ),
+    Case("ttl_by_nothing", "UNEXPECTED_VALUE", _silver("description:", "ttl: 1 day\ndescription:")),
+    Case(
+        "ttl_by_a_number",
+        "UNEXPECTED_VALUE",
+        _silver("description:", "ttl: 1 day\nexpire_by: user_id\ndescription:"),
+    ),
+    Case(
+        "ttl_by_a_column_not_given",
+        "KEY_NOT_IN_OUTPUT",
+        _silver("description:", "ttl: 1 day\nexpire_by: creatd_at\ndescription:"),
+    ),
+    Case(
+        "expire_by_without_ttl",
+        "KEY_NOT_APPLICABLE",
+        _silver("description:", "expire_by: created_at\ndescription:"),
+    ),
     Case("changes_without_keys", "MISSING_KEY", _orders("keys: [order_id]\n", "")),
     Case(
         "scd_type_three",

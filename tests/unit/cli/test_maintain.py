@@ -216,3 +216,22 @@ def test_the_table_for_people(project: Path, lake: Path, store: ControlStore) ->
     for part in ("nothing was removed", "silver.orders", "gold.spend needs version 2"):
         assert part in shown
     assert "0 attempts, 0 verifications and 0 silver batches would leave" in shown
+
+
+def test_a_dry_run_tells_which_rows_have_expired(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    header = RIGHT["sql/silver/clicks.sql"].replace("*/", "ttl: 90 days\n*/")
+    write_project(project, {"sql/silver/clicks.sql": header})
+    today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
+    oldest = today - timedelta(days=90)
+    times = [oldest - timedelta(seconds=1), oldest, today, None]
+    times = pa.array(times, pa.timestamp("us", "UTC"))
+    write_deltalake(lake / "silver/clicks", pa.table({"at": times}))
+    done = maintain(project, "--dry-run")
+
+    assert [(one["table"], one["rows"], one["version"]) for one in done["expired"]] == [
+        ("silver.clicks", 1, None)
+    ]
+    assert done["expired"][0]["before"].startswith(f"{oldest:%Y-%m-%d} 00:00:00")
+    assert maintain(project, "--dry-run", "silver.orders")["expired"] == []

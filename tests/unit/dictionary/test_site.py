@@ -16,11 +16,13 @@ from spark_jobs.dictionary.errors import (
     SiteBrokenError,
     SiteDirectoryTakenError,
 )
+from spark_jobs.dictionary.pages import table_page
 from spark_jobs.dictionary.site import build_site
+from spark_jobs.dictionary.tables import Dictionary
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage.lake import Lake
-from tests.golden.declaration_cases import write_project
+from tests.golden.declaration_cases import RIGHT, write_project
 
 HOSTILE = (
     """<script>alert(1)</script> <img src=x onerror=alert(2)> [a](javascript:alert(3)) | `b` """
@@ -169,6 +171,15 @@ def test_words_of_declarations_and_rows_are_words(hostile: Path, tmp_path: Path)
     assert "<script>bad</script>" in text
     assert "NULL" in text
     assert "'</code></pre><script>' AS tag" in text
+
+
+def test_a_page_says_when_rows_leave(tmp_path: Path):
+    header = RIGHT["sql/silver/clicks.sql"].replace("*/", "ttl: 90 days\n*/")
+    project = write_project(tmp_path, {"sql/silver/clicks.sql": header})
+    found = Dictionary(compile_project(project))
+    pages = {name: table_page(found, one, text="") for name, one in found.entries.items()}
+    assert "90 days after" in pages["silver.clicks"]
+    assert "Rows leave" not in pages["silver.orders"]
 
 
 def test_twice_the_same(hostile: Path, tmp_path: Path):

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.compile import compile_project
-from spark_jobs.graph.manifest import ApplyMode, Manifest
+from spark_jobs.graph.manifest import ApplyMode, Expiry, Manifest
 from tests.golden.declaration_cases import RIGHT, write_project
 
 HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
@@ -65,6 +65,24 @@ def test_silver_follows_its_source(tmp_path: Path) -> None:
     assert silver["clicks"].apply is ApplyMode.APPEND
     assert silver["clicks"].event_id == "event_id"
     assert silver["clicks"].projection == "SELECT event_id, user_id, page, at FROM source AS clicks"
+
+
+def test_rows_expire_by_the_time_of_their_event_or_by_a_column_that_is_named(
+    tmp_path: Path,
+) -> None:
+    orders, clicks = RIGHT["sql/silver/orders.sql"], RIGHT["sql/silver/clicks.sql"]
+    lasting = {
+        "sql/silver/orders.sql": orders.replace("*/", "ttl: 2 weeks\nexpire_by: Created_At\n*/"),
+        "sql/silver/clicks.sql": clicks.replace("*/", "ttl: 90 days\non_expiry: retract\n*/"),
+    }
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "lasting").mkdir()
+    silver = compiled(tmp_path / "lasting", lasting).silver
+
+    assert silver["orders"].expiry == Expiry(column="created_at", days=14)
+    assert silver["clicks"].expiry == Expiry(column="at", days=90)
+    before = compiled(tmp_path / "plain", {}).silver["orders"]
+    assert (before.expiry, before.fingerprint) == (None, silver["orders"].fingerprint)
 
 
 def test_views_over_views_have_tiers(tmp_path: Path) -> None:
