@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.ledger import past_row_counts
-from spark_jobs.gold.staging import staged_result, staged_rows
+from spark_jobs.gold.staging import staged_at, staged_result, staged_rows
 from spark_jobs.quality import gate
+from spark_jobs.quality.column_types import types_as_declared
 from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import Verdict
 from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.storage import log
 
 
 def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
@@ -22,9 +26,15 @@ def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
     # Rows of a view over the clock leave by time alone.
     earlier = () if entry.reads_clock else past_row_counts(context, attempt.view)
     suite = with_implied(entry.suite, view=attempt.view, grain=entry.grain, earlier_rows=earlier)
-    return gate.audit(
+    verdict = gate.audit(
         staged_rows(context, attempt),
         suite,
         table=str(gold_table(attempt.view)),
         rows=staged_result(context, attempt).rows,
     )
+    unlike = types_as_declared(
+        {column.name: column.type for column in entry.columns},
+        {column.name: column.type for column in log.schema(staged_at(context, attempt))},
+        position=len(verdict.results),
+    )
+    return verdict if unlike is None else replace(verdict, results=(*verdict.results, unlike))

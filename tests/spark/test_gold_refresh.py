@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from spark_jobs.gold.errors import QueryFailedError, UntypedColumnError, ViewUnknownError
+from spark_jobs.graph.manifest import Column
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log, tables
@@ -68,6 +69,17 @@ def test_the_commit_carries_the_watermark_and_the_table_its_columns(gold: GoldPr
         ("amount", "decimal(22,2)", None),
     ]
     assert gold.changes("described", 0), "the change feed is on from the first commit"
+
+
+def test_a_type_that_the_declaration_does_not_give_is_reported(gold: GoldProject) -> None:
+    declared = [Column(name="customer", type="string"), Column(name="orders", type="int")]
+    gold.view("typed", gold.manifest.gold["totals"].query, columns=declared)
+    outcome = gold.refresh("typed", "t1")
+    assert outcome.status is AttemptStatus.PUBLISHED
+    verdict = gold.store.attempt(outcome.plan.attempt_id).verdict
+    assert verdict is not None
+    assert (verdict["outcome"], verdict["failed"]) == ("warned", 1)
+    assert verdict["results"][-1]["samples"] == ["orders is bigint, declared int"]
 
 
 def test_an_equal_result_moves_the_watermark_and_no_row(gold: GoldProject) -> None:
