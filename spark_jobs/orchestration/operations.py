@@ -195,7 +195,11 @@ def release_dag(views: list[str], settings: Settings) -> DAG:
 
 
 def replay_params(views: list[str]) -> dict[str, Param]:
-    """The form of a replay; what it may hold is checked again by the first task."""
+    """The form of a replay; what it may hold is checked again by the first task.
+
+    Airflow shows what has no section, and hides the sections until somebody opens them: those
+    are for what few replays need.
+    """
     return {
         "views": Param(
             type="array",
@@ -203,11 +207,8 @@ def replay_params(views: list[str]) -> dict[str, Param]:
             examples=views,
             minItems=1,
             title="Views",
-            section="What",
         ),
-        "branch": Param(
-            default=False, type="boolean", title="And all views that read them", section="What"
-        ),
+        "branch": Param(default=False, type="boolean", title="And all views that read them"),
         "from": _instant("From", "The first instant of the range (UTC). Empty: the whole views."),
         "to": _instant("To", "The first instant after the range."),
         "chunk": Param(
@@ -231,7 +232,6 @@ def replay_params(views: list[str]) -> dict[str, Param]:
             type="boolean",
             title="Dry run",
             description="Only show the plan.",
-            section="Safety",
         ),
     }
 
@@ -239,21 +239,19 @@ def replay_params(views: list[str]) -> dict[str, Param]:
 def rollback_params(views: list[str]) -> dict[str, Param]:
     """The form of a rollback."""
     return {
-        "view": Param(type="string", enum=views or [""], title="View", section="What"),
+        "view": Param(type="string", enum=views or [""], title="View"),
         "version": Param(
             default=None,
             type=["null", "integer"],
             minimum=0,
             title="Version",
             description="Of the published table. Empty: what was published before the last change.",
-            section="What",
         ),
         "replay": Param(
             default=None,
             type=["null", "string"],
             title="Replay",
             description="A replay or a rollback: back to what was published before it.",
-            section="What",
         ),
         **_why(),
     }
@@ -262,7 +260,7 @@ def rollback_params(views: list[str]) -> dict[str, Param]:
 def release_params(views: list[str]) -> dict[str, Param]:
     """The form of a release."""
     return {
-        "view": Param(type="string", enum=views or [""], title="View", section="What"),
+        "view": Param(type="string", enum=views or [""], title="View"),
         **_why(),
     }
 
@@ -275,11 +273,8 @@ def _why() -> dict[str, Param]:
             maxLength=300,
             title="Reason",
             description="Why; it is kept with the record.",
-            section="Why",
         ),
-        "ticket": Param(
-            default=None, type=["null", "string"], maxLength=80, title="Ticket", section="Why"
-        ),
+        "ticket": Param(default=None, type=["null", "string"], maxLength=80, title="Ticket"),
     }
 
 
@@ -290,7 +285,6 @@ def _instant(title: str, description: str) -> Param:
         format="date-time",
         title=title,
         description=description,
-        section="When",
     )
 
 

@@ -45,6 +45,18 @@ def refresh(**conf: Any) -> None:
     assert str(dag.test(run_conf=conf).state) == "success"
 
 
+def test_no_form_hides_what_somebody_must_fill_in_or_should_see(project) -> None:
+    for dag_id, dag in operations_dags().items():
+        fields = {name: dag.params.get_param(name) for name in dag.params}
+        shown = {name for name, one in fields.items() if "section" not in one.schema}
+        # What may stay empty has NULL among its types.
+        empty = {name for name, one in fields.items() if not one.has_value}
+        needed = {name for name in empty if "null" not in fields[name].schema["type"]}
+        assert "reason" in needed
+        assert needed <= shown, dag_id
+        assert {"reason", "dry_run"} & fields.keys() <= shown, dag_id
+
+
 def test_a_dry_run_shows_the_plan_and_writes_nothing(project) -> None:
     project.order("ada", "5.00")
     dry = run("ops__replay", views=["order_totals"])
