@@ -78,6 +78,7 @@ def audit(attempt_id: str) -> str:
     Raises:
         AirflowFailException: a critical expectation failed; trying again would not help.
     """
+    from spark_jobs.gold.staging import staged_at
     from spark_jobs.quality.errors import GateHeldError
 
     with refresher() as steps:
@@ -85,6 +86,9 @@ def audit(attempt_id: str) -> str:
             log_verdict(steps.audit(attempt_id))
         except GateHeldError as held:
             log_verdict(held.verdict)
+            attempt = steps.context.store.attempt(attempt_id)
+            days = steps.context.settings.gold.staging_days
+            log.info("held result=%s kept_days=%g", staged_at(steps.context, attempt), days)
             raise AirflowFailException(str(held)) from None
     return attempt_id
 
