@@ -64,6 +64,17 @@ class StreamSettings(BaseModel):
     max_record_bytes: int = Field(default=1_000_000, ge=1)
 
 
+class KafkaConnectSettings(BaseModel):
+    """Where Kafka Connect runs that is not the local stack's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The REST address at which the connector is registered. Empty: the local stack's worker.
+    url: str = ""
+    # More of a worker's configuration; it wins over what the local stack's worker has.
+    conf: dict[str, str] = Field(default_factory=dict)
+
+
 class SinkSettings(BaseModel):
     """Where sinks deliver to, and how often they look; the broker is ``kafka_bootstrap_servers``.
 

@@ -29,6 +29,7 @@ from spark_jobs.sections import (
     CareSettings,
     GoldSettings,
     GraphSettings,
+    KafkaConnectSettings,
     LineageSettings,
     LocalSettings,
     MetricSettings,
@@ -58,9 +59,9 @@ class Settings(BaseSettings):
     # A SQLAlchemy URL. Empty: SQLite in <state_dir>/control.db.
     control_db: str = ""
     kafka_bootstrap_servers: str = ""
-    # A libpq URL of the database that changes come from, for `tidemark reconcile`; a role that
-    # may only read is enough. Empty: the local stack's shop. It holds a password: set it in the
-    # environment.
+    # A libpq URL of the database that changes come from. `tidemark reconcile` reads there, for
+    # which a role that may only read is enough, and the connector captures the same database.
+    # Empty: the local stack's shop. It holds a password: set it in the environment.
     source_database: str = ""
     # Directory of Spark's extra jars; see jars/spark/pom.xml.
     spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
@@ -75,6 +76,7 @@ class Settings(BaseSettings):
     breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
     care: CareSettings = CareSettings()
+    kafka_connect: KafkaConnectSettings = KafkaConnectSettings()
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
     airflow: AirflowSettings = AirflowSettings()

@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
+from psycopg.conninfo import conninfo_to_dict
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local.errors import ConnectorFailedError
-from spark_jobs.local.java import write_properties
-from spark_jobs.local.kafka import DEFAULT_PARTITIONS, kafka_command, kafka_directory
+from spark_jobs.local.java import LOG4J_PROPERTIES, write_properties
+from spark_jobs.local.kafka import (
+    DEFAULT_PARTITIONS,
+    LOG4J_FILE,
+    kafka_command,
+    kafka_directory,
+)
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import DEBEZIUM, PUBLICATION, SHOP, secret_name
@@ -25,6 +32,7 @@ TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
 RUNNING_SECONDS = 60
+POSTGRES_PORT = 5432
 
 
 def connect_part(settings: Settings) -> Part:
@@ -37,10 +45,16 @@ def connect_part(settings: Settings) -> Part:
         ),
         needs=("kafka",),
         ports={"ports.connect": settings.ports.connect},
-        prepare=lambda: write_properties(properties, worker_properties(settings)),
+        prepare=partial(prepare_worker, settings, properties),
         probe=partial(probe_worker, settings),
         stop_seconds=20,
     )
+
+
+def prepare_worker(settings: Settings, properties: Path) -> None:
+    """Write the worker's configuration, and how it logs: it may run where no broker does."""
+    write_properties(properties, worker_properties(settings))
+    properties.with_name(LOG4J_FILE).write_text(LOG4J_PROPERTIES)
 
 
 def worker_properties(settings: Settings) -> dict[str, object]:
@@ -74,6 +88,7 @@ def worker_properties(settings: Settings) -> dict[str, object]:
             "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
         ),
         "config.providers.directory.param.allowed.paths": debezium_secrets(settings),
+        **settings.kafka_connect.conf,
     }
 
 
@@ -84,13 +99,17 @@ def debezium_secrets(settings: Settings) -> str:
 
 def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str]:
     """The Debezium connector's configuration for tables given as ``schema.table``."""
+    # Its role is another than the one that reconciles, so that user and password are not taken.
+    source = conninfo_to_dict(settings.source_database)
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "tasks.max": "1",
         "topic.prefix": TOPIC_PREFIX,
-        "database.hostname": LOOPBACK,
-        "database.port": str(settings.ports.postgres),
-        "database.dbname": SHOP,
+        "database.hostname": str(source.get("host", LOOPBACK)),
+        "database.port": str(
+            source.get("port", POSTGRES_PORT if source else settings.ports.postgres)
+        ),
+        "database.dbname": str(source.get("dbname", SHOP)),
         "database.user": DEBEZIUM,
         "database.password": f"${{directory:{debezium_secrets(settings)}:{DEBEZIUM}}}",
         "plugin.name": "pgoutput",
@@ -224,6 +243,5 @@ def first_trace_line(status: dict[str, Any]) -> str:
 
 def client(settings: Settings) -> httpx.Client:
     """A client of the worker's REST interface; proxies of the machine are not asked."""
-    return httpx.Client(
-        base_url=f"http://{LOOPBACK}:{settings.ports.connect}", timeout=10, trust_env=False
-    )
+    address = settings.kafka_connect.url or f"http://{LOOPBACK}:{settings.ports.connect}"
+    return httpx.Client(base_url=address, timeout=10, trust_env=False)

@@ -1,7 +1,7 @@
 """One step of the stack in this process, for a supervisor other than ours: a container engine.
 
-``python -m spark_jobs.local.foreground run|probe|finish STEP``. What runs, with which files, and
-how its health is told is the same code that the local stack uses.
+``python -m spark_jobs.local.foreground run|probe|alive|finish STEP``. What runs, with which files,
+and how its health is told is the same code that the local stack uses.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def run(settings: Settings, step: Step) -> None:
     record = settings.state / "run" / f"{step.name}.pid"
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(str(os.getpid()))
-    environment = {**stack_environment(settings), **step.environment}
+    # A container's own environment is meant for the part: an object store's credentials are in it.
+    environment = {**os.environ, **stack_environment(settings), **step.environment}
     os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
 
 
-def probe(part: Part) -> int:
-    """Exit status 0 when the part serves; otherwise what it lacks is printed."""
-    lacks = part.probe()
+def judge(lacks: str | None) -> int:
+    """Exit status 0 where nothing is lacking; otherwise what is lacking is printed."""
     if lacks is not None:
         print(lacks)
     return 0 if lacks is None else 1
@@ -55,7 +55,9 @@ def main(arguments: Sequence[str]) -> int:
         case "run", step:
             run(settings, step)
         case "probe", Part() as part:
-            return probe(part)
+            return judge(part.probe())
+        case "alive", Part() as part:
+            return judge((part.alive or part.probe)())
         case "finish", Part() as part:
             part.finish()
         case _:

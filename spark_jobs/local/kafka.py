@@ -20,6 +20,7 @@ from spark_jobs.local.ports import LOOPBACK, listening
 from spark_jobs.settings import Settings
 
 HEAP = "512m"
+LOG4J_FILE = "log4j2.properties"
 # Where a record is a change of state, losing its order is losing data: one partition keeps it.
 DEFAULT_PARTITIONS = 1
 
@@ -51,7 +52,7 @@ def kafka_command(settings: Settings, main: str, *arguments: str) -> tuple[str, 
         main,
         *arguments,
         classpath=settings.kafka_jars,
-        log4j=kafka_directory(settings) / "log4j2.properties",
+        log4j=kafka_directory(settings) / LOG4J_FILE,
         heap=HEAP,
     )
 
@@ -90,7 +91,7 @@ def prepare_broker(settings: Settings) -> None:
     """Write the configuration, and format the storage once."""
     directory = kafka_directory(settings)
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "log4j2.properties").write_text(LOG4J_PROPERTIES)
+    (directory / LOG4J_FILE).write_text(LOG4J_PROPERTIES)
     properties = directory / "server.properties"
     write_properties(properties, server_properties(settings))
     if (directory / "data" / "meta.properties").exists():

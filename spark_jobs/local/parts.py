@@ -22,6 +22,8 @@ class Part:
         command: program and arguments; never holds a secret.
         probe: says what the part still lacks, or None when it serves. It must be quick and
             must not raise because the part is down.
+        alive: says why only a new process can help, or None; the same as ``probe`` where it is
+            not given. What waits for another system serves nobody and is alive.
         needs: steps that must be complete before this one starts.
         environment: variables beside those that every part gets.
         user: the account it runs as; None for the account that starts the stack.
@@ -36,6 +38,7 @@ class Part:
     name: str
     command: tuple[str, ...]
     probe: Callable[[], str | None]
+    alive: Callable[[], str | None] | None = None
     needs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None

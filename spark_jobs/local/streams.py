@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.local.parts import Part
 from spark_jobs.names import Layer
 from spark_jobs.settings import Settings
-from spark_jobs.state.progress import SINK_PREFIX, StreamState
+from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.conf import session_environment
 
@@ -29,6 +30,7 @@ def streams_part(settings: Settings) -> Part:
         environment=session_environment(settings),
         ports={"ports.streams_ui": settings.ports.streams_ui},
         probe=partial(probe_streams, settings),
+        alive=partial(silent_streams, settings),
         stop_seconds=60,
     )
 
@@ -43,6 +45,23 @@ def probe_streams(settings: Settings) -> str | None:
     a continuous view, whatever became of its refresh: the streams below it serve. A sink whose
     system is down is no lack of the application.
     """
+    rows = reported(settings)
+    if isinstance(rows, str):
+        return rows
+    for row in rows:
+        if row.state not in _SERVING and not row.query.startswith(f"{Layer.GOLD}."):
+            return f"query {row.query} is {row.state}"
+    return _first_silent(rows)
+
+
+def silent_streams(settings: Settings) -> str | None:
+    """Which query of this run is silent; one that waits for Kafka or was refused reports so."""
+    rows = reported(settings)
+    return rows if isinstance(rows, str) else _first_silent(rows)
+
+
+def reported(settings: Settings) -> list[StreamProgress] | str:
+    """What the queries of this run reported last, sinks aside, or why nothing is known of them."""
     record = settings.state / "run" / f"{NAME}.pid"
     if not record.exists():
         return "has not started"
@@ -56,12 +75,10 @@ def probe_streams(settings: Settings) -> str | None:
             ]
     except LakehouseError as error:
         return error.primary
-    if not rows:
-        return "has reported no query yet"
+    return rows or "has reported no query yet"
+
+
+def _first_silent(rows: Sequence[StreamProgress]) -> str | None:
     now = datetime.now(UTC)
-    for row in rows:
-        if row.stale(now=now, after=FRESH):
-            return f"query {row.query} is silent"
-        if row.state not in _SERVING and not row.query.startswith(f"{Layer.GOLD}."):
-            return f"query {row.query} is {row.state}"
-    return None
+    silent = (row.query for row in rows if row.stale(now=now, after=FRESH))
+    return next((f"query {name} is silent" for name in silent), None)

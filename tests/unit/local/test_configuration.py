@@ -41,6 +41,28 @@ def test_the_worker_listens_on_loopback(settings):
     assert worker_properties(settings)["listeners"] == "http://127.0.0.1:2222"
 
 
+def test_a_worker_elsewhere_is_told_so(tmp_path):
+    own = {"listeners": "http://0.0.0.0:8083"}
+    settings = load_settings(tmp_path, kafka_connect={"conf": own})
+    assert worker_properties(settings)["listeners"] == own["listeners"]
+    assert worker_properties(settings)["group.id"] == "tidemark-connect"
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("", ("127.0.0.1", "25432", "shop")),
+        ("postgresql://reader:pw@db.internal/sales", ("db.internal", "5432", "sales")),
+        ("postgresql://reader:pw@db.internal:6432/sales", ("db.internal", "6432", "sales")),
+    ],
+)
+def test_the_connector_captures_the_database_that_is_reconciled(tmp_path, url, address):
+    config = connector_config(load_settings(tmp_path, source_database=url), ["public.orders"])
+    assert tuple(config[f"database.{key}"] for key in ("hostname", "port", "dbname")) == address
+    assert config["database.user"] == "debezium"
+    assert "pw" not in str(config)
+
+
 def test_the_connector_loses_nothing_by_default_settings(settings):
     config = connector_config(settings, ["public.orders", "public.users"])
     assert config["table.include.list"] == r"public\.orders,public\.users"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.local.streams import NAME, probe_streams
+from spark_jobs.local.streams import NAME, probe_streams, silent_streams
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
@@ -73,3 +73,21 @@ def test_a_sink_that_is_down_is_no_lack_of_the_application(started: Settings) ->
         store.record_heartbeat("bronze.orders", at=now)
         store.record_heartbeat(sink_query("a"), at=now, state=StreamState.WAITING, error="down")
     assert probe_streams(started) is None
+
+
+@pytest.mark.parametrize("state", ["starting", "waiting", "failed", "refused"])
+def test_one_that_cannot_serve_is_alive_as_long_as_it_reports(
+    started: Settings, state: str
+) -> None:
+    report(started, "bronze.orders", "running")
+    report(started, "bronze.clicks", state)
+    assert silent_streams(started) is None
+
+
+def test_one_that_is_silent_is_not_alive(started: Settings) -> None:
+    assert silent_streams(started) == "has reported no query yet"
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    os.utime(started.state / "run" / f"{NAME}.pid", (long_ago.timestamp(),) * 2)
+    report(started, "bronze.orders", "running")
+    report(started, "bronze.clicks", "waiting", ago=61)
+    assert silent_streams(started) == "query bronze.clicks is silent"
