@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from spark_jobs.cli.page_facts import Card, PageFacts
+from spark_jobs.graph.drawing import curve, ordered
 
 BOX_WIDTH: Final = 212
 BOX_HEIGHT: Final = 44
@@ -16,8 +16,6 @@ _MARGIN: Final = 8
 _HEAD: Final = 30
 # So many letters of a name fit into a box; the whole name is its tooltip.
 _LETTERS: Final = 26
-# Each pass orders every column by its neighbours on one side; crossings hardly change after these.
-_PASSES: Final = 6
 
 
 @dataclass(frozen=True)
@@ -52,16 +50,19 @@ class Picture:
 
 def picture(facts: PageFacts) -> Picture:
     """Columns from left to right, each card beside what it reads and what reads it."""
-    columns = [[card for card in facts.cards if card.column == at] for at in range(_last(facts))]
+    cards = {card.name: card for card in facts.cards}
+    columns = [
+        [name for name, card in cards.items() if card.column == at] for at in range(_last(facts))
+    ]
     tallest = max(map(len, columns), default=0)
     boxes = {
-        card.name: Box(
-            card,
+        name: Box(
+            cards[name],
             _MARGIN + at * _COLUMN,
             _HEAD + (2 * row + 1) * tallest * _ROW // (2 * len(column)) - _ROW // 2,
         )
-        for at, column in enumerate(_ordered(columns, facts.edges))
-        for row, card in enumerate(column)
+        for at, column in enumerate(ordered(columns, facts.edges))
+        for row, name in enumerate(column)
     }
     return Picture(
         width=2 * _MARGIN + len(columns) * _COLUMN - (_COLUMN - BOX_WIDTH),
@@ -80,42 +81,12 @@ def _last(facts: PageFacts) -> int:
     return max((card.column for card in facts.cards), default=-1) + 1
 
 
-def _ordered(
-    columns: Sequence[Sequence[Card]], edges: Sequence[tuple[str, str]]
-) -> list[list[Card]]:
-    """Each column by the mean place of the cards that its own are joined with."""
-    beside: dict[str, list[str]] = {}
-    for start, end in edges:
-        beside.setdefault(start, []).append(end)
-        beside.setdefault(end, []).append(start)
-    ordered = [sorted(column, key=lambda card: card.name) for column in columns]
-    for number in range(_PASSES):
-        for column in ordered if number % 2 == 0 else reversed(ordered):
-            places = _places(ordered)
-            column.sort(key=lambda card: (_mean(card, beside, places), card.name))
-    return ordered
-
-
-def _places(columns: Sequence[Sequence[Card]]) -> dict[str, float]:
-    """The height of each card in its column, from 0 to 1, as columns are centred."""
-    return {
-        card.name: (row + 0.5) / len(column)
-        for column in columns
-        for row, card in enumerate(column)
-    }
-
-
-def _mean(card: Card, beside: Mapping[str, list[str]], places: Mapping[str, float]) -> float:
-    found = [places[name] for name in beside.get(card.name, ()) if name in places]
-    return sum(found) / len(found) if found else places[card.name]
-
-
 def _line(start: Box, end: Box) -> str:
     """From the right side of one box to the left side of another, as an SVG path."""
     x, y = start.x + BOX_WIDTH, start.y + BOX_HEIGHT // 2
     to_x, to_y = end.x, end.y + BOX_HEIGHT // 2
     bend = max((to_x - x) // 2, 24)
-    return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}"
+    return f"M{x},{y}{curve(x, y, to=(to_x, to_y), bend=bend)}"
 
 
 def _short(text: str, letters: int) -> str:

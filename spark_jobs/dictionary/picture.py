@@ -8,6 +8,8 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
+from spark_jobs.graph.drawing import curve, ordered
+
 # In pixels; the font is one of fixed width.
 _CHARACTER, _PADDING, _HEIGHT, _GAP, _STEP = 7.3, 12, 44, 14, 44
 # Of a line that passes between boxes.
@@ -134,16 +136,7 @@ def _laid_out(graph: Graph) -> tuple[list[list[_Spot]], list[list[_Spot]]]:
             columns[spot.column].append(spot)
         chains.append([_Spot(left), *passed, _Spot(right)])
     steps = [pair for chain in chains for pair in pairwise(chain)]
-    places: dict[_Spot, float] = {}
-    for column in columns:
-        # Each in the order of what it reads, so that few lines cross.
-        wanted = {}
-        for spot in column:
-            below = [places[start] for start, end in steps if end == spot]
-            wanted[spot] = sum(below) / len(below) if below else 0.0
-        column.sort(key=lambda spot: (wanted[spot], spot))
-        places |= {spot: (at + 0.5) / len(column) for at, spot in enumerate(column)}
-    return columns, chains
+    return ordered(columns, steps), chains
 
 
 def _height(spot: _Spot) -> float:
@@ -160,10 +153,7 @@ def _line(spots: list[_Place]) -> str:
     for left, right in pairwise(spots):
         begin, end = left.x + left.width, right.x
         bend = min((end - begin) / 2, _STEP)
-        path += (
-            f"C{begin + bend:.0f},{left.middle:.0f} {end - bend:.0f},{right.middle:.0f} "
-            f"{end:.0f},{right.middle:.0f}"
-        )
+        path += curve(begin, left.middle, to=(end, right.middle), bend=bend)
         path += f"H{right.x + right.width:.0f}" if right is not spots[-1] else ""
     return f'<path d="{path}"/>'
 
