@@ -254,6 +254,17 @@ class LineageSettings(BaseModel):
     transport: dict[str, Any] = Field(default_factory=dict)
 
 
+class SecuritySettings(BaseModel):
+    """Whether servers ask who calls, and callers who answers; see docs/security.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Kafka by SASL_SSL with rights for each principal, TLS for PostgreSQL, a token for Spark
+    # Connect. The local stack generates what that needs; for servers elsewhere the same secrets
+    # are put into <state_dir>/secrets.
+    enabled: bool = False
+
+
 class LocalSettings(BaseModel):
     """What the local stack asks of the machine before it starts."""
 

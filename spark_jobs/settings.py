@@ -35,6 +35,7 @@ from spark_jobs.sections import (
     MetricSettings,
     Ports,
     ReplaySettings,
+    SecuritySettings,
     SinkSettings,
     SparkSettings,
     StreamSettings,
@@ -79,6 +80,7 @@ class Settings(BaseSettings):
     kafka_connect: KafkaConnectSettings = KafkaConnectSettings()
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
+    security: SecuritySettings = SecuritySettings()
     airflow: AirflowSettings = AirflowSettings()
     alerts: AlertSettings = AlertSettings()
     metrics: MetricSettings = MetricSettings()

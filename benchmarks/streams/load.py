@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from benchmarks.streams.project import TOPIC
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.demo.kafka import RecordSender
 from spark_jobs.demo.operations import Record, Trait
 
@@ -32,7 +33,7 @@ def send_all(servers: str, count: int) -> None:
     Raises:
         RecordsNotDeliveredError: the broker did not acknowledge everything.
     """
-    with RecordSender(servers) as sender:
+    with RecordSender(KafkaAccess(servers)) as sender:
         now = _now()
         for number in range(count):
             if number % 1_000 == 0:
@@ -55,7 +56,7 @@ def send_at(servers: str, *, rate: int, seconds: float, first: int = 0) -> int:
         RecordsNotDeliveredError: the broker did not acknowledge everything.
     """
     sent, began = 0, time.monotonic()
-    with RecordSender(servers) as sender:
+    with RecordSender(KafkaAccess(servers)) as sender:
         while (passed := time.monotonic() - began) < seconds:
             now = _now()
             # In portions, so that the time that they carry is near.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.errors import LakehouseError, RefusedError
 
 
@@ -54,6 +56,17 @@ class KafkaUnreachableError(LakehouseError):
             detail=f"{cause}.",
             hint="Start the broker (locally: make up), or mend kafka_bootstrap_servers.",
         )
+
+
+def failure(access: KafkaAccess, error: Any) -> LakehouseError:
+    """What a client's failure is: refused by one of the two sides, or nobody there.
+
+    Args:
+        access: how the client asked.
+        error: the client's ``KafkaError``.
+    """
+    refused = access.refusal(error.name(), error.str())
+    return refused or KafkaUnreachableError(access.servers, str(error))
 
 
 class TopicRecreatedError(RefusedError):

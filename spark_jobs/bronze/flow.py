@@ -70,7 +70,7 @@ class BronzeFlow:
         streams = self.settings.streams
         kafka = (
             spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.settings.kafka)
+            .options(**self.topics.access.spark())
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
             .option("failOnDataLoss", "true")

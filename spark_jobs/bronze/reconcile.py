@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from spark_jobs.bronze.errors import KafkaUnreachableError, OffsetRange
+from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.bronze.errors import OffsetRange, failure
 from spark_jobs.bronze.topics import TopicFacts, Topics
 from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.scan import read_columns
@@ -36,7 +37,7 @@ class BronzeBalance:
     problems: tuple[str, ...]
 
 
-def reconcile_bronze(topics: Topics, servers: str, topic: str, *, location: str) -> BronzeBalance:
+def reconcile_bronze(topics: Topics, topic: str, *, location: str) -> BronzeBalance:
     """Compare a topic with its bronze table.
 
     Raises:
@@ -46,7 +47,7 @@ def reconcile_bronze(topics: Topics, servers: str, topic: str, *, location: str)
     """
     facts = topics.facts(topic)
     held = bronze_offsets(location)
-    return compare(facts, consumed_offsets(servers, facts), held)
+    return compare(facts, consumed_offsets(topics.access, facts), held)
 
 
 def compare(
@@ -97,19 +98,19 @@ def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[
     return found
 
 
-def consumed_offsets(servers: str, facts: TopicFacts) -> dict[int, set[int]]:
+def consumed_offsets(access: KafkaAccess, facts: TopicFacts) -> dict[int, set[int]]:
     """The offsets of all committed records that a topic holds, up to the given ends.
 
     Raises:
         KafkaUnreachableError: the broker stops to answer.
     """
     found: dict[int, set[int]] = {partition: set() for partition in facts.first}
-    for message in consumed(servers, facts):
+    for message in consumed(access, facts):
         found[message.partition()].add(message.offset())
     return found
 
 
-def consumed(servers: str, facts: TopicFacts) -> Iterator[Message]:
+def consumed(access: KafkaAccess, facts: TopicFacts) -> Iterator[Message]:
     """All committed records that a topic holds, up to the given ends.
 
     Raises:
@@ -117,12 +118,11 @@ def consumed(servers: str, facts: TopicFacts) -> Iterator[Message]:
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": servers,
+            **access.librdkafka(),
             "group.id": "tidemark-reconcile",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            "log_level": 0,
         }
     )
     open_ones = {part for part, first in facts.first.items() if facts.end[part] > first}
@@ -133,10 +133,10 @@ def consumed(servers: str, facts: TopicFacts) -> Iterator[Message]:
         while open_ones:
             message = consumer.poll(POLL_SECONDS)
             if message is None:
-                raise KafkaUnreachableError(servers, "no record came in time")
+                raise failure(access, KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
             partition, offset, error = message.partition(), message.offset(), message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-                raise KafkaUnreachableError(servers, str(error))
+                raise failure(access, error)
             if error is not None or offset >= facts.end[partition]:
                 open_ones.discard(partition)
             else:
@@ -144,7 +144,7 @@ def consumed(servers: str, facts: TopicFacts) -> Iterator[Message]:
                 if offset + 1 == facts.end[partition]:
                     open_ones.discard(partition)
     except KafkaException as error:
-        raise KafkaUnreachableError(servers, str(error.args[0])) from error
+        raise failure(access, error.args[0]) from error
     finally:
         consumer.close()
 

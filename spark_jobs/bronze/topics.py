@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from spark_jobs.bronze.errors import KafkaUnreachableError, TopicMissingError
+from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.bronze.errors import TopicMissingError, failure
+from spark_jobs.errors import LakehouseError
 
 TIMEOUT_SECONDS = 10
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
@@ -33,15 +35,10 @@ class TopicFacts:
 class Topics:
     """Asks one Kafka cluster; safe for several threads."""
 
-    def __init__(self, servers: str) -> None:
-        self._servers = servers
+    def __init__(self, access: KafkaAccess) -> None:
+        self.access = access
         self._admin = AdminClient(
-            {
-                "bootstrap.servers": servers,
-                "socket.timeout.ms": TIMEOUT_SECONDS * 1000,
-                # A broker that is away is told by the answers below, not on standard error.
-                "log_level": 0,
-            }
+            {**access.librdkafka(), "socket.timeout.ms": TIMEOUT_SECONDS * 1000}
         )
 
     def ids(self, topics: Iterable[str]) -> dict[str, str]:
@@ -49,6 +46,7 @@ class Topics:
 
         Raises:
             KafkaUnreachableError: no broker answers.
+            LakehouseError: the broker refuses the login or the request, or we its certificate.
         """
         names = sorted(set(topics))
         if not names:
@@ -62,9 +60,9 @@ class Topics:
                 found[name] = answer.result(TIMEOUT_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in _MISSING:
-                    raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+                    raise self._failure(error) from error
             except TimeoutError as error:
-                raise KafkaUnreachableError(self._servers, "No answer in time") from error
+                raise self._failure(KafkaException(KafkaError(KafkaError._TIMED_OUT))) from error  # noqa: SLF001
         return {name: str(topic.topic_id) for name, topic in found.items()}
 
     def facts(self, topic: str) -> TopicFacts:
@@ -73,6 +71,7 @@ class Topics:
         Raises:
             TopicMissingError: there is no such topic.
             KafkaUnreachableError: no broker answers.
+            LakehouseError: the broker refuses the login or the request, or we its certificate.
         """
         ids = self.ids([topic])
         if topic not in ids:
@@ -89,13 +88,14 @@ class Topics:
         except KafkaException as error:
             if error.args[0].code() in _MISSING:
                 raise TopicMissingError(topic) from error
-            raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+            raise self._failure(error) from error
 
     def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         """The offset that the next record gets, by topic and partition; of topics that exist.
 
         Raises:
             KafkaUnreachableError: no broker answers.
+            LakehouseError: the broker refuses the login or the request, or we its certificate.
         """
         try:
             listed = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
@@ -107,8 +107,13 @@ class Topics:
             for place, offset in self._listed(places, OffsetSpec.latest()):
                 found[place.topic][place.partition] = offset
         except KafkaException as error:
-            raise KafkaUnreachableError(self._servers, str(error.args[0])) from error
+            raise self._failure(error) from error
         return found
+
+    def _failure(self, error: KafkaException) -> LakehouseError:
+        # Why connections fail is told to whoever polls.
+        self._admin.poll(0)
+        return failure(self.access, error.args[0])
 
     def _offsets(self, topic: str, partitions: list[int], spec: OffsetSpec) -> dict[int, int]:
         places = [TopicPartition(topic, partition) for partition in partitions]

@@ -41,7 +41,7 @@ def transaction_topic(topic: str, table: str) -> str | None:
     return None if prefix == topic else prefix + SUFFIX
 
 
-def read_transactions(topics: Topics, servers: str, topic: str) -> EndedTransactions:
+def read_transactions(topics: Topics, topic: str) -> EndedTransactions:
     """The transactions that a topic tells; none where there is no such topic.
 
     Raises:
@@ -51,7 +51,7 @@ def read_transactions(topics: Topics, servers: str, topic: str) -> EndedTransact
         facts = topics.facts(topic)
     except TopicMissingError:
         return EndedTransactions()
-    return ended_transactions(message.value() for message in consumed(servers, facts))
+    return ended_transactions(message.value() for message in consumed(topics.access, facts))
 
 
 def ended_transactions(values: Iterable[bytes | None]) -> EndedTransactions:

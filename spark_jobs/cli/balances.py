@@ -67,9 +67,10 @@ def balances(
         session: opens a Spark session for comparing rows with the source database.
         dsn: where the source database is; None leaves it out.
     """
+    from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
 
-    topics = Topics(project.settings.kafka)
+    topics = Topics(kafka_access(project.settings, Principal.STREAMS))
     # Before bronze is looked at: of a transaction that ended by now, Kafka has all changes.
     ended = _ended_transactions(project, topics) if session is not None else {}
     for entry in project.manifest.silver.values():
@@ -92,7 +93,7 @@ def _ended_transactions(project: OpenProject, topics: Topics) -> dict[str, Ended
     }
     try:
         told = {
-            topic: read_transactions(topics, project.settings.kafka, topic)
+            topic: read_transactions(topics, topic)
             for topic in {topic for topic in names.values() if topic is not None}
         }
     except KafkaUnreachableError:
@@ -126,10 +127,9 @@ def _balance(
     transactions: int | None = None
     problems: list[str] = []
     try:
-        servers = project.settings.kafka
         records = reconcile_silver(lake, tables, store=project.store, source=bronze)
         problems += records.problems
-        kafka = reconcile_bronze(topics, servers, source.topic or "", location=bronze)
+        kafka = reconcile_bronze(topics, source.topic or "", location=bronze)
         problems += kafka.problems
         pending = records.pending or kafka.lag
         if session is not None and not pending and not problems and source.table:

@@ -33,6 +33,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The same seed makes the same load.")] = 7,
 ) -> None:
     """Start the stack, put it under load, wait for the refreshes, and show what came out."""
+    from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.cli import demo_report
     from spark_jobs.cli.page import rendered, write_page
     from spark_jobs.cli.page_reading import page_facts
@@ -49,7 +50,9 @@ def demo(
     prepare_shop(settings, steps)
     shop_dsn = dsn(settings, database=SHOP, role=SHOP)
     order = LoadOrder(rate, seconds, seed)
-    with BackgroundLoad(order, shop_dsn=shop_dsn, kafka=settings.kafka) as load:
+    with BackgroundLoad(
+        order, shop_dsn=shop_dsn, kafka=kafka_access(settings, Principal.LOADER)
+    ) as load:
         started = start_everything(settings, steps, load)
         tally = finish_load(steps, load)
     with opened(settings) as lake:

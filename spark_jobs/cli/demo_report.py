@@ -157,7 +157,8 @@ def addresses_table(settings: Settings) -> Table:
 
 def show_logins(console: Console, settings: Settings, *, users_made: bool) -> None:
     """Airflow's users: passwords when they are new, otherwise where they are kept."""
-    from spark_jobs.local.secrets import AIRFLOW_USERS, airflow_users, secret_path
+    from spark_jobs.access.secrets import secret_path
+    from spark_jobs.local.secrets import AIRFLOW_USERS, airflow_users
 
     path = secret_path(settings, AIRFLOW_USERS)
     if users_made:

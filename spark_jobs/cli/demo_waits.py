@@ -62,12 +62,14 @@ def drain(lake: Opened, steps: Steps) -> list[Balance]:
     Raises:
         DemoStepError: nothing moves any more; names the first thing that is not balanced.
     """
+    from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
     from spark_jobs.cli.balances import balances
     from spark_jobs.cli.demo_arrivals import arrivals
     from spark_jobs.cli.reconcile import source_dsn
 
-    dsn, topics = source_dsn(lake.project), Topics(lake.project.settings.kafka)
+    access = kafka_access(lake.project.settings, Principal.STREAMS)
+    dsn, topics = source_dsn(lake.project), Topics(access)
     pauses = Pauses()
     with steps.step(RECORDS) as note:
         while True:

@@ -26,6 +26,7 @@ def load(
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Make transactions and events on the running stack, some of them late, twice or malformed."""
+    from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.demo.load import LoadOrder, run_load
     from spark_jobs.demo.operations import Operation
     from spark_jobs.local.postgres import SHOP, dsn
@@ -41,7 +42,7 @@ def load(
         tally = run_load(
             LoadOrder(rate, seconds, seed),
             shop_dsn=dsn(settings, database=SHOP, role=SHOP),
-            kafka=settings.kafka,
+            kafka=kafka_access(settings, Principal.LOADER),
             progress=advance,
         )
     if as_json:

@@ -73,8 +73,8 @@ def settled_balances(
 
 def source_dsn(project: OpenProject) -> str | None:
     """The database that changes come from: as set, or the local stack's shop, or None."""
+    from spark_jobs.access.secrets import secret_path
     from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn, secret_name
-    from spark_jobs.local.secrets import secret_path
 
     settings = project.settings
     if settings.source_database:

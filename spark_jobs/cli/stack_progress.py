@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.airflow_config import airflow_address
-from spark_jobs.local.secrets import AIRFLOW_USERS, airflow_users, secret_path
+from spark_jobs.local.secrets import AIRFLOW_USERS, airflow_users
 from spark_jobs.local.stack import Started
 from spark_jobs.local.startup import Phase, Progress, Report
 from spark_jobs.settings import Settings

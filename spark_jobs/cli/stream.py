@@ -74,6 +74,7 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
 
 
 def _serve(settings: Settings, stopping: threading.Event) -> bool:
+    from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.flow import BronzeFlow
     from spark_jobs.bronze.topics import Topics
     from spark_jobs.definitions.vocabulary import SourceFormat
@@ -89,7 +90,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.storage.supervisor import Flow, Supervisor
 
     manifest = compile_project(settings.project_dir, limits=settings.graph)
-    topics = Topics(settings.kafka)
+    topics = Topics(kafka_access(settings, Principal.STREAMS))
     with ControlStore.open(settings.control_url) as store:
         landing: list[Flow] = [
             BronzeFlow(source, settings, topics)

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from threading import Event
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.demo.operations import Operation
 from spark_jobs.demo.tally import Tally
@@ -14,7 +15,7 @@ from spark_jobs.demo.tally import Tally
 class BackgroundLoad(AbstractContextManager["BackgroundLoad"]):
     """A load run in a thread of its own; leaving the block stops it."""
 
-    def __init__(self, order: LoadOrder, *, shop_dsn: str, kafka: str) -> None:
+    def __init__(self, order: LoadOrder, *, shop_dsn: str, kafka: KafkaAccess) -> None:
         self.order = order
         self.done = 0
         self._shop_dsn = shop_dsn

@@ -7,6 +7,7 @@ from importlib.resources import files
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.demo.errors import ShopUnreachableError
 from spark_jobs.demo.operations import Change, ChangeKind, Ending, Transaction
 
@@ -16,11 +17,13 @@ def connect(dsn: str) -> psycopg.Connection:
 
     Raises:
         ShopUnreachableError: nothing answers there, or it refuses the login.
+        CertificateRefusedError: the server is not who it should be.
     """
     try:
         return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:
-        raise ShopUnreachableError(_one_line(error)) from error
+        refused = certificate_refusal(dsn, error)
+        raise refused or ShopUnreachableError(_one_line(error)) from error
 
 
 def create_shop(dsn: str) -> None:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.demo.errors import RecordsNotDeliveredError
 from spark_jobs.demo.operations import Record
 
@@ -18,18 +19,17 @@ class RecordSender(AbstractContextManager["RecordSender"]):
     A broker that restarts is waited for: the producer keeps records for five minutes.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, access: KafkaAccess) -> None:
         self._failures = 0
         self._first_reason = "no acknowledgement in time"
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **access.librdkafka(),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 20,
                 "message.max.bytes": 1_040_000,
                 "message.timeout.ms": 300_000,
-                "log_level": 2,
             }
         )
 

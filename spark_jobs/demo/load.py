@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from threading import Event
 from typing import assert_never
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.demo import database
 from spark_jobs.demo.kafka import RecordSender
 from spark_jobs.demo.operations import Operation, Record, Transaction
@@ -29,7 +30,7 @@ def run_load(
     order: LoadOrder,
     *,
     shop_dsn: str,
-    kafka: str,
+    kafka: KafkaAccess,
     progress: Callable[[Operation], None] = lambda _: None,
     stop: Event | None = None,
 ) -> Tally:
@@ -38,7 +39,7 @@ def run_load(
     Args:
         order: pace, duration and seed.
         shop_dsn: the shop's database.
-        kafka: Kafka's bootstrap servers.
+        kafka: the brokers of the events.
         progress: called after each operation.
         stop: ends the run early when it is set.
 

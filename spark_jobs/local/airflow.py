@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.airflow_config import (
     airflow_address,
     airflow_environment,
@@ -20,7 +21,7 @@ from spark_jobs.local.airflow_config import (
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError
 from spark_jobs.local.parts import Part, Task
-from spark_jobs.local.secrets import AIRFLOW_USERS, ensure_secret, random_password, secret_path
+from spark_jobs.local.secrets import AIRFLOW_USERS, ensure_secret, random_password
 from spark_jobs.settings import Settings
 
 API_SERVER = "airflow-api-server"

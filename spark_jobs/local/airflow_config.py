@@ -6,15 +6,10 @@ import configparser
 import shlex
 from pathlib import Path
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.postgres import AIRFLOW, dsn
-from spark_jobs.local.secrets import (
-    ensure_secret,
-    random_fernet_key,
-    random_password,
-    secret_path,
-    write_secret,
-)
+from spark_jobs.local.postgres import AIRFLOW, VERIFIED, authority, dsn
+from spark_jobs.local.secrets import ensure_secret, random_fernet_key, random_password, write_secret
 from spark_jobs.local.spark_connect import connect_url
 from spark_jobs.sections import ExecutorMode
 from spark_jobs.settings import REPOSITORY, Settings
@@ -45,7 +40,8 @@ def write_airflow_config(settings: Settings) -> None:
     ensure_secret(settings, FERNET_KEY_FILE, random_fernet_key)
     ensure_secret(settings, API_KEY_FILE, random_password)
     ensure_secret(settings, JWT_KEY_FILE, random_password)
-    url = dsn(settings, database="airflow", role=AIRFLOW)
+    # Its two drivers read the demands on the connection from the environment alone.
+    url = dsn(settings, database="airflow", role=AIRFLOW).partition("?")[0]
     write_secret(
         settings, DATABASE_URL_FILE, url.replace("postgresql://", "postgresql+psycopg2://", 1)
     )
@@ -125,7 +121,9 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
     """Variables of every Airflow process beside those of the stack."""
     connects = settings.airflow.executor_mode is ExecutorMode.CONNECT
     remote = settings.spark.remote or connect_url(settings)
+    secure = {"PGSSLMODE": VERIFIED, "PGSSLROOTCERT": authority(settings)}
     return {
+        **(secure if settings.security.enabled else {}),
         # Named, and not found by the server's announcement: a task that comes before the server
         # waits and tries again, instead of starting a Spark of its own.
         **({"TIDEMARK_SPARK__REMOTE": remote} if connects else {}),

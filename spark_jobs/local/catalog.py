@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from spark_jobs.access.kafka import Principal
 from spark_jobs.local.airflow import API_SERVER, airflow_steps
-from spark_jobs.local.connect import connect_part, register
+from spark_jobs.local.connect import RIGHTS, connect_part, register
 from spark_jobs.local.errors import UnknownPartError
-from spark_jobs.local.kafka import ensure_topics, kafka_part
+from spark_jobs.local.kafka import admin, ensure_topics, kafka_part
+from spark_jobs.local.kafka_rights import connect_rights, declared_rights, grant
 from spark_jobs.local.parts import Step, Task
 from spark_jobs.local.postgres_server import postgres_part
 from spark_jobs.local.redis_server import redis_part
@@ -50,6 +52,7 @@ def all_steps(settings: Settings) -> list[Step]:
         postgres_part(settings),
         redis_part(settings),
         kafka_part(settings),
+        *security_steps(settings),
         connect_part(settings),
         spark_connect_part(settings),
         Task("topics", partial(make_topics, settings), needs=("kafka",)),
@@ -79,11 +82,30 @@ def with_needs(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
 
 
 def make_topics(settings: Settings) -> None:
-    """Make the topics of the manifest's sources, so that streams find them before any record."""
+    """Make the topics of the manifest's sources, so that streams find them before any record.
+
+    The clients are let at them, and at nothing that is no longer declared.
+    """
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
     manifest = Manifest.read(settings.manifest_file)
     ensure_topics(settings, [one.topic for one in manifest.sources.values() if one.topic])
+    if settings.security.enabled:
+        users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
+        grant(admin(settings), declared_rights(manifest), *users)
+
+
+def security_steps(settings: Settings) -> list[Step]:
+    """What lets Connect's worker at its topics, where the broker asks who it is."""
+    if not settings.security.enabled:
+        return []
+    return [
+        Task(
+            RIGHTS,
+            lambda: grant(admin(settings), connect_rights(), Principal.CONNECT),
+            needs=("kafka",),
+        )
+    ]
 
 
 def make_connector(settings: Settings) -> None:

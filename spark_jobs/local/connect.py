@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 from psycopg.conninfo import conninfo_to_dict
 
+from spark_jobs.access.kafka import Principal, kafka_access, prefixed
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local.errors import ConnectorFailedError
@@ -23,11 +25,21 @@ from spark_jobs.local.kafka import (
 )
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.postgres import DEBEZIUM, PUBLICATION, SHOP, secret_name
-from spark_jobs.local.secrets import secret_path
+from spark_jobs.local.postgres import (
+    DEBEZIUM,
+    PUBLICATION,
+    SHOP,
+    VERIFIED,
+    authority,
+    secret_name,
+)
 from spark_jobs.settings import Settings
 
 CONNECTOR = "shop"
+GROUP = "tidemark-connect"
+# The step that lets the worker at its topics.
+RIGHTS = "rights"
+INTERNAL_TOPICS = "_connect_"
 TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
@@ -43,7 +55,7 @@ def connect_part(settings: Settings) -> Part:
         command=kafka_command(
             settings, "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)
         ),
-        needs=("kafka",),
+        needs=("kafka", RIGHTS) if settings.security.enabled else ("kafka",),
         ports={"ports.connect": settings.ports.connect},
         prepare=partial(prepare_worker, settings, properties),
         probe=partial(probe_worker, settings),
@@ -58,19 +70,24 @@ def prepare_worker(settings: Settings, properties: Path) -> None:
 
 
 def worker_properties(settings: Settings) -> dict[str, object]:
-    """The worker's configuration."""
+    """The worker's configuration; it may hold a password, so the file is the owner's only."""
+    access = kafka_access(settings, Principal.CONNECT).java()
     converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
-        "bootstrap.servers": settings.kafka,
-        "group.id": "tidemark-connect",
+        **access,
+        # Its connectors' clients log in as the worker does.
+        **prefixed(access, "producer."),
+        **prefixed(access, "consumer."),
+        **prefixed(access, "admin."),
+        "group.id": GROUP,
         "listeners": f"http://{LOOPBACK}:{settings.ports.connect}",
         "rest.advertised.host.name": LOOPBACK,
-        "config.storage.topic": "_connect_configs",
+        "config.storage.topic": f"{INTERNAL_TOPICS}configs",
         "config.storage.replication.factor": 1,
-        "offset.storage.topic": "_connect_offsets",
+        "offset.storage.topic": f"{INTERNAL_TOPICS}offsets",
         "offset.storage.replication.factor": 1,
         "offset.storage.partitions": 1,
-        "status.storage.topic": "_connect_status",
+        "status.storage.topic": f"{INTERNAL_TOPICS}status",
         "status.storage.replication.factor": 1,
         "status.storage.partitions": 1,
         # What was read since the last flush is read again after a kill.
@@ -112,6 +129,7 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         "database.dbname": str(source.get("dbname", SHOP)),
         "database.user": DEBEZIUM,
         "database.password": f"${{directory:{debezium_secrets(settings)}:{DEBEZIUM}}}",
+        **database_trust(settings),
         "plugin.name": "pgoutput",
         "slot.name": SLOT,
         "publication.name": PUBLICATION,
@@ -132,6 +150,13 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         "topic.creation.default.replication.factor": "1",
         "topic.creation.default.partitions": str(DEFAULT_PARTITIONS),
     }
+
+
+def database_trust(settings: Settings) -> dict[str, str]:
+    """What the connector demands of the database's certificate."""
+    if not settings.security.enabled:
+        return {}
+    return {"database.sslmode": VERIFIED, "database.sslrootcert": authority(settings)}
 
 
 def captured_tables(manifest: Manifest) -> list[str]:

@@ -146,6 +146,22 @@ class PartFailedError(LakehouseError):
         )
 
 
+class KafkaUsersMissingError(LakehouseError):
+    """Kafka's storage was formatted before it had users, and security is switched on."""
+
+    condition = "KAFKA_USERS_MISSING"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f'Kafka\'s storage in "{directory}" knows no users',
+            detail="They are made when the storage is formatted, and this one was formatted "
+            "without them, or their passwords were removed from the directory of secrets.",
+            hint="Switch security.enabled off, or begin with a new state directory: "
+            "TIDEMARK_STATE_DIR.",
+        )
+
+
 class ConnectorFailedError(LakehouseError):
     """A connector that Kafka Connect refuses, or that failed."""
 
@@ -156,18 +172,4 @@ class ConnectorFailedError(LakehouseError):
         super().__init__(
             f'connector "{connector}" {problem}',
             hint="Read `make logs` of the part connect; `make up` registers the connector again.",
-        )
-
-
-class SecretMissingError(LakehouseError):
-    """A generated secret that is not there."""
-
-    condition = "SECRET_MISSING"
-
-    def __init__(self, name: str, path: Path) -> None:
-        self.name = name
-        super().__init__(
-            f"secret {name!r} does not exist",
-            detail=f'It would be in "{path}".',
-            hint="Start the stack with `make up`, which generates it.",
         )

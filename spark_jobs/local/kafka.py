@@ -10,19 +10,31 @@ from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from confluent_kafka.cimpl import KafkaError, NewTopic
 
-from spark_jobs.local.errors import PartFailedError
+from spark_jobs.access.kafka import MECHANISM, Principal, jaas, kafka_access, password_name
+from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
+from spark_jobs.local.certificates import KAFKA, certificate_name, ensure_certificate
+from spark_jobs.local.errors import KafkaUsersMissingError, PartFailedError
 from spark_jobs.local.java import LOG4J_PROPERTIES, small_java_command, write_properties
-from spark_jobs.local.parts import Part
+from spark_jobs.local.parts import Part, nothing
 from spark_jobs.local.ports import LOOPBACK, listening
+from spark_jobs.local.secrets import ensure_secret, write_secret
 from spark_jobs.settings import Settings
 
 HEAP = "512m"
 LOG4J_FILE = "log4j2.properties"
 # Where a record is a change of state, losing its order is losing data: one partition keeps it.
 DEFAULT_PARTITIONS = 1
+SUPER = (Principal.BROKER, Principal.ADMIN)
+# As often a password is hashed where the storage is formatted.
+ITERATIONS = 4096
 
 
 def kafka_part(settings: Settings) -> Part:
@@ -37,6 +49,7 @@ def kafka_part(settings: Settings) -> Part:
         },
         prepare=partial(prepare_broker, settings),
         probe=partial(probe_broker, settings),
+        finish=partial(ensure_users, settings) if settings.security.enabled else nothing,
         stop_seconds=30,
     )
 
@@ -60,14 +73,15 @@ def kafka_command(settings: Settings, main: str, *arguments: str) -> tuple[str, 
 def server_properties(settings: Settings) -> dict[str, object]:
     """The broker's configuration."""
     ports = settings.ports
+    listener = "SASL_SSL" if settings.security.enabled else "PLAINTEXT"
     return {
         "node.id": 1,
         "process.roles": "broker,controller",
         "controller.quorum.voters": f"1@{LOOPBACK}:{ports.kafka_controller}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{ports.kafka},"
+        "listeners": f"{listener}://{LOOPBACK}:{ports.kafka},"
         f"CONTROLLER://{LOOPBACK}:{ports.kafka_controller}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{ports.kafka}",
+        "advertised.listeners": f"{listener}://{LOOPBACK}:{ports.kafka}",
         "log.dirs": kafka_directory(settings) / "data",
         "auto.create.topics.enable": "false",
         "num.partitions": DEFAULT_PARTITIONS,
@@ -84,6 +98,31 @@ def server_properties(settings: Settings) -> dict[str, object]:
         "num.network.threads": 2,
         "num.io.threads": 4,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+        **(security_properties(settings) if settings.security.enabled else {}),
+    }
+
+
+def security_properties(settings: Settings) -> dict[str, object]:
+    """Passwords for clients, certificates for the controller, and nothing that is not granted."""
+    return {
+        "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SSL",
+        "inter.broker.listener.name": "SASL_SSL",
+        "sasl.enabled.mechanisms": MECHANISM,
+        "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        f"listener.name.sasl_ssl.{MECHANISM.lower()}.sasl.jaas.config": jaas(
+            Principal.BROKER, read_secret(settings, password_name(Principal.BROKER))
+        ),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": secret_path(settings, certificate_name(KAFKA)),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": secret_path(settings, AUTHORITY),
+        # A controller reads the users' passwords from the log that it keeps, so it cannot ask for
+        # one; the broker shows it a certificate.
+        "listener.name.controller.ssl.client.auth": "required",
+        "listener.name.controller.ssl.principal.mapping.rules": "RULE:^CN=([a-z]+)$/$1/,DEFAULT",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "false",
+        "super.users": ";".join(f"User:{one}" for one in SUPER),
     }
 
 
@@ -93,20 +132,52 @@ def prepare_broker(settings: Settings) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / LOG4J_FILE).write_text(LOG4J_PROPERTIES)
     properties = directory / "server.properties"
+    formatted = (directory / "data" / "meta.properties").exists()
+    if settings.security.enabled:
+        ensure_certificate(settings, KAFKA)
+        if formatted and not users_known(settings):
+            raise KafkaUsersMissingError(directory / "data")
+    if not formatted:
+        for principal in Principal:
+            ensure_secret(settings, password_name(principal))
     write_properties(properties, server_properties(settings))
-    if (directory / "data" / "meta.properties").exists():
-        return
+    if not formatted:
+        format_storage(settings, properties)
+
+
+def users_known(settings: Settings) -> bool:
+    """Whether the storage was formatted with users: their passwords are made for that."""
+    return secret_path(settings, password_name(Principal.BROKER)).exists()
+
+
+def format_storage(settings: Settings, properties: Path) -> None:
+    """Format the storage with every user, so that the setting may be switched on later too.
+
+    Raises:
+        PartFailedError: Kafka's tool refuses.
+    """
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
-    answer = subprocess.run(
-        kafka_command(
-            settings,
-            "kafka.tools.StorageTool",
-            *("format", "--cluster-id", cluster, "--config", str(properties)),
-        ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    users = [
+        f"{MECHANISM}=[name={one},password={read_secret(settings, password_name(one))}]"
+        for one in Principal
+    ]
+    # Everybody may read a command line.
+    lines = [line for user in users for line in ("--add-scram", user)]
+    arguments = write_secret(settings, "kafka/format.arguments", "\n".join(lines))
+    try:
+        answer = subprocess.run(
+            kafka_command(
+                settings,
+                "kafka.tools.StorageTool",
+                *("format", "--cluster-id", cluster, "--config", str(properties)),
+                f"@{arguments}",
+            ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        arguments.unlink()
     if answer.returncode != 0:
         raise PartFailedError(
             "kafka", "could not format its storage", log=None, tail=answer.stderr[-2000:]
@@ -125,8 +196,33 @@ def probe_broker(settings: Settings) -> str | None:
 
 
 def admin(settings: Settings) -> AdminClient:
-    """A client for topics."""
-    return AdminClient({"bootstrap.servers": settings.kafka, "log_level": 0})
+    """A client of the super user, for topics, users and rights."""
+    return AdminClient(kafka_access(settings, Principal.ADMIN).librdkafka())
+
+
+def ensure_users(settings: Settings) -> None:
+    """Let the broker know every client's password; a secret that was removed is made anew.
+
+    The super users keep those of the formatting: without them nobody could change a password.
+
+    Raises:
+        PartFailedError: the broker refuses a password.
+    """
+    passwords = {
+        one: ensure_secret(settings, password_name(one)) for one in Principal if one not in SUPER
+    }
+    changes = [
+        UserScramCredentialUpsertion(
+            one.value, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS), text.encode()
+        )
+        for one, text in passwords.items()
+    ]
+    try:
+        for answer in admin(settings).alter_user_scram_credentials(changes).values():
+            answer.result()
+    except KafkaException as error:
+        problem = f"refuses a password: {error.args[0].str()}"
+        raise PartFailedError("kafka", problem, log=None) from error
 
 
 def ensure_topics(

@@ -5,17 +5,22 @@ Roles may enter their own database only; Debezium's reads the shop's and changes
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.secrets import ensure_secret, read_secret
+from spark_jobs.local.secrets import ensure_secret
 from spark_jobs.settings import Settings
 
 SUPERUSER = "postgres"
 DEBEZIUM = "debezium"
 SHOP = "shop"
 AIRFLOW = "airflow"
+# The server must be who it says, and not only be encrypted.
+VERIFIED = "verify-full"
 # Where sinks deliver to.
 SERVING = "serving"
 PUBLICATION = "tidemark"
@@ -30,7 +35,15 @@ def secret_name(role: str) -> str:
 def dsn(settings: Settings, *, database: str, role: str) -> str:
     """A libpq URL of the local server; holds the role's password, so keep it out of logs."""
     password = read_secret(settings, secret_name(role))
-    return f"postgresql://{role}:{password}@{LOOPBACK}:{settings.ports.postgres}/{database}"
+    address = f"postgresql://{role}:{password}@{LOOPBACK}:{settings.ports.postgres}/{database}"
+    if not settings.security.enabled:
+        return address
+    return f"{address}?{urlencode({'sslmode': VERIFIED, 'sslrootcert': authority(settings)})}"
+
+
+def authority(settings: Settings) -> str:
+    """The file of the authority that the server's certificate must be of."""
+    return str(secret_path(settings, AUTHORITY))
 
 
 def connect(settings: Settings, database: str) -> psycopg.Connection:

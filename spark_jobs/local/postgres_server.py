@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psycopg
 
+from spark_jobs.local.certificates import POSTGRES, ensure_certificate
 from spark_jobs.local.errors import PartFailedError, ProgramMissingError, StateUnreachableError
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
@@ -50,6 +51,18 @@ shared_buffers = '128MB'
 max_wal_size = '512MB'
 timezone = 'UTC'
 log_timezone = 'UTC'
+"""
+# Only a connection that is encrypted may log in.
+TLS_SETTINGS = """\
+ssl = on
+ssl_cert_file = 'tidemark.pem'
+ssl_key_file = 'tidemark.pem'
+ssl_min_protocol_version = 'TLSv1.2'
+hba_file = '{data}/tidemark_hba.conf'
+"""
+TLS_ACCESS = """\
+hostssl all         all {loopback}/32 scram-sha-256
+hostssl replication all {loopback}/32 scram-sha-256
 """
 
 
@@ -126,10 +139,24 @@ def prepare_cluster(settings: Settings) -> None:
     data.parent.chmod(0o700)
     if not (data / "PG_VERSION").exists():
         initialise(settings, data, account)
-    own = data / "tidemark.conf"
-    own.write_text(SERVER_SETTINGS.format(loopback=LOOPBACK, port=settings.ports.postgres))
-    if account:
-        shutil.chown(own, account, account)
+    for name, text in server_files(settings).items():
+        own = data / name
+        own.touch(mode=0o600)
+        own.write_text(text)
+        if account:
+            shutil.chown(own, account, account)
+
+
+def server_files(settings: Settings) -> dict[str, str]:
+    """What the cluster's own files say, by their name."""
+    text = SERVER_SETTINGS.format(loopback=LOOPBACK, port=settings.ports.postgres)
+    if not settings.security.enabled:
+        return {"tidemark.conf": text}
+    return {
+        "tidemark.pem": ensure_certificate(settings, POSTGRES),
+        "tidemark_hba.conf": TLS_ACCESS.format(loopback=LOOPBACK),
+        "tidemark.conf": text + TLS_SETTINGS.format(data=data_directory(settings)),
+    }
 
 
 def check_reachable(directory: Path, account: str) -> None:

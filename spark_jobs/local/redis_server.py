@@ -8,10 +8,11 @@ from pathlib import Path
 
 import redis
 
+from spark_jobs.access.secrets import read_secret, secret_path
 from spark_jobs.local.errors import ProgramMissingError
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.secrets import ensure_secret, read_secret, secret_path, write_secret
+from spark_jobs.local.secrets import ensure_secret, write_secret
 from spark_jobs.settings import Settings
 
 PROGRAM = "redis-server"

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_jobs.local.errors import SecretMissingError
+from spark_jobs.access.secrets import read_secret, secret_path
 from spark_jobs.settings import Settings
 
 AIRFLOW_USERS = "airflow-users.json"
@@ -26,24 +26,6 @@ def random_password() -> str:
 def random_fernet_key() -> str:
     """A key as Airflow's Fernet encryption wants it."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-
-
-def secret_path(settings: Settings, name: str) -> Path:
-    """Where the secret lies, whether or not it exists."""
-    return settings.secrets_dir / name
-
-
-def read_secret(settings: Settings, name: str) -> str:
-    """The secret's text.
-
-    Raises:
-        SecretMissingError: nothing generated it yet.
-    """
-    path = secret_path(settings, name)
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError as error:
-        raise SecretMissingError(name, path) from error
 
 
 def ensure_secret(

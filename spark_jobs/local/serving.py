@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from spark_jobs.access.kafka import Principal, kafka_access
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.postgres import SERVING, dsn, secret_name
 from spark_jobs.local.redis_server import PASSWORD, url
-from spark_jobs.local.secrets import secret_path
 from spark_jobs.settings import Settings
 from spark_jobs.sinks.target import Addresses
 
@@ -12,7 +13,7 @@ from spark_jobs.sinks.target import Addresses
 def sink_addresses(settings: Settings) -> Addresses:
     """The addresses; they hold passwords, so keep them out of logs."""
     return Addresses(
-        kafka=settings.kafka,
+        kafka=kafka_access(settings, Principal.SINKS),
         postgres=settings.sinks.postgres or _local_postgres(settings),
         redis=settings.sinks.redis or _local_redis(settings),
     )

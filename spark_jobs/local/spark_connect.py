@@ -8,11 +8,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
 from spark_jobs.local.java import write_properties
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK, listening
+from spark_jobs.local.secrets import ensure_secret
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import connect_url_file, session_conf, session_environment
+from spark_jobs.storage.session import with_token
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 PROBE_SECONDS = 10
@@ -56,6 +59,8 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.driver.memory": settings.spark.connect_memory,
         "spark.ui.port": settings.ports.spark_ui,
     }
+    if settings.security.enabled:
+        conf["spark.connect.authenticate.token"] = ensure_secret(settings, CONNECT_TOKEN)
     write_properties(properties, conf)
 
 
@@ -70,7 +75,9 @@ def announce(settings: Settings) -> None:
 
 def connect_url(settings: Settings) -> str:
     """Where the server listens."""
-    return f"sc://{LOOPBACK}:{settings.ports.spark_connect}"
+    # A client sends a token without TLS to the host of this very name only.
+    host = "localhost" if settings.security.enabled else LOOPBACK
+    return f"sc://{host}:{settings.ports.spark_connect}"
 
 
 def probe_server(settings: Settings) -> str | None:
@@ -80,6 +87,7 @@ def probe_server(settings: Settings) -> str | None:
         return "does not listen yet"
     # Imported where it is used: gRPC and Spark's messages take most of a second.
     import grpc  # noqa: PLC0415
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc  # noqa: PLC0415
 
     request = base_pb2.AnalyzePlanRequest(
@@ -87,7 +95,8 @@ def probe_server(settings: Settings) -> str | None:
         user_context=base_pb2.UserContext(user_id="health"),
         spark_version=base_pb2.AnalyzePlanRequest.SparkVersion(),
     )
-    with grpc.insecure_channel(f"{LOOPBACK}:{port}") as channel:
+    address = with_token(connect_url(settings), connect_token(settings))
+    with DefaultChannelBuilder(address).toChannel() as channel:
         service = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         try:
             answer = service.AnalyzePlan(request, timeout=PROBE_SECONDS)

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.catalog import MANIFEST_PARTS, all_steps, check_part_names, with_needs
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.parts import Part, Step
 from spark_jobs.local.ports import check_ports
 from spark_jobs.local.preflight import check_machine
-from spark_jobs.local.secrets import AIRFLOW_USERS, secret_path
+from spark_jobs.local.secrets import AIRFLOW_USERS
 from spark_jobs.local.session import SessionRecord, end
 from spark_jobs.local.startup import Report, run_steps
 from spark_jobs.local.status import PartStatus, part_statuses

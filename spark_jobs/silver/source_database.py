@@ -11,6 +11,7 @@ from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
@@ -113,6 +114,7 @@ def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]
 
     Raises:
         DatabaseUnreachableError: the database or the table does not answer.
+        CertificateRefusedError: the server is not who it should be.
     """
     table = source.table or ""
     columns = [sql.SQL("{}::text").format(sql.Identifier(column.name)) for column in source.columns]
@@ -125,4 +127,5 @@ def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]
             connection.read_only = True
             return connection.execute(query).fetchall()
     except psycopg.Error as error:
-        raise DatabaseUnreachableError(table, str(error)) from error
+        refused = certificate_refusal(dsn, error)
+        raise refused or DatabaseUnreachableError(table, str(error)) from error

@@ -231,13 +231,11 @@ def open_target(sink: SinkEntry, codec: RowCodec, addresses: Addresses) -> Targe
     Raises:
         SinkAddressMissingError: nothing says where the system is.
     """
-    address: str = getattr(addresses, sink.system.value)
-    if not address:
-        raise SinkAddressMissingError(sink.name, sink.system.value)
     match sink.system:
-        case SinkSystem.KAFKA:
-            return KafkaTarget(sink, codec, address)
-        case SinkSystem.POSTGRES:
-            return PostgresTarget(sink, codec, address)
-        case SinkSystem.REDIS:
-            return RedisTarget(sink, codec, address)
+        case SinkSystem.KAFKA if addresses.kafka:
+            return KafkaTarget(sink, codec, addresses.kafka)
+        case SinkSystem.POSTGRES if addresses.postgres:
+            return PostgresTarget(sink, codec, addresses.postgres)
+        case SinkSystem.REDIS if addresses.redis:
+            return RedisTarget(sink, codec, addresses.redis)
+    raise SinkAddressMissingError(sink.name, sink.system.value)

@@ -11,11 +11,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.cimpl import KafkaError
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.definitions.vocabulary import KafkaFormat
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
@@ -27,10 +28,12 @@ from spark_jobs.sinks.errors import (
 from spark_jobs.sinks.messages import Message, fold, messages
 from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.sinks.target import Watermark
-from spark_jobs.sinks.topics import ANSWER_SECONDS, CLIENT_FENCED, Topics, client
+from spark_jobs.sinks.topics import ANSWER_SECONDS, CLIENT_FENCED, Topics
 from spark_jobs.state.failpoints import failpoint
 
 MARKS = "_tidemark_sinks"
+# A sink's own producer and readers are named after it.
+CLIENT_PREFIX = "tidemark-sink-"
 COMMIT_SECONDS = 120.0
 # A transaction of a process that died ends with the next one of the sink, at the latest after this.
 TRANSACTION_SECONDS = 300
@@ -51,7 +54,7 @@ class KafkaTarget:
 
     sink: SinkEntry
     codec: RowCodec
-    address: str = field(repr=False)
+    access: KafkaAccess
     _producer: Producer | None = None
     _mark: Watermark | None = None
 
@@ -107,7 +110,7 @@ class KafkaTarget:
 
     @property
     def _topics(self) -> Topics:
-        return Topics(self.address, group=f"tidemark-sink-{self.sink.name}")
+        return Topics(self.access, group=f"{CLIENT_PREFIX}{self.sink.name}")
 
     @property
     def _form(self) -> KafkaFormat:
@@ -119,8 +122,8 @@ class KafkaTarget:
             self._topics.names()
             producer = Producer(
                 {
-                    **client(self.address),
-                    "transactional.id": f"tidemark-sink-{self.sink.name}",
+                    **self.access.librdkafka(),
+                    "transactional.id": f"{CLIENT_PREFIX}{self.sink.name}",
                     "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
                     "enable.idempotence": True,
                     # As Java's clients place keys, so that both find a key in one partition.
@@ -157,6 +160,8 @@ class KafkaTarget:
                 raise SinkMovedError(name) from error
             if cause.code() in _REFUSED:
                 raise SinkValueError(name, cause.str()) from error
+            if refused := self.access.refusal(cause.name(), cause.str()):
+                raise refused from error
             raise SinkUnreachableError(name, "Kafka", cause.str()) from error
         except BaseException:
             self.close()

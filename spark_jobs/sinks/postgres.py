@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.errors import (
@@ -203,7 +204,8 @@ class PostgresTarget:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             self.close()
-            raise SinkUnreachableError(name, "Postgres", first_line(error)) from error
+            refused = certificate_refusal(self.address, error)
+            raise refused or SinkUnreachableError(name, "Postgres", first_line(error)) from error
         except psycopg.Error as error:
             self.close()
             raise SinkValueError(name, first_line(error)) from error

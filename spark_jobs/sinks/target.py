@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.rows import RowCodec
 
@@ -34,9 +35,9 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the systems are; "" where nothing says. They hold passwords, so they are not shown."""
+    """Where the systems are; empty where nothing says. Their passwords are not shown."""
 
-    kafka: str = field(default="", repr=False)
+    kafka: KafkaAccess | None = None
     postgres: str = field(default="", repr=False)
     redis: str = field(default="", repr=False)
 

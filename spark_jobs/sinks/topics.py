@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaError, NewTopic
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.sinks.messages import Message
 
 ANSWER_SECONDS = 10.0
@@ -30,7 +30,7 @@ class Topics:
         group: the name under which topics are read; nothing is recorded for it.
     """
 
-    address: str = field(repr=False)
+    access: KafkaAccess
     group: str
 
     def names(self) -> set[str]:
@@ -54,7 +54,7 @@ class Topics:
         """Every committed record of a topic, those of a key in their order; none without one."""
         consumer = Consumer(
             {
-                **client(self.address),
+                **self.access.librdkafka(),
                 "group.id": self.group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
@@ -83,19 +83,7 @@ class Topics:
             consumer.close()
 
     def _admin(self) -> AdminClient:
-        return AdminClient(client(self.address))
-
-
-def client(address: str) -> dict[str, Any]:
-    """What every client of a broker is told."""
-    return {"bootstrap.servers": address, "logger": _silent_logger()}
-
-
-def _silent_logger() -> logging.Logger:
-    """What the client logs comes as errors too; it takes being shut out for a catastrophe."""
-    logger = logging.getLogger("librdkafka")
-    logger.setLevel(logging.CRITICAL + 1)
-    return logger
+        return AdminClient(self.access.librdkafka())
 
 
 def _message(record: Any) -> Message:

@@ -66,6 +66,13 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(settings.ports.spark_connect),
     }
+    if settings.security.enabled:
+        conf |= {
+            # The login of Kafka's source is no word that Spark hides of itself.
+            "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|jaas",
+            # Spark's web pages know no password.
+            "spark.ui.enabled": "false",
+        }
     if local:
         conf |= {
             "spark.driver.host": LOOPBACK,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs.access.secrets import connect_token
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import (
     SEMANTIC_CONF,
@@ -41,20 +42,27 @@ def open_session(settings: Settings) -> SparkSession:
         JarsMissingError: a session in this process needs jars that are not there.
         JavaMissingError: a session in this process needs Java.
     """
+    token = connect_token(settings)
     if settings.spark.remote:
-        return remote_session(settings.spark.remote)
+        return remote_session(settings.spark.remote, token=token)
     announced = connect_url_file(settings)
     if announced.is_file():
-        return remote_session(announced.read_text("utf-8").strip(), announced_in=announced)
+        return remote_session(
+            announced.read_text("utf-8").strip(), announced_in=announced, token=token
+        )
     return driver_session(settings, "tidemark", conf=QUIET)
 
 
-def remote_session(remote: str, *, announced_in: Path | None = None) -> SparkSession:
+def remote_session(
+    remote: str, *, announced_in: Path | None = None, token: str | None = None
+) -> SparkSession:
     """A new session of a Connect server.
 
     Args:
         remote: the server's URL.
         announced_in: the file that names the server; None where a setting does.
+        token: what the server asks for; None where it asks nobody. It is sent to a server on this
+            machine, or by TLS.
 
     Raises:
         SparkUnreachableError: it does not answer within ``ANSWER_SECONDS``, or refuses.
@@ -63,9 +71,10 @@ def remote_session(remote: str, *, announced_in: Path | None = None) -> SparkSes
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     started = time.monotonic()
+    address = with_token(remote, token)
     try:
-        _wait_for_answer(remote)
-        spark: SparkSession = SparkSession.builder.remote(remote).create()
+        _wait_for_answer(address)
+        spark: SparkSession = SparkSession.builder.remote(address).create()
         for key, value in SEMANTIC_CONF.items():
             if spark.conf.get(key, None) != value:
                 spark.conf.set(key, value)
@@ -77,6 +86,17 @@ def remote_session(remote: str, *, announced_in: Path | None = None) -> SparkSes
             announced_in=announced_in,
         ) from error
     return spark
+
+
+def with_token(remote: str, token: str | None) -> str:
+    """A Connect URL that holds the token, so keep it out of logs.
+
+    >>> with_token("sc://localhost:15002", "t"), with_token("sc://a:1/;use_ssl=true", None)
+    ('sc://localhost:15002/;token=t', 'sc://a:1/;use_ssl=true')
+    """
+    if token is None:
+        return remote
+    return f"{remote.rstrip('/') if '/;' in remote else remote.rstrip('/') + '/'};token={token}"
 
 
 def driver_session(

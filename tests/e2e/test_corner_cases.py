@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 from psycopg import sql
 from pyspark.sql import SparkSession
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.topics import Topics
 from spark_jobs.bronze.transactions import read_transactions
@@ -74,7 +75,7 @@ class Corner:
         self.settings = own_project(root, stack.settings)
         self.manifest: Manifest = compile_project(root)
         self.lake = Lake(self.settings.lake)
-        self.topics = Topics(self.settings.kafka)
+        self.topics = Topics(KafkaAccess(self.settings.kafka))
 
     def create(self) -> None:
         self.execute("DROP TYPE IF EXISTS corner_mood CASCADE")
@@ -306,7 +307,7 @@ def values(places: Sequence[str]) -> list[bytes | None]:
 
 def assert_sound(corner: Corner, store: ControlStore) -> None:
     """The numbers add up, each transaction is whole, and a rebuild finds nothing to do."""
-    ended = read_transactions(corner.topics, corner.settings.kafka, f"{NAME}.transaction")
+    ended = read_transactions(corner.topics, f"{NAME}.transaction")
     for source in corner.manifest.sources.values():
         changes = ended.changes[source.table or ""]
         bronze = corner.lake.location(source.table_name)

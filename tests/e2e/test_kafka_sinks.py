@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.delivery import Delivery
@@ -54,7 +55,7 @@ def make(broker: str, table: Table, tmp_path: Path) -> Iterator[Make]:
             "file": "sql/gold/users.sql",
         }
         sink = SinkEntry(**{**entry, **changed})
-        where = Addresses(kafka=broker)
+        where = Addresses(kafka=KafkaAccess(broker))
         made.append(Delivery(sink, table.location, lambda: where, tmp_path / "locks", no_spark))
         return made[-1]
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.cli.demo import SCHEDULED
 from spark_jobs.cli.demo_waits import opened, wait_for_refreshes
 from spark_jobs.cli.steps import Steps
@@ -132,7 +133,7 @@ def test_everything_that_was_sent_has_its_outcome(stack: RunningStack, shop: str
     since = datetime.now(UTC)
     before, ends_before = counts(stack), oracle.kafka_ends(stack.settings)
     order = LoadOrder(rate=80, seconds=25, seed=11)
-    tally = run_load(order, shop_dsn=shop, kafka=stack.settings.kafka)
+    tally = run_load(order, shop_dsn=shop, kafka=KafkaAccess(stack.settings.kafka))
     wait_drained(stack, shop)
 
     def settled() -> bool:
@@ -156,7 +157,7 @@ def test_everything_that_was_sent_has_its_outcome(stack: RunningStack, shop: str
 def test_nothing_is_lost_when_parts_are_killed_under_load(stack: RunningStack, shop: str):
     since = datetime.now(UTC)
     order = LoadOrder(rate=40, seconds=600, seed=12)
-    with BackgroundLoad(order, shop_dsn=shop, kafka=stack.settings.kafka) as load:
+    with BackgroundLoad(order, shop_dsn=shop, kafka=KafkaAccess(stack.settings.kafka)) as load:
         load.start()
         for victim in VICTIMS:
             pid = stack.kill(victim)

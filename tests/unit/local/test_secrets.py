@@ -7,12 +7,12 @@ import stat
 
 import pytest
 
+from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.local import airflow_config, secrets
 from spark_jobs.local.airflow import new_users
 from spark_jobs.local.airflow_config import airflow_options, write_airflow_config
 from spark_jobs.local.catalog import all_steps
 from spark_jobs.local.connect import connector_config, worker_properties
-from spark_jobs.local.errors import SecretMissingError
 from spark_jobs.local.parts import Part
 from spark_jobs.local.postgres import dsn, secret_name
 from spark_jobs.settings import load_settings

@@ -1,0 +1,288 @@
+"""With security on, data flows for those who may see it, and nothing answers anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+
+import asyncpg
+import grpc
+import psutil
+import psycopg
+import psycopg2
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives.serialization import Encoding
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
+
+from spark_jobs.access.errors import (
+    AccessDeniedError,
+    CertificateRefusedError,
+    LoginRefusedError,
+)
+from spark_jobs.access.kafka import Principal, kafka_access, password_name
+from spark_jobs.access.secrets import AUTHORITY, connect_token
+from spark_jobs.bronze.reconcile import consumed
+from spark_jobs.bronze.topics import Topics
+from spark_jobs.demo import database
+from spark_jobs.demo.errors import RecordsNotDeliveredError
+from spark_jobs.demo.kafka import RecordSender
+from spark_jobs.demo.operations import Record, Trait
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.local import kafka_rights
+from spark_jobs.local.airflow_config import airflow_environment
+from spark_jobs.local.catalog import make_connector, make_topics
+from spark_jobs.local.certificates import new_authority
+from spark_jobs.local.kafka import admin
+from spark_jobs.local.ports import LOOPBACK
+from spark_jobs.local.postgres import dsn
+from spark_jobs.local.secrets import write_secret
+from spark_jobs.local.spark_connect import connect_url
+from spark_jobs.local.stack import write_manifest
+from spark_jobs.settings import load_settings
+from spark_jobs.sinks.kafka import KafkaTarget
+from spark_jobs.storage.session import open_session, with_token
+from tests.e2e.running import RunningStack, own_settings, remove
+
+CAPTURED, EVENTS = "shop.public.users", "cart_events"
+PARTS = ("postgres", "kafka", "connect", "spark-connect")
+
+
+@pytest.fixture(scope="module")
+def secured():
+    """A small stack whose shop is captured, and whose principals have their rights."""
+    settings = own_settings(security={"enabled": True})
+    running = RunningStack(settings)
+    try:
+        write_manifest(settings)
+        running.up(*PARTS)
+        shop = dsn(settings, database="shop", role="shop")
+        database.create_shop(shop)
+        with psycopg.connect(shop) as connection:
+            connection.execute(
+                "INSERT INTO users VALUES "
+                "(7, 'Ann', 'ann@example.org', 'DE', 'new', 'free', now(), now())"
+            )
+        make_topics(settings)
+        make_connector(settings)
+        yield running
+    finally:
+        remove(settings)
+
+
+@pytest.fixture(scope="module")
+def settings(secured):
+    return secured.settings
+
+
+@pytest.fixture
+def elsewhere(settings, tmp_path):
+    """The same servers, and secrets of one's own to spoil."""
+
+    def make(name, text):
+        own = load_settings(
+            settings.project_dir,
+            state_dir=tmp_path,
+            ports=settings.ports,
+            security=settings.security,
+        )
+        for known in (AUTHORITY, *(password_name(one) for one in Principal)):
+            write_secret(own, known, (settings.secrets_dir / known).read_text())
+        write_secret(own, name, text)
+        return own
+
+    return make
+
+
+def topics(settings, principal):
+    return Topics(kafka_access(settings, principal))
+
+
+def foreign_authority():
+    return new_authority()[1].public_bytes(Encoding.PEM).decode()
+
+
+def test_a_row_of_the_shop_reaches_those_who_may_read_it(settings):
+    asked = topics(settings, Principal.STREAMS)
+    deadline = time.monotonic() + 60
+    while not (facts := asked.facts(CAPTURED)).end[0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert [b"Ann" in one.value() for one in consumed(asked.access, facts)] == [True]
+    spark = open_session(settings)
+    try:
+        rows = (
+            spark.read.format("kafka")
+            .options(**asked.access.spark())
+            .option("subscribe", CAPTURED)
+            .load()
+        )
+        assert rows.count() == 1
+    finally:
+        spark.stop()
+
+
+def test_events_and_sinks_write_where_they_may(settings):
+    with RecordSender(kafka_access(settings, Principal.LOADER)) as sender:
+        sender.send(Record(EVENTS, None, b"{}", Trait.PLAIN))
+    assert sum(topics(settings, Principal.STREAMS).facts(EVENTS).end.values()) == 1
+    manifest = Manifest.read(settings.manifest_file)
+    sink = next(one for one in manifest.sinks.values() if one.system.value == "kafka")
+    target = KafkaTarget(sink, None, kafka_access(settings, Principal.SINKS))
+    target.prepare()
+    assert target.watermark() is None
+    assert not target.occupied()
+    target.close()
+
+
+def test_rights_are_granted_once_and_taken_back(settings):
+    client = admin(settings)
+    before = kafka_rights.held_rights(client, Principal.LOADER)
+    kafka_rights.grant(client, [], Principal.LOADER)
+    deadline = time.monotonic() + 10
+    while kafka_rights.held_rights(client, Principal.LOADER):
+        assert time.monotonic() < deadline
+    with pytest.raises(RecordsNotDeliveredError) as caught:
+        send(settings, Principal.LOADER, EVENTS)
+    assert "uthorization failed" in caught.value.detail
+    make_topics(settings)
+    assert set(kafka_rights.held_rights(client, Principal.LOADER)) == set(before)
+
+
+@pytest.mark.parametrize(
+    ("principal", "topic"),
+    [(Principal.LOADER, CAPTURED), (Principal.CONNECT, EVENTS), (Principal.SINKS, CAPTURED)],
+)
+def test_a_topic_is_denied_to_who_has_no_right(settings, principal, topic):
+    with pytest.raises(AccessDeniedError) as caught:
+        topics(settings, principal).facts(topic)
+    assert caught.value.user == principal
+
+
+def test_who_reads_may_not_write(settings):
+    with pytest.raises(RecordsNotDeliveredError):
+        send(settings, Principal.STREAMS, CAPTURED)
+
+
+def send(settings, principal, topic):
+    with RecordSender(kafka_access(settings, principal)) as sender:
+        sender.send(Record(topic, None, b"{}", Trait.PLAIN))
+
+
+def test_kafka_answers_nobody_without_a_login(settings):
+    ask = {"bootstrap.servers": settings.kafka, "log_level": 0}
+    pem = (settings.secrets_dir / AUTHORITY).read_text()
+    for options in ({}, {"security.protocol": "SSL", "ssl.ca.pem": pem}):
+        with pytest.raises(KafkaException):
+            AdminClient({**ask, **options}).list_topics(timeout=3)
+
+
+def test_a_wrong_password_is_told(elsewhere):
+    wrong = elsewhere(password_name(Principal.STREAMS), "wrong")
+    with pytest.raises(LoginRefusedError) as caught:
+        topics(wrong, Principal.STREAMS).facts(CAPTURED)
+    assert caught.value.user == "streams"
+
+
+def test_a_foreign_authority_is_told_by_kafka_s_and_postgres_s_clients(elsewhere):
+    foreign = elsewhere(AUTHORITY, foreign_authority())
+    with pytest.raises(CertificateRefusedError) as caught:
+        topics(foreign, Principal.STREAMS).facts(CAPTURED)
+    assert f"{foreign.ports.kafka}" in caught.value.server
+    write_secret(foreign, "postgres-shop", "any")
+    with pytest.raises(CertificateRefusedError) as caught:
+        database.connect(dsn(foreign, database="shop", role="shop"))
+    assert f"{foreign.ports.postgres}" in caught.value.server
+
+
+def test_the_controller_answers_its_broker_only(settings):
+    context = ssl.create_default_context(cafile=settings.secrets_dir / AUTHORITY)
+    address = (LOOPBACK, settings.ports.kafka_controller)
+    with (
+        socket.create_connection(address, timeout=5) as opened,
+        pytest.raises((ssl.SSLError, ConnectionError)) as caught,
+    ):
+        shake_hands(context, opened)
+    assert "certificate" in str(caught.value) or isinstance(caught.value, ConnectionError)
+
+
+def shake_hands(context, opened):
+    """A handshake with no certificate; the server's refusal comes after the client's part."""
+    with context.wrap_socket(opened, server_hostname=LOOPBACK) as channel:
+        channel.sendall(b"\0\0\0\0")
+        if not channel.recv(1):
+            raise ConnectionResetError
+
+
+def test_postgres_answers_nobody_without_tls(settings):
+    address = dsn(settings, database="shop", role="shop").partition("?")[0]
+    with pytest.raises(psycopg.OperationalError, match="no encryption"):
+        psycopg.connect(address, sslmode="disable")
+    with psycopg.connect(dsn(settings, database="shop", role="shop")) as connection:
+        assert connection.pgconn.ssl_in_use
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(dsn(settings, database="shop", role="shop"), password="wrong")
+
+
+def test_both_drivers_of_airflow_check_who_answers(settings, monkeypatch):
+    address = dsn(settings, database="airflow", role="airflow").partition("?")[0]
+    for name, value in airflow_environment(settings).items():
+        if name.startswith("PG"):
+            monkeypatch.setenv(name, value)
+    with psycopg2.connect(address) as connection:
+        assert connection.info.ssl_in_use
+    connection.close()
+
+    async def encrypted():
+        opened = await asyncpg.connect(address)
+        try:
+            return await opened.fetchval("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        finally:
+            await opened.close()
+
+    assert asyncio.run(encrypted())
+    monkeypatch.setenv("PGSSLROOTCERT", str(settings.secrets_dir / "nothing.pem"))
+    with pytest.raises(psycopg2.OperationalError):
+        psycopg2.connect(address)
+
+
+def test_spark_connect_answers_nobody_without_the_token(settings):
+    for token, code in ((None, "UNAUTHENTICATED"), ("wrong", "UNAUTHENTICATED")):
+        with pytest.raises(grpc.RpcError) as caught:
+            spark_version(settings, token)
+        assert caught.value.code().name == code
+    assert spark_version(settings, connect_token(settings))
+
+
+def spark_version(settings, token):
+    request = base_pb2.AnalyzePlanRequest(
+        session_id="00112233-4455-4677-8899-aabbccddeeff",
+        user_context=base_pb2.UserContext(user_id="test"),
+        spark_version=base_pb2.AnalyzePlanRequest.SparkVersion(),
+    )
+    with DefaultChannelBuilder(with_token(connect_url(settings), token)).toChannel() as channel:
+        answer = base_pb2_grpc.SparkConnectServiceStub(channel).AnalyzePlan(request, timeout=20)
+    return answer.spark_version.version
+
+
+def test_a_secret_that_was_removed_is_made_anew_at_the_next_start(secured, settings):
+    path = settings.secrets_dir / password_name(Principal.SINKS)
+    before = path.read_text()
+    path.unlink()
+    secured.stack.down()
+    secured.up("kafka")
+    assert path.read_text() != before
+    assert topics(settings, Principal.SINKS).ids(["_tidemark_sinks"])
+
+
+def test_no_secret_is_in_a_command_line_or_a_log(secured, settings):
+    secrets = [one.read_text().strip() for one in settings.secrets_dir.rglob("*") if one.is_file()]
+    secrets = [one for one in secrets if "BEGIN CERTIFICATE-----" not in one[:40]]
+    lines = [" ".join(psutil.Process(one).cmdline()) for one in secured.stack.pids()]
+    lines += [log.read_text(errors="replace") for log in secured.stack.supervisor.logs.iterdir()]
+    assert secrets
+    assert not [text[:200] for text in lines for secret in secrets if secret in text]
