@@ -20,6 +20,7 @@ Limit = Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them
 Seconds = Annotated[
     float, typer.Option(min=0, help="How long a query may run; 0 for as long as it takes.")
 ]
+Personal = Annotated[bool, typer.Option("--pii", help="Show columns of personal data as they are.")]
 DEFAULT_ROWS = 1000
 DEFAULT_SECONDS = 300.0
 
@@ -35,6 +36,7 @@ def query(
     ] = OutputFormat.TABLE,
     limit: Limit = DEFAULT_ROWS,
     seconds: Seconds = DEFAULT_SECONDS,
+    pii: Personal = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file.", dir_okay=False)
     ] = None,
@@ -50,7 +52,7 @@ def query(
     if output is not None and not output.parent.is_dir():
         raise typer.BadParameter(f"there is no directory {str(output.parent)!r} to write to")
     text = typer.get_text_stream("stdin").read() if sql == "-" else sql
-    session = QuerySession(load_settings(context.obj), limit, seconds)
+    session = QuerySession(load_settings(context.obj), limit, seconds, pii)
     pinned = session.pinned(text)
     if show_sql:
         typer.echo(pinned.sql)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -36,11 +36,13 @@ class QuerySession:
     Attributes:
         limit: rows of a result at most; 0 for all of them.
         seconds: how long a query may run; 0 for as long as it takes.
+        pii: personal data is shown as it is.
     """
 
     settings: Settings
     limit: int
     seconds: float
+    pii: bool = False
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -60,11 +62,17 @@ class QuerySession:
             LakehouseError: see ``storage.query.pinned_query``.
         """
         from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.graph.personal import personal_columns
         from spark_jobs.storage.query import pinned_query
 
         manifest = self.manifest
         known = declared_tables(manifest)
-        return pinned_query(text, self._locations(manifest), known=known, made=OPS_TABLES)
+        masked = (
+            {} if self.pii else {str(name): personal_columns(one) for name, one in known.items()}
+        )
+        return pinned_query(
+            text, self._locations(manifest), known=known, made=OPS_TABLES, masked=masked
+        )
 
     def run(self, query: PinnedQuery) -> QueryResult:
         """The rows of a query.
@@ -92,6 +100,7 @@ class QuerySession:
             TableUnknownError: a query cannot name it.
         """
         from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.graph.personal import personal_columns
         from spark_jobs.names import TableName
         from spark_jobs.storage import log
         from spark_jobs.storage.errors import TableUnknownError
@@ -104,10 +113,15 @@ class QuerySession:
             raise TableUnknownError(name, [*declared, *OPS_TABLES])
         location = self._locations(manifest).of(TableName.parse(name))
         if log.table_version(location) is None:
-            return _shown(declared[name].columns)
+            return _shown(declared[name].columns, personal_columns(declared[name]))
         texts = {one.name: one.description for one in declared[name].columns}
+        hidden = personal_columns(declared[name])
         return [
-            ShownColumn(one.name, one.type, one.description or texts.get(one.name) or "")
+            ShownColumn(
+                one.name,
+                one.type,
+                _meaning(one.description or texts.get(one.name), pii=one.name.lower() in hidden),
+            )
             for one in log.schema(location)
         ]
 
@@ -152,5 +166,12 @@ def declared_tables(
     return {entry.table_name: entry for entry in entries}
 
 
-def _shown(columns: Sequence[Column]) -> list[ShownColumn]:
-    return [ShownColumn(one.name, one.type, one.description or "") for one in columns]
+def _shown(columns: Sequence[Column], personal: Collection[str] = frozenset()) -> list[ShownColumn]:
+    return [
+        ShownColumn(one.name, one.type, _meaning(one.description, pii=one.name.lower() in personal))
+        for one in columns
+    ]
+
+
+def _meaning(description: str | None, *, pii: bool) -> str:
+    return " ".join(filter(None, [description, "Personal data." if pii else None]))

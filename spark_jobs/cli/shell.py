@@ -18,6 +18,7 @@ from spark_jobs.cli.query import (
     DEFAULT_ROWS,
     DEFAULT_SECONDS,
     Limit,
+    Personal,
     Seconds,
     run_shown,
     tell_of_more,
@@ -38,11 +39,14 @@ HISTORY_LINES = 1000
 
 
 def shell(
-    context: typer.Context, limit: Limit = DEFAULT_ROWS, seconds: Seconds = DEFAULT_SECONDS
+    context: typer.Context,
+    limit: Limit = DEFAULT_ROWS,
+    seconds: Seconds = DEFAULT_SECONDS,
+    pii: Personal = False,
 ) -> None:
     r"""Ask query after query; \d lists the tables, \? the other commands."""
     settings = load_settings(context.obj)
-    typed = Shell(QuerySession(settings, limit, seconds))
+    typed = Shell(QuerySession(settings, limit, seconds, pii))
     if not sys.stdin.isatty():
         typed.loop("", "")
         # A person has seen the errors; a script is told.

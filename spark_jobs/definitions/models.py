@@ -80,6 +80,7 @@ class ColumnFile(_File):
     type: Annotated[str, BeforeValidator(_column_type)]
     description: Text | None = None
     required: Annotated[bool, Field(strict=True)] = False
+    pii: Annotated[bool, Field(strict=True)] = False
 
 
 class SourceFile(_File):
@@ -150,6 +151,8 @@ class SilverHeader(_File):
     expire_by: Text | None = None
     on_expiry: OnExpiry | None = None
     columns: dict[Text, Text] = Field(default_factory=dict)
+    pii: Names = ()
+    not_pii: Names = ()
     sinks: tuple[SinkFile, ...] = ()
 
 
@@ -167,6 +170,8 @@ class GoldHeader(_File):
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
     columns: dict[Text, Text] = Field(default_factory=dict)
+    pii: Names = ()
+    not_pii: Names = ()
     sinks: tuple[SinkFile, ...] = ()
 
 

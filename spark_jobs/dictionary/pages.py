@@ -19,6 +19,7 @@ from spark_jobs.silver.tables import SilverTables
 from spark_jobs.storage.lake import Lake
 
 Fact = tuple[str, str]
+_PERSONAL = "Personal data; queries mask it."
 
 
 def table_page(
@@ -178,7 +179,9 @@ def _columns(
                 markup.code(one.name),
                 markup.code(one.type) if one.type else "told by Spark",
                 "no" if (one.required if never is None else one.name in never) else "yes",
-                markup.words(one.description or ""),
+                markup.words(
+                    " ".join(filter(None, [one.description, _PERSONAL if one.pii else ""]))
+                ),
             )
             for one in columns
         ],

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from spark_jobs.dictionary import markup
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.personal import personal_columns
+from spark_jobs.graph.sql import MASK
 from spark_jobs.storage import log, rows
 
 if TYPE_CHECKING:
@@ -53,7 +55,10 @@ def sample(lake: Lake, entry: GoldEntry) -> Sample | None:
         return None
     if not found:
         return None
-    cells = [[_text(row[name]) for name in names] for row in found]
+    hidden = personal_columns(entry)
+    cells = [
+        [MASK if name.lower() in hidden else _text(row[name]) for name in names] for row in found
+    ]
     words = f"The first {len(found)} of version {at.version}, in no order."
     return Sample(words, markup.table([markup.code(name) for name in names], cells))
 

@@ -19,6 +19,7 @@ from spark_jobs.graph.limits import check_limits
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.silver import compile_silver
 from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
@@ -148,6 +149,10 @@ def _compile_views(
         entry = compile_gold(definitions.gold[name], trees[name], schemas, problems, keys=keys)
         if entry:
             entry = with_copied_words(entry, columns)
+            header, places = definitions.gold[name].header, definitions.gold[name].places
+            problems += check_personal(header, entry.columns, places, f'gold view "{name}"')
+            marked = with_personal(entry.columns, entry.query, header, columns)
+            entry = entry.model_copy(update={"columns": marked})
             columns[str(entry.table_name)] = entry.columns
             gold[name] = entry.model_copy(
                 update={

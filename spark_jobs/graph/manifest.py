@@ -44,12 +44,18 @@ class _Entry(BaseModel):
 
 
 class Column(_Entry):
-    """A column of a table; ``required`` columns are quarantined when they are NULL."""
+    """A column of a table.
+
+    Attributes:
+        required: records without it are quarantined.
+        pii: it holds personal data, or is computed from a column that does.
+    """
 
     name: str
     type: str
     description: str | None = None
     required: bool = False
+    pii: bool = False
 
 
 class MaintenanceRule(StrEnum):

@@ -31,6 +31,7 @@ from spark_jobs.graph.manifest import (
     SourceEntry,
 )
 from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.resolve import Schemas, resolve
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
@@ -142,6 +143,8 @@ def _entry(
     words = {column.name.lower(): column.description for column in source.columns}
     back = {output.lower(): origin for origin, output in given.items()}
     projection = _projection(tree)
+    problems += check_personal(header, columns, definition.places, subject)
+    columns = with_personal(columns, projection, header, {SOURCE_RELATION: source.columns})
     return SilverEntry(
         name=definition.name,
         description=header.description if header else None,
@@ -156,6 +159,7 @@ def _entry(
                 type=column.type,
                 description=column.description or words.get(back.get(column.name.lower(), "")),
                 required=back.get(column.name.lower(), "") in required,
+                pii=column.pii,
             )
             for column in columns
         )

@@ -25,10 +25,7 @@ def compile_source(
 ) -> SourceEntry:
     """The entry of a source; a Delta table without declared columns is asked for its own."""
     declared = definition.declared
-    columns = tuple(
-        Column(name=name, type=one.type, description=one.description, required=one.required)
-        for name, one in declared.columns.items()
-    )
+    columns = tuple(Column(name=name, **one.model_dump()) for name, one in declared.columns.items())
     location = _absolute(declared.location, project_dir) if declared.location else None
     if declared.format is SourceFormat.DELTA and location and not columns:
         columns = _asked(definition, location, delta_schema, problems)

@@ -6,7 +6,7 @@ written; a query that passed through a parser and back may come to mean somethin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
@@ -19,6 +19,8 @@ Relation = exp.Table
 Query = exp.Query
 
 _LAYERS = frozenset(Layer)
+# What stands for a text that is not shown.
+MASK = "***"
 
 
 def tables_of(query: str) -> tuple[TableName, ...]:
@@ -92,6 +94,31 @@ def _layer_qualifiers(
         table = column.args.get("table")
         if layer and table and f"{layer.name}.{column.table}".lower() in relations:
             yield layer.meta["start"], table.meta["start"]
+
+
+def masked_relation(
+    relation: Relation, columns: Sequence[tuple[str, str]], masked: Collection[str]
+) -> str:
+    """A relation with the values of some columns taken away: texts as stars, others as NULL.
+
+    Args:
+        relation: what is read.
+        columns: names and Spark SQL types of all of its columns.
+        masked: those to be masked, in lower case.
+
+    >>> masked_relation(named_relation("t"), [("a", "int"), ("b", "string")], {"b"})
+    "(SELECT `a`, IF(`b` IS NULL, NULL, '***') AS `b` FROM t)"
+    """
+
+    def shown(name: str, kind: str) -> str:
+        quoted = to_sql(exp.to_identifier(name, quoted=True))
+        if name.lower() not in masked:
+            return quoted
+        if kind == "string":
+            return f"IF({quoted} IS NULL, NULL, '{MASK}') AS {quoted}"
+        return f"CAST(NULL AS {kind}) AS {quoted}"
+
+    return f"(SELECT {', '.join(shown(*one) for one in columns)} FROM {to_sql(relation)})"
 
 
 def named_relation(name: str) -> Relation:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.query import query_tables
-from spark_jobs.graph.sql import delta_relation, named_relation, pin_tables
+from spark_jobs.graph.sql import (
+    Relation,
+    delta_relation,
+    masked_relation,
+    named_relation,
+    pin_tables,
+)
 from spark_jobs.names import OPS_SCHEMA, TableName
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import TableLocations
@@ -86,6 +93,20 @@ class TableNotWrittenError(LakehouseError):
         )
 
 
+class MaskedVersionError(LakehouseError):
+    """An older version of a table with masked columns, which may have had others."""
+
+    condition = "MASKED_VERSION"
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"older versions of {table!r} are not shown: the table holds personal data",
+            detail="Its columns are masked as they are declared now.",
+            hint="Read the newest version, or pass --pii where you may see personal data.",
+        )
+
+
 @dataclass(frozen=True)
 class PinnedQuery:
     """What Spark runs.
@@ -122,6 +143,7 @@ def pinned_query(
     *,
     known: Collection[TableName],
     made: Collection[str] = (),
+    masked: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> PinnedQuery:
     """The SQL that Spark runs: every table at its newest version now, if not at one it names.
 
@@ -130,14 +152,16 @@ def pinned_query(
         locations: where the tables lie.
         known: the tables that the project declares.
         made: names of the tables of ``ops``.
+        masked: columns whose values are not shown, in lower case, by table.
 
     Raises:
         SqlSyntaxError: it is not SQL.
         QueryNotReadOnlyError: it is not one SELECT, or it could do more than read.
         UnknownTableError: it reads a table that the project does not declare.
         TableNotWrittenError: it reads a table that was never written.
+        MaskedVersionError: it reads an older version of a table with masked columns.
     """
-    relations = {}
+    relations: dict[str, Relation | str] = {}
     found = query_tables(query, known={*map(str, known), *made})
     for name, versioned in found.items():
         if name.startswith(f"{OPS_SCHEMA}."):
@@ -147,6 +171,13 @@ def pinned_query(
         newest = log.table_version(location)
         if newest is None:
             raise TableNotWrittenError(TableName.parse(name))
+        if hidden := masked.get(name):
+            if versioned:
+                raise MaskedVersionError(name)
+            columns = [(one.name, one.type) for one in log.schema(location, newest.version)]
+            pinned = delta_relation(location, newest.version)
+            relations[name] = masked_relation(pinned, columns, hidden)
+            continue
         relations[name] = delta_relation(location, None if versioned else newest.version)
     sql = pin_tables(query.strip().rstrip(";"), relations)
     return PinnedQuery(sql, tuple(name for name in found if name in made))
