@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.airflow_config import airflow_environment, airflow_options
 from spark_jobs.local.compose import BASE_IMAGE, HOME, IMAGES, PYTHON, STATE
 from spark_jobs.local.environment import settings_variables
@@ -38,7 +39,7 @@ from spark_jobs.local.resources import (
     resource,
     service,
 )
-from spark_jobs.local.secrets import AIRFLOW_USERS, secret_path
+from spark_jobs.local.secrets import AIRFLOW_USERS
 from spark_jobs.local.workloads import CONNECTOR, WORKLOADS, Workload
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 
