@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.bronze.errors import CheckpointLostError, DataLossError
 from spark_jobs.bronze.guard import check_topic
-from spark_jobs.bronze.table import COLUMNS, bronze_records
+from spark_jobs.bronze.table import COLUMNS, bronze_records, lacking_columns
 from spark_jobs.bronze.topics import TopicFacts, Topics
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
@@ -20,6 +20,7 @@ from spark_jobs.storage.checkpoints import last_committed, last_planned, read_te
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
 from spark_jobs.storage.streams import create_stream_table, write_stream
+from spark_jobs.storage.tables import add_columns
 
 # Bronze starts a checkpoint once; a lost one is refused, so there is no second.
 EPOCH = 1
@@ -54,8 +55,11 @@ class BronzeFlow:
         return Lake(self.settings.lake).checkpoint(self.name, EPOCH)
 
     def create_tables(self, spark: SparkSession) -> None:
-        """Create the bronze table, empty, where it is missing."""
+        """Create the bronze table, empty, or add the columns that an earlier release had not."""
         create_stream_table(spark, self.table, COLUMNS, partition_by=(BronzeColumn.ARRIVAL_DATE,))
+        lacking = lacking_columns(self.table)
+        if lacking:
+            add_columns(spark, self.table, lacking)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query.

@@ -7,6 +7,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import Column
 from spark_jobs.names import BronzeColumn
+from spark_jobs.storage.log import schema
 
 COLUMNS = (
     Column(name=BronzeColumn.KEY, type="binary", description="The Kafka key as received."),
@@ -23,6 +24,16 @@ COLUMNS = (
     ),
     Column(name=BronzeColumn.ARRIVAL_DATE, type="date", description="UTC; the partition column."),
 )
+
+
+def lacking_columns(location: str) -> list[Column]:
+    """The columns that a bronze table of an earlier release has not.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    held = {column.name for column in schema(location)}
+    return [column for column in COLUMNS if column.name not in held]
 
 
 def bronze_records(kafka: DataFrame) -> DataFrame:

@@ -35,6 +35,7 @@ from spark_jobs.cli import (
     stack,
     status,
     stream,
+    upgrade,
     validate,
     verify,
 )
@@ -71,6 +72,7 @@ app.command()(query.query)
 app.command()(shell.shell)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)
+app.command()(upgrade.upgrade)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(rebuild.rebuild)
 app.add_typer(sink.app, name="sink")

@@ -6,6 +6,8 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 import typer
@@ -63,14 +65,26 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
     Raises:
         StreamsAlreadyRunningError: another process does.
     """
+    with sole_application(settings):
+        return _serve(settings, stopping)
+
+
+@contextmanager
+def sole_application(settings: Settings) -> Iterator[None]:
+    """Keep any other streaming application of this state directory from starting.
+
+    Raises:
+        StreamsAlreadyRunningError: one runs.
+    """
     from spark_jobs.state.errors import TableLockedError
     from spark_jobs.state.locks import table_lock
 
-    try:
-        with table_lock(settings.state / "locks", APPLICATION):
-            return _serve(settings, stopping)
-    except TableLockedError as error:
-        raise StreamsAlreadyRunningError(error.detail) from error
+    with ExitStack() as held:
+        try:
+            held.enter_context(table_lock(settings.state / "locks", APPLICATION))
+        except TableLockedError as error:
+            raise StreamsAlreadyRunningError(error.detail) from error
+        yield
 
 
 def _serve(settings: Settings, stopping: threading.Event) -> bool:

@@ -27,3 +27,20 @@ class VersionRangeError(LakehouseError):
             f"{text!r} {problem}",
             hint="Write A..B, for instance --versions 41..44: what changed after 41, up to 44.",
         )
+
+
+class WatermarkNewerError(LakehouseError):
+    """A newer release published a view."""
+
+    condition = "WATERMARK_NEWER"
+
+    def __init__(self, view: str, *, found: int, known: int) -> None:
+        self.view = view
+        self.found = found
+        self.known = known
+        super().__init__(
+            f"gold view {view!r} has a watermark of format {found}, this release knows {known}",
+            detail="Its log cannot tell this release what is published, and a refresh would "
+            "compute the view anew under numbers that may be taken.",
+            hint="Run the newer release; docs/upgrading.md tells how to go back.",
+        )

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from spark_jobs.graph.manifest import Parts
 from spark_jobs.names import TableVersion
+from spark_jobs.planning.errors import WatermarkNewerError
 from spark_jobs.planning.vector import VersionVector
 
 FORMAT = 1
@@ -70,9 +71,16 @@ class Watermark:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:
-        """Read a commit's metadata; None where the commit is not ours."""
-        if metadata is None or metadata.get(MARK) != FORMAT:
+        """Read a commit's metadata; None where the commit is not ours.
+
+        Raises:
+            WatermarkNewerError: a newer release wrote it.
+        """
+        found = None if metadata is None else metadata.get(MARK)
+        if metadata is None or not isinstance(found, int) or found < FORMAT:
             return None
+        if found > FORMAT:
+            raise WatermarkNewerError(str(metadata.get("view")), found=found, known=FORMAT)
         parts = metadata.get("parts")
         return cls(
             view=metadata["view"],

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy.exc import DatabaseError
 
-from spark_jobs.state.errors import ControlSchemaNewerError
+from spark_jobs.state.engine import make_engine
+from spark_jobs.state.errors import ControlSchemaNewerError, ControlUnreachableError
 from spark_jobs.state.tables import METADATA, SCHEMA, SCHEMA_VERSION
 from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_replace
 
 # Any constant does; it must be the same in every process and release.
 ADVISORY_LOCK: Final = 7_162_013
+_SQLITE_FILE: Final = "sqlite:///"
+
+
+def found_version(url: str) -> int | None:
+    """The version of the database at a URL, which is only looked at; None where none is there.
+
+    Raises:
+        ControlUnreachableError: nothing answers there.
+        ControlSchemaNewerError: a newer release migrated it.
+    """
+    if url.startswith(_SQLITE_FILE) and not Path(url.removeprefix(_SQLITE_FILE)).exists():
+        return None
+    engine = make_engine(url)
+    try:
+        with engine.begin() as connection:
+            return schema_version(connection)
+    except DatabaseError as error:
+        shown = engine.url.render_as_string(hide_password=True)
+        raise ControlUnreachableError(shown, str(error.orig)) from error
+    finally:
+        engine.dispose()
 
 
 def schema_version(connection: Connection) -> int | None:

@@ -13,7 +13,11 @@ from typing import Any
 
 from pyarrow import fs
 
+from spark_jobs.storage.errors import CheckpointFormatError
 from spark_jobs.storage.lake import remote_location
+
+# How Spark writes the offsets of a batch.
+FORMAT = "v1"
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,19 @@ def last_planned(checkpoint: str) -> int | None:
 
 
 def planned(checkpoint: str, batch_id: int) -> BatchOffsets | None:
-    """Where a batch ends, or None where it is not planned."""
+    """Where a batch ends, or None where it is not planned.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote it in a form of its own.
+    """
     text = read_text(f"{checkpoint}/offsets/{batch_id}")
     if text is None:
         return None
     # A version, the query's metadata, then one line for each source.
-    return BatchOffsets(batch_id, json.loads(text.splitlines()[2]))
+    version, *lines = text.splitlines() or [""]
+    if version != FORMAT:
+        raise CheckpointFormatError(checkpoint, found=version, known=FORMAT)
+    return BatchOffsets(batch_id, json.loads(lines[1]))
 
 
 def read_text(location: str) -> str | None:

@@ -132,3 +132,18 @@ class VersionsGoneError(LakehouseError):
             detail=problem,
             hint="Without --versions, each view counts from what it has published.",
         )
+
+
+class CheckpointFormatError(LakehouseError):
+    """A streaming checkpoint is in a form that this release does not read."""
+
+    condition = "CHECKPOINT_FORMAT"
+
+    def __init__(self, checkpoint: str, *, found: str, known: str) -> None:
+        self.checkpoint = checkpoint
+        self.found = found
+        self.known = known
+        super().__init__(
+            f"checkpoint {checkpoint!r} is of format {found[:20]!r}, this release knows {known!r}",
+            hint="Run the release that wrote it; docs/upgrading.md tells how to go back.",
+        )
