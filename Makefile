@@ -7,6 +7,10 @@ TIDEMARK := .venv/bin/tidemark
 # Each takes a core and, with Spark, up to 3 GiB.
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest
+# PROFILE=cluster: settings of profiles/cluster.yml, for every target.
+ifdef PROFILE
+export TIDEMARK_PROFILE := $(PROFILE)
+endif
 
 .PHONY: help setup up down status logs demo check fmt lint golden docs clean \
 	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm bench-streams

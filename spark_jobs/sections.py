@@ -22,6 +22,27 @@ class Ports(BaseModel):
     streams_ui: int = 24041
     airflow: int = 28080
     redis: int = 26379
+    # Of further parts of a kind, and of Spark's own cluster: only where ``local`` asks for them.
+    kafka_2: int = 29094
+    kafka_controller_2: int = 29095
+    kafka_3: int = 29096
+    kafka_controller_3: int = 29097
+    connect_2: int = 28084
+    spark_master: int = 27077
+    spark_master_ui: int = 24042
+    spark_worker: int = 27078
+    spark_worker_ui: int = 24043
+    spark_worker_2: int = 27079
+    spark_worker_ui_2: int = 24044
+
+    def of(self, kind: str, number: int = 1) -> tuple[str, int]:
+        """The setting and the port of the first, second, ... part of a kind.
+
+        >>> Ports().of("kafka"), Ports().of("kafka", 3)
+        (('ports.kafka', 29092), ('ports.kafka_3', 29096))
+        """
+        name = kind if number == 1 else f"{kind}_{number}"
+        return f"ports.{name}", int(getattr(self, name))
 
 
 class SparkSettings(BaseModel):
@@ -32,7 +53,9 @@ class SparkSettings(BaseModel):
     # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server while that is
     # announced, otherwise a session in this process on ``master``.
     remote: str = ""
-    master: str = "local[*]"
+    # A master's URL. Empty: the local stack's own cluster where ``local.spark_workers`` asks for
+    # one, otherwise "local[*]".
+    master: str = ""
     driver_memory: str = "2g"
     connect_memory: str = "3g"
     # For drivers. On two cores the optimizing compiler first costs more than it gives back: without
@@ -40,6 +63,8 @@ class SparkSettings(BaseModel):
     # for hours. Without it the JVM also reserves a code cache that the plans of two dozen views
     # fill. Set it to "" where Spark has cores to spare.
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    # For executors, which have few batches to warm up in and one task to run at a time.
+    executor_java_options: str = "-XX:+UseSerialGC"
     shuffle_partitions: int = Field(default=2, ge=1)
     # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
     snapshot_partitions: int = Field(default=1, ge=1)
@@ -265,10 +290,29 @@ class SecuritySettings(BaseModel):
     enabled: bool = False
 
 
+class ControlDatabase(StrEnum):
+    """Where the local stack keeps the control database."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
 class LocalSettings(BaseModel):
-    """What the local stack asks of the machine before it starts."""
+    """What the local stack consists of, and asks of the machine before it starts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    # Kafka's nodes, each broker and controller. Every topic has a replica on each; of three, two
+    # must have a record before it is acknowledged.
+    kafka_brokers: int = Field(default=1, ge=1, le=3)
+    connect_workers: int = Field(default=1, ge=1, le=2)
+    # Workers of a Spark standalone cluster. 0: none, each Spark computes in its own process.
+    spark_workers: int = Field(default=0, ge=0, le=2)
+    # What a worker gives away: two applications share the cluster, the streams and the Connect
+    # server, so with two cores each can have one core on each worker.
+    spark_worker_cores: int = Field(default=2, ge=1)
+    spark_worker_memory: str = "2g"
+    # Used where ``control_db`` is empty.
+    control: ControlDatabase = ControlDatabase.SQLITE
     free_memory_gib: float = Field(default=4, ge=0)
     free_disk_gib: float = Field(default=2, ge=0)

@@ -1,7 +1,8 @@
 """Every setting: where it comes from, its default and its unit. Nothing else reads the environment.
 
 Order of precedence: environment variables ``TIDEMARK_*`` (nested with ``__``, for example
-``TIDEMARK_PORTS__KAFKA``), then ``tidemark.yml`` in the project directory, then the defaults here.
+``TIDEMARK_PORTS__KAFKA``), then the profile that ``TIDEMARK_PROFILE`` names, a file of
+``profiles/``, then ``tidemark.yml`` in the project directory, then the defaults here.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from pydantic import ValidationError
+import yaml
+from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -27,6 +31,7 @@ from spark_jobs.sections import (
     AlertSettings,
     BreakerSettings,
     CareSettings,
+    ControlDatabase,
     GoldSettings,
     GraphSettings,
     KafkaConnectSettings,
@@ -43,6 +48,10 @@ from spark_jobs.sections import (
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = "tidemark.yml"
+PROFILES = "profiles"
+LOOPBACK = "127.0.0.1"
+# The role and the database that the control database of the local stack has in its PostgreSQL.
+CONTROL = "control"
 
 
 class Settings(BaseSettings):
@@ -53,11 +62,15 @@ class Settings(BaseSettings):
     )
 
     project_dir: Path
+    # The name of a file of profiles/: settings that belong together. A profile has a state
+    # directory of its own. Empty: none.
+    profile: str = Field(default="", pattern=r"^[a-z0-9-]*$")
     # Everything that runs writes below this one directory.
     state_dir: Path = Path()
     # The storage root: a path, or the URL of an object store. Empty: <state_dir>/lake.
     lake_root: str = ""
-    # A SQLAlchemy URL. Empty: SQLite in <state_dir>/control.db.
+    # A SQLAlchemy URL. Empty: as ``local.control`` says, SQLite in <state_dir>/control.db or the
+    # local stack's PostgreSQL.
     control_db: str = ""
     kafka_bootstrap_servers: str = ""
     # A libpq URL of the database that changes come from. `tidemark reconcile` reads there, for
@@ -95,13 +108,17 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The project's file comes after the environment and before the defaults."""
+        """The profile, then the project's file, come after the environment."""
         del dotenv_settings, file_secret_settings
-        project_dir = Path(init_settings()["project_dir"])
+        given = {**env_settings(), **init_settings()}
+        project_dir = Path(given["project_dir"])
         return (
             init_settings,
             env_settings,
-            YamlConfigSettingsSource(settings_cls, yaml_file=project_dir / SETTINGS_FILE),
+            *(
+                YamlConfigSettingsSource(settings_cls, yaml_file=project_dir / name)
+                for name in settings_files(str(given.get("profile", "")))
+            ),
         )
 
     @cached_property
@@ -109,7 +126,7 @@ class Settings(BaseSettings):
         """The state directory, absolute."""
         if self.state_dir != Path():
             return (self.project_dir / self.state_dir).resolve()
-        return default_state_dir(self.project_dir)
+        return default_state_dir(self.project_dir, self.profile)
 
     @cached_property
     def lake(self) -> str:
@@ -123,12 +140,36 @@ class Settings(BaseSettings):
     @cached_property
     def control_url(self) -> str:
         """The control database's SQLAlchemy URL."""
-        return self.control_db or f"sqlite:///{self.state / 'control.db'}"
+        if self.control_db:
+            return self.control_db
+        if self.local.control is ControlDatabase.POSTGRES:
+            # The password stays in its file: the URL is seen by whoever sees the environment.
+            return (
+                f"postgresql+psycopg://{CONTROL}@{LOOPBACK}:{self.ports.postgres}/{CONTROL}"
+                f"?passfile={quote(str(self.control_passfile))}"
+            )
+        return f"sqlite:///{self.state / 'control.db'}"
+
+    @cached_property
+    def control_passfile(self) -> Path:
+        """The password file, in libpq's form, of the control database in PostgreSQL."""
+        return self.secrets_dir / "control.pgpass"
 
     @cached_property
     def kafka(self) -> str:
         """Kafka's bootstrap servers."""
-        return self.kafka_bootstrap_servers or f"127.0.0.1:{self.ports.kafka}"
+        numbers = range(1, self.local.kafka_brokers + 1)
+        ports = [self.ports.of("kafka", number)[1] for number in numbers]
+        return self.kafka_bootstrap_servers or ",".join(f"{LOOPBACK}:{port}" for port in ports)
+
+    @cached_property
+    def spark_master(self) -> str:
+        """The master of a Spark that is started here."""
+        if self.spark.master:
+            return self.spark.master
+        if self.local.spark_workers:
+            return f"spark://{LOOPBACK}:{self.ports.spark_master}"
+        return "local[*]"
 
     @cached_property
     def manifest_file(self) -> Path:
@@ -157,29 +198,56 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         ProblemsError: every unknown key and every value that does not fit, at once.
     """
     chosen = project_dir or Path(os.environ.get("TIDEMARK_PROJECT", "."))
+    profile = str(overrides.get("profile", os.environ.get("TIDEMARK_PROFILE", "")))
+    files = settings_files(profile)
+    if not all((chosen / name).is_file() for name in files[:-1]):
+        known = sorted(path.stem for path in (chosen / PROFILES).glob("*.yml"))
+        problem = f"there is no {files[0]}; there is {', '.join(known) or 'no profile'}"
+        raise ProblemsError([SettingError("profile", problem)])
     try:
         return Settings(project_dir=chosen.resolve(), **overrides)
     except ValidationError as error:
-        place = Location(SETTINGS_FILE)
         raise ProblemsError(
             [
-                SettingError(".".join(map(str, one["loc"])), one["msg"], location=place)
+                SettingError(
+                    ".".join(map(str, one["loc"])),
+                    one["msg"],
+                    location=Location(file_that_sets(chosen, files, one["loc"])),
+                )
                 for one in error.errors()
             ]
         ) from error
 
 
-def default_state_dir(project_dir: Path) -> Path:
+def settings_files(profile: str) -> tuple[str, ...]:
+    """The files that settings are read from, the one that wins first."""
+    return (*([f"{PROFILES}/{profile}.yml"] if profile else []), SETTINGS_FILE)
+
+
+def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | int]) -> str:
+    """The first of the files that holds a key, or the last one."""
+    for name in files[:-1]:
+        found = yaml.safe_load((project_dir / name).read_text("utf-8"))
+        for part in key:
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is not None:
+            return name
+    return files[-1]
+
+
+def default_state_dir(project_dir: Path, profile: str = "") -> Path:
     """``.tidemark`` in the project, or a directory below /var/lib where that cannot serve.
 
-    PostgreSQL refuses to run as root, so root's stack runs it as another user, who must be able to
-    reach the data: a project below a private home directory is out of that user's reach.
+    A profile has its own beside it, ``.tidemark-cluster``: its parts would not fit the others'
+    files. PostgreSQL refuses to run as root, so root's stack runs it as another user, who must be
+    able to reach the data: a project below a private home directory is out of that user's reach.
     """
-    inside = project_dir / ".tidemark"
+    suffix = f"-{profile}" if profile else ""
+    inside = project_dir / f".tidemark{suffix}"
     reachable = all(
         parent.stat().st_mode & stat.S_IXOTH for parent in project_dir.resolve().parents
     ) and bool(project_dir.resolve().stat().st_mode & stat.S_IXOTH)
     if os.geteuid() != 0 or reachable:
         return inside.resolve()
     digest = hashlib.sha256(str(project_dir.resolve()).encode()).hexdigest()[:8]
-    return Path("/var/lib/tidemark") / f"{project_dir.resolve().name}-{digest}"
+    return Path("/var/lib/tidemark") / f"{project_dir.resolve().name}-{digest}{suffix}"

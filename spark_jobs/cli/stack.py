@@ -96,11 +96,11 @@ def logs(
 ) -> None:
     """Show the end of the parts' logs."""
     from spark_jobs.local.catalog import check_part_names
-    from spark_jobs.local.supervisor import Supervisor
+    from spark_jobs.local.stack import Stack
 
-    supervisor = Supervisor(settings_of(context))
-    names = check_part_names([part] if part else [])
-    files = [log for log in map(supervisor.part_log, names) if log.exists()]
+    stack = Stack(settings_of(context))
+    names = check_part_names(stack.steps, [part] if part else [])
+    files = [log for log in map(stack.supervisor.part_log, names) if log.exists()]
     if not files:
         typer.echo("There are no logs yet.")
         return

@@ -7,43 +7,33 @@ from functools import partial
 
 from spark_jobs.access.kafka import Principal
 from spark_jobs.local.airflow import API_SERVER, airflow_steps
-from spark_jobs.local.connect import RIGHTS, connect_part, register
+from spark_jobs.local.connect import RIGHTS, connect_parts, register, worker_names
 from spark_jobs.local.errors import UnknownPartError
-from spark_jobs.local.kafka import admin, ensure_topics, kafka_part
+from spark_jobs.local.kafka import admin, broker_names, ensure_topics, kafka_parts
 from spark_jobs.local.kafka_rights import connect_rights, declared_rights, grant
-from spark_jobs.local.parts import Step, Task
+from spark_jobs.local.parts import Part, Step, Task
 from spark_jobs.local.postgres_server import postgres_part
 from spark_jobs.local.redis_server import redis_part
+from spark_jobs.local.spark_cluster import cluster_parts
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
 from spark_jobs.settings import Settings
 
-PART_NAMES = (
-    "postgres",
-    "redis",
-    "kafka",
-    "connect",
-    "spark-connect",
-    "streams",
-    "airflow-api-server",
-    "airflow-scheduler",
-    "airflow-dag-processor",
-    "airflow-triggerer",
-)
 # Parts whose work the compiled manifest describes.
 MANIFEST_PARTS = {"streams", "airflow-dag-processor"}
 
 
-def check_part_names(names: Sequence[str]) -> tuple[str, ...]:
+def check_part_names(steps: Sequence[Step], names: Sequence[str]) -> tuple[str, ...]:
     """The chosen parts in the stack's order; all of them when none is chosen.
 
     Raises:
         UnknownPartError: no part has such a name.
     """
+    known = tuple(step.name for step in steps if isinstance(step, Part))
     for name in names:
-        if name not in PART_NAMES:
-            raise UnknownPartError(name, PART_NAMES)
-    return tuple(name for name in PART_NAMES if not names or name in names)
+        if name not in known:
+            raise UnknownPartError(name, known)
+    return tuple(name for name in known if not names or name in names)
 
 
 def all_steps(settings: Settings) -> list[Step]:
@@ -51,12 +41,17 @@ def all_steps(settings: Settings) -> list[Step]:
     return [
         postgres_part(settings),
         redis_part(settings),
-        kafka_part(settings),
+        *kafka_parts(settings),
         *security_steps(settings),
-        connect_part(settings),
+        *connect_parts(settings),
+        *cluster_parts(settings),
         spark_connect_part(settings),
-        Task("topics", partial(make_topics, settings), needs=("kafka",)),
-        Task("connector", partial(make_connector, settings), needs=("connect", "postgres")),
+        Task("topics", partial(make_topics, settings), needs=broker_names(settings)),
+        Task(
+            "connector",
+            partial(make_connector, settings),
+            needs=(*worker_names(settings), "postgres"),
+        ),
         streams_part(settings),
         *airflow_steps(settings),
     ]
@@ -103,7 +98,7 @@ def security_steps(settings: Settings) -> list[Step]:
         Task(
             RIGHTS,
             lambda: grant(admin(settings), connect_rights(), Principal.CONNECT),
-            needs=("kafka",),
+            needs=broker_names(settings),
         )
     ]
 

@@ -1,4 +1,4 @@
-"""The Kafka Connect worker, and the Debezium connector that captures the shop's database."""
+"""The Kafka Connect workers, and the Debezium connector that captures the shop's database."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from spark_jobs.local.java import LOG4J_PROPERTIES, write_properties
 from spark_jobs.local.kafka import (
     DEFAULT_PARTITIONS,
     LOG4J_FILE,
+    broker_names,
     kafka_command,
     kafka_directory,
 )
-from spark_jobs.local.parts import Part
+from spark_jobs.local.parts import Part, numbered
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import (
     DEBEZIUM,
@@ -47,32 +48,44 @@ RUNNING_SECONDS = 60
 POSTGRES_PORT = 5432
 
 
-def connect_part(settings: Settings) -> Part:
-    """The worker as a part of the stack."""
-    properties = kafka_directory(settings) / "connect.properties"
+def connect_parts(settings: Settings) -> list[Part]:
+    """The workers as parts of the stack."""
+    return [worker(settings, one + 1) for one in range(settings.local.connect_workers)]
+
+
+def worker_names(settings: Settings) -> tuple[str, ...]:
+    """The parts that must serve before a connector is registered."""
+    return tuple(numbered("connect", one + 1) for one in range(settings.local.connect_workers))
+
+
+def worker(settings: Settings, number: int) -> Part:
+    """One worker; those of a group take over each other's connectors."""
+    name = numbered("connect", number)
+    properties = kafka_directory(settings) / f"{name}.properties"
     return Part(
-        name="connect",
+        name=name,
         command=kafka_command(
             settings, "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)
         ),
-        needs=("kafka", RIGHTS) if settings.security.enabled else ("kafka",),
-        ports={"ports.connect": settings.ports.connect},
-        prepare=partial(prepare_worker, settings, properties),
-        probe=partial(probe_worker, settings),
+        needs=(*broker_names(settings), *([RIGHTS] if settings.security.enabled else [])),
+        ports=dict([settings.ports.of("connect", number)]),
+        prepare=partial(prepare_worker, settings, number, properties=properties),
+        probe=partial(probe_worker, settings, number),
         stop_seconds=20,
     )
 
 
-def prepare_worker(settings: Settings, properties: Path) -> None:
-    """Write the worker's configuration, and how it logs: it may run where no broker does."""
-    write_properties(properties, worker_properties(settings))
+def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None:
+    """Write a worker's configuration, and how it logs: it may run where no broker does."""
+    write_properties(properties, worker_properties(settings, number))
     properties.with_name(LOG4J_FILE).write_text(LOG4J_PROPERTIES)
 
 
-def worker_properties(settings: Settings) -> dict[str, object]:
-    """The worker's configuration; it may hold a password, so the file is the owner's only."""
+def worker_properties(settings: Settings, number: int) -> dict[str, object]:
+    """A worker's configuration; it may hold a password, so the file is the owner's only."""
     access = kafka_access(settings, Principal.CONNECT).java()
     converter = "org.apache.kafka.connect.json.JsonConverter"
+    _, port = settings.ports.of("connect", number)
     return {
         **access,
         # Its connectors' clients log in as the worker does.
@@ -80,15 +93,15 @@ def worker_properties(settings: Settings) -> dict[str, object]:
         **prefixed(access, "consumer."),
         **prefixed(access, "admin."),
         "group.id": GROUP,
-        "listeners": f"http://{LOOPBACK}:{settings.ports.connect}",
+        "listeners": f"http://{LOOPBACK}:{port}",
         "rest.advertised.host.name": LOOPBACK,
         "config.storage.topic": f"{INTERNAL_TOPICS}configs",
-        "config.storage.replication.factor": 1,
+        "config.storage.replication.factor": settings.local.kafka_brokers,
         "offset.storage.topic": f"{INTERNAL_TOPICS}offsets",
-        "offset.storage.replication.factor": 1,
+        "offset.storage.replication.factor": settings.local.kafka_brokers,
         "offset.storage.partitions": 1,
         "status.storage.topic": f"{INTERNAL_TOPICS}status",
-        "status.storage.replication.factor": 1,
+        "status.storage.replication.factor": settings.local.kafka_brokers,
         "status.storage.partitions": 1,
         # What was read since the last flush is read again after a kill.
         "offset.flush.interval.ms": 5000,
@@ -147,7 +160,7 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),
         # A slot that was recreated behind the stored offset means lost changes: fail.
         "offset.mismatch.strategy": "trust_offset",
-        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.replication.factor": str(settings.local.kafka_brokers),
         "topic.creation.default.partitions": str(DEFAULT_PARTITIONS),
     }
 
@@ -231,10 +244,10 @@ def wait_until_running(api: httpx.Client) -> None:
     raise ConnectorFailedError(CONNECTOR, f"does not run after {RUNNING_SECONDS} s: {seen}")
 
 
-def probe_worker(settings: Settings) -> str | None:
-    """What the worker still lacks: it serves once it answers, and no connector has failed."""
+def probe_worker(settings: Settings, number: int) -> str | None:
+    """What a worker still lacks: it serves once it answers, and no connector has failed."""
     try:
-        with client(settings) as api:
+        with client(settings, number) as api:
             answer = api.get("/connectors")
             if answer.is_error:
                 return f"answers {answer.status_code}"
@@ -266,7 +279,8 @@ def first_trace_line(status: dict[str, Any]) -> str:
     return next((trace.splitlines()[0] for trace in traces if trace), "no reason given")
 
 
-def client(settings: Settings) -> httpx.Client:
-    """A client of the worker's REST interface; proxies of the machine are not asked."""
-    address = settings.kafka_connect.url or f"http://{LOOPBACK}:{settings.ports.connect}"
+def client(settings: Settings, number: int = 1) -> httpx.Client:
+    """A client of a worker's REST interface; proxies of the machine are not asked."""
+    _, port = settings.ports.of("connect", number)
+    address = settings.kafka_connect.url or f"http://{LOOPBACK}:{port}"
     return httpx.Client(base_url=address, timeout=10, trust_env=False)

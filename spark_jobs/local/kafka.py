@@ -1,4 +1,4 @@
-"""The Kafka broker: one node that is broker and controller at once, on loopback."""
+"""Kafka on loopback: one node or several, each broker and controller at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -23,7 +24,7 @@ from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.local.certificates import KAFKA, certificate_name, ensure_certificate
 from spark_jobs.local.errors import KafkaUsersMissingError, PartFailedError
 from spark_jobs.local.java import LOG4J_PROPERTIES, small_java_command, write_properties
-from spark_jobs.local.parts import Part, nothing
+from spark_jobs.local.parts import Part, nothing, numbered
 from spark_jobs.local.ports import LOOPBACK, listening
 from spark_jobs.local.secrets import ensure_secret, write_secret
 from spark_jobs.settings import Settings
@@ -35,28 +36,45 @@ DEFAULT_PARTITIONS = 1
 SUPER = (Principal.BROKER, Principal.ADMIN)
 # As often a password is hashed where the storage is formatted.
 ITERATIONS = 4096
+_SECRETS = Lock()
 
 
-def kafka_part(settings: Settings) -> Part:
-    """The broker as a part of the stack."""
-    directory = kafka_directory(settings)
+def kafka_parts(settings: Settings) -> list[Part]:
+    """The brokers as parts of the stack."""
+    return [broker(settings, number) for number in nodes(settings)]
+
+
+def broker(settings: Settings, number: int) -> Part:
+    """One broker."""
     return Part(
-        name="kafka",
-        command=kafka_command(settings, "kafka.Kafka", str(directory / "server.properties")),
-        ports={
-            "ports.kafka": settings.ports.kafka,
-            "ports.kafka_controller": settings.ports.kafka_controller,
-        },
-        prepare=partial(prepare_broker, settings),
-        probe=partial(probe_broker, settings),
+        name=numbered("kafka", number),
+        command=kafka_command(settings, "kafka.Kafka", str(properties_file(settings, number))),
+        ports=dict(settings.ports.of(kind, number) for kind in ("kafka", "kafka_controller")),
+        prepare=partial(prepare_broker, settings, number),
+        probe=partial(probe_broker, settings, number),
         finish=partial(ensure_users, settings) if settings.security.enabled else nothing,
         stop_seconds=30,
     )
 
 
+def broker_names(settings: Settings) -> tuple[str, ...]:
+    """The parts that must serve before topics are made."""
+    return tuple(numbered("kafka", number) for number in nodes(settings))
+
+
 def kafka_directory(settings: Settings) -> Path:
-    """The files of the broker and of the Connect worker."""
+    """The files of the brokers and of the Connect workers."""
     return settings.state / "kafka"
+
+
+def properties_file(settings: Settings, number: int) -> Path:
+    """A broker's configuration."""
+    return kafka_directory(settings) / f"{numbered('server', number)}.properties"
+
+
+def data_directory(settings: Settings, number: int) -> Path:
+    """A broker's log segments."""
+    return kafka_directory(settings) / numbered("data", number)
 
 
 def kafka_command(settings: Settings, main: str, *arguments: str) -> tuple[str, ...]:
@@ -70,29 +88,36 @@ def kafka_command(settings: Settings, main: str, *arguments: str) -> tuple[str, 
     )
 
 
-def server_properties(settings: Settings) -> dict[str, object]:
-    """The broker's configuration."""
+def server_properties(settings: Settings, number: int) -> dict[str, object]:
+    """A broker's configuration."""
     ports = settings.ports
     listener = "SASL_SSL" if settings.security.enabled else "PLAINTEXT"
+    brokers = settings.local.kafka_brokers
+    _, client_port = ports.of("kafka", number)
+    _, controller_port = ports.of("kafka_controller", number)
+    voters = [f"{one}@{LOOPBACK}:{ports.of('kafka_controller', one)[1]}" for one in nodes(settings)]
+    # One broker may be gone, and every record that was acknowledged is still on another.
+    in_sync = max(1, brokers - 1)
     return {
-        "node.id": 1,
+        "node.id": number,
         "process.roles": "broker,controller",
-        "controller.quorum.voters": f"1@{LOOPBACK}:{ports.kafka_controller}",
+        "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"{listener}://{LOOPBACK}:{ports.kafka},"
-        f"CONTROLLER://{LOOPBACK}:{ports.kafka_controller}",
-        "advertised.listeners": f"{listener}://{LOOPBACK}:{ports.kafka}",
-        "log.dirs": kafka_directory(settings) / "data",
+        "listeners": f"{listener}://{LOOPBACK}:{client_port},"
+        f"CONTROLLER://{LOOPBACK}:{controller_port}",
+        "advertised.listeners": f"{listener}://{LOOPBACK}:{client_port}",
+        "log.dirs": data_directory(settings, number),
         "auto.create.topics.enable": "false",
         "num.partitions": DEFAULT_PARTITIONS,
-        "default.replication.factor": 1,
-        "offsets.topic.replication.factor": 1,
+        "default.replication.factor": brokers,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": brokers,
         "offsets.topic.num.partitions": 4,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.replication.factor": brokers,
+        "transaction.state.log.min.isr": in_sync,
         "transaction.state.log.num.partitions": 4,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": brokers,
+        "share.coordinator.state.topic.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
         "num.network.threads": 2,
@@ -126,23 +151,31 @@ def security_properties(settings: Settings) -> dict[str, object]:
     }
 
 
-def prepare_broker(settings: Settings) -> None:
+def nodes(settings: Settings) -> range:
+    """The numbers of the brokers."""
+    return range(1, settings.local.kafka_brokers + 1)
+
+
+def prepare_broker(settings: Settings, number: int) -> None:
     """Write the configuration, and format the storage once."""
     directory = kafka_directory(settings)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / LOG4J_FILE).write_text(LOG4J_PROPERTIES)
-    properties = directory / "server.properties"
-    formatted = (directory / "data" / "meta.properties").exists()
-    if settings.security.enabled:
-        ensure_certificate(settings, KAFKA)
-        if formatted and not users_known(settings):
-            raise KafkaUsersMissingError(directory / "data")
+    properties = properties_file(settings, number)
+    data = data_directory(settings, number)
+    formatted = (data / "meta.properties").exists()
+    # The brokers are prepared at the same time, and must know the same passwords.
+    with _SECRETS:
+        if settings.security.enabled:
+            ensure_certificate(settings, KAFKA)
+            if formatted and not users_known(settings):
+                raise KafkaUsersMissingError(data)
+        if not formatted:
+            for principal in Principal:
+                ensure_secret(settings, password_name(principal))
+    write_properties(properties, server_properties(settings, number))
     if not formatted:
-        for principal in Principal:
-            ensure_secret(settings, password_name(principal))
-    write_properties(properties, server_properties(settings))
-    if not formatted:
-        format_storage(settings, properties)
+        format_storage(settings, number)
 
 
 def users_known(settings: Settings) -> bool:
@@ -150,26 +183,31 @@ def users_known(settings: Settings) -> bool:
     return secret_path(settings, password_name(Principal.BROKER)).exists()
 
 
-def format_storage(settings: Settings, properties: Path) -> None:
+def format_storage(settings: Settings, number: int) -> None:
     """Format the storage with every user, so that the setting may be switched on later too.
 
     Raises:
         PartFailedError: Kafka's tool refuses.
     """
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+    # The same for all brokers of the cluster.
+    name = uuid.uuid5(uuid.NAMESPACE_URL, kafka_directory(settings).as_uri())
+    cluster = urlsafe_b64encode(name.bytes).decode().rstrip("=").replace("-", "A")
     users = [
         f"{MECHANISM}=[name={one},password={read_secret(settings, password_name(one))}]"
         for one in Principal
     ]
     # Everybody may read a command line.
     lines = [line for user in users for line in ("--add-scram", user)]
-    arguments = write_secret(settings, "kafka/format.arguments", "\n".join(lines))
+    arguments = write_secret(
+        settings, f"kafka/{numbered('format', number)}.arguments", "\n".join(lines)
+    )
     try:
         answer = subprocess.run(
             kafka_command(
                 settings,
                 "kafka.tools.StorageTool",
-                *("format", "--cluster-id", cluster, "--config", str(properties)),
+                *("format", "--cluster-id", cluster),
+                *("--config", str(properties_file(settings, number))),
                 f"@{arguments}",
             ),
             capture_output=True,
@@ -180,19 +218,25 @@ def format_storage(settings: Settings, properties: Path) -> None:
         arguments.unlink()
     if answer.returncode != 0:
         raise PartFailedError(
-            "kafka", "could not format its storage", log=None, tail=answer.stderr[-2000:]
+            numbered("kafka", number),
+            "could not format its storage",
+            log=None,
+            tail=answer.stderr[-2000:],
         )
 
 
-def probe_broker(settings: Settings) -> str | None:
-    """What the broker still lacks: it serves once it answers with its metadata."""
-    if not listening(settings.ports.kafka):
+def probe_broker(settings: Settings, number: int) -> str | None:
+    """What a broker still lacks: it serves once it is among those that it names to clients."""
+    _, port = settings.ports.of("kafka", number)
+    if not listening(port):
         return "does not listen yet"
     try:
-        brokers = admin(settings).list_topics(timeout=3).brokers
+        access = kafka_access(settings, Principal.ADMIN).librdkafka()
+        client = AdminClient({**access, "bootstrap.servers": f"{LOOPBACK}:{port}"})
+        known = client.list_topics(timeout=3).brokers
     except KafkaException as error:
         return str(error.args[0].str())
-    return None if brokers else "has no broker yet"
+    return None if number in known else "is not in the cluster yet"
 
 
 def admin(settings: Settings) -> AdminClient:
@@ -236,7 +280,8 @@ def ensure_topics(
     client = admin(settings)
     existing = client.list_topics(timeout=10).topics
     missing = [
-        NewTopic(name, num_partitions=partitions, replication_factor=1)
+        # -1: as many as the brokers are set to.
+        NewTopic(name, num_partitions=partitions, replication_factor=-1)
         for name in names
         if name not in existing
     ]

@@ -9,6 +9,15 @@ from dataclasses import dataclass, field
 READY_SECONDS = 240
 
 
+def numbered(kind: str, number: int) -> str:
+    """The name of the first, second, ... part of a kind.
+
+    >>> numbered("kafka", 1), numbered("kafka", 2)
+    ('kafka', 'kafka-2')
+    """
+    return kind if number == 1 else f"{kind}-{number}"
+
+
 def nothing() -> None:
     """Do nothing; the default of a part's hooks."""
 

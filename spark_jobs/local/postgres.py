@@ -12,8 +12,9 @@ from psycopg import sql
 
 from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.secrets import ensure_secret
-from spark_jobs.settings import Settings
+from spark_jobs.local.secrets import ensure_secret, write_secret
+from spark_jobs.sections import ControlDatabase
+from spark_jobs.settings import CONTROL, Settings
 
 SUPERUSER = "postgres"
 DEBEZIUM = "debezium"
@@ -55,25 +56,30 @@ def connect(settings: Settings, database: str) -> psycopg.Connection:
 
 def ensure_databases(settings: Settings) -> None:
     """Make the roles, databases, grants and the publication that are not there yet."""
-    for role, attributes in (
-        (SHOP, ""),
-        (AIRFLOW, ""),
-        (SERVING, ""),
-        (DEBEZIUM, "REPLICATION"),
-    ):
+    owners = (SHOP, AIRFLOW, SERVING, *control_role(settings))
+    for role, attributes in (*((owner, "") for owner in owners), (DEBEZIUM, "REPLICATION")):
         ensure_secret(settings, secret_name(role))
         with connect(settings, SUPERUSER) as connection:
             ensure_role(connection, settings, role, attributes)
     with connect(settings, SUPERUSER) as connection:
-        for database in (SHOP, AIRFLOW, SERVING):
+        for database in owners:
             ensure_database(connection, database)
         connection.execute(
             sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
                 sql.Identifier(SHOP), sql.Identifier(DEBEZIUM)
             )
         )
+    if CONTROL in owners:
+        password = read_secret(settings, secret_name(CONTROL))
+        line = f"{LOOPBACK}:*:{CONTROL}:{CONTROL}:{password}"
+        write_secret(settings, settings.control_passfile.name, line)
     with connect(settings, SHOP) as connection:
         ensure_capture(connection)
+
+
+def control_role(settings: Settings) -> tuple[str, ...]:
+    """The owner of the control database, where it is kept here."""
+    return (CONTROL,) if settings.local.control is ControlDatabase.POSTGRES else ()
 
 
 def ensure_role(

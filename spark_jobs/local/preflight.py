@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
 from spark_jobs.local.errors import (
     KafkaJarsMissingError,
     TooLittleDiskError,
@@ -18,11 +18,12 @@ from spark_jobs.local.errors import (
 from spark_jobs.local.java import check_java
 from spark_jobs.local.postgres_server import check_postgres
 from spark_jobs.local.redis_server import check_redis
+from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import spark_jars
 
 GIB = 1024**3
-JAVA_PARTS = {"kafka", "connect", "spark-connect", "streams"}
+JAVA_PARTS = {"kafka", "connect", "spark-master", "spark-connect", "streams"}
 
 
 def check_machine(settings: Settings, parts: Collection[str]) -> None:
@@ -32,6 +33,12 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         ProblemsError: every lack at once.
     """
     problems: list[LakehouseError] = []
+    if settings.security.enabled and settings.local.spark_workers:
+        problem = "Spark's standalone master asks nobody who calls; set local.spark_workers to 0"
+        problems.append(SettingError("security.enabled", problem))
+    if settings.security.enabled and settings.local.control is ControlDatabase.POSTGRES:
+        problem = "the control database would be reached without TLS; name it by control_db"
+        problems.append(SettingError("security.enabled", problem))
     chosen = set(parts)
     checks = [
         (JAVA_PARTS & chosen, check_java),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
@@ -13,6 +12,8 @@ from spark_jobs.local.java import write_properties
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK, listening
 from spark_jobs.local.secrets import ensure_secret
+from spark_jobs.local.spark_cluster import cluster_names
+from spark_jobs.local.spark_home import spark_home
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import connect_url_file, session_conf, session_environment
 from spark_jobs.storage.session import with_token
@@ -31,6 +32,7 @@ def spark_connect_part(settings: Settings) -> Part:
             *(str(home / "bin" / "spark-submit"), "--properties-file", str(properties)),
             *("--class", SERVER_CLASS, "spark-internal"),
         ),
+        needs=cluster_names(settings),
         environment={"SPARK_HOME": str(home), **session_environment(settings)},
         ports={
             "ports.spark_connect": settings.ports.spark_connect,
@@ -42,20 +44,13 @@ def spark_connect_part(settings: Settings) -> Part:
     )
 
 
-def spark_home() -> Path:
-    """PySpark's own distribution."""
-    spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - a pinned dependency
-    return Path(spec.origin).parent
-
-
 def prepare_server(settings: Settings, properties: Path) -> None:
     """Write the server's configuration; its address is announced once it serves."""
     connect_url_file(settings).unlink(missing_ok=True)
     conf: dict[str, object] = {
         **session_conf(settings),
         "spark.app.name": "tidemark-connect",
-        "spark.master": settings.spark.master,
+        "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark.connect_memory,
         "spark.ui.port": settings.ports.spark_ui,
     }

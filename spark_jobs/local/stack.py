@@ -81,7 +81,7 @@ class Stack:
             LakehouseError: what the machine lacks, taken ports, or a part that does not start.
         """
         began = time.monotonic()
-        steps = with_needs(self.steps, check_part_names(parts))
+        steps = with_needs(self.steps, check_part_names(self.steps, parts))
         names = [step.name for step in steps if isinstance(step, Part)]
         check_machine(self.settings, names)
         self.settings.state.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ class Stack:
 
     def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
         """What state each part is in; all of them by default."""
-        chosen = check_part_names(names)
+        chosen = check_part_names(self.steps, names)
         return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
 
     def check_ports(self, names: Sequence[str]) -> None:

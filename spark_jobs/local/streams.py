@@ -10,7 +10,9 @@ from pathlib import Path
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.local.parts import Part
+from spark_jobs.local.spark_cluster import cluster_names
 from spark_jobs.names import Layer
+from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import Settings
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
@@ -26,13 +28,19 @@ def streams_part(settings: Settings) -> Part:
     return Part(
         name=NAME,
         command=(str(Path(sys.executable).parent / "tidemark"), "stream", "run"),
-        needs=("topics",),
+        needs=("topics", *cluster_names(settings), *control_needs(settings)),
         environment=session_environment(settings),
         ports={"ports.streams_ui": settings.ports.streams_ui},
         probe=partial(probe_streams, settings),
         alive=partial(silent_streams, settings),
         stop_seconds=60,
     )
+
+
+def control_needs(settings: Settings) -> tuple[str, ...]:
+    """The part that has the control database, where a part has it."""
+    local = not settings.control_db and settings.local.control is ControlDatabase.POSTGRES
+    return ("postgres",) if local else ()
 
 
 _SERVING = frozenset({StreamState.RUNNING, StreamState.REFUSED})

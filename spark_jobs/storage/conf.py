@@ -6,10 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from spark_jobs.settings import Settings
+from spark_jobs.settings import LOOPBACK, Settings
 from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
 
-LOOPBACK = "127.0.0.1"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 CONNECT_URL_FILE = "run/spark-connect.url"
 
@@ -33,7 +32,6 @@ def session_conf(settings: Settings) -> dict[str, str]:
         JarsMissingError: Delta's jars are not where the settings say.
     """
     jars = spark_jars(settings)
-    local = settings.spark.master.startswith("local")
     conf = {
         **SEMANTIC_CONF,
         "spark.driver.memory": settings.spark.driver_memory,
@@ -73,16 +71,31 @@ def session_conf(settings: Settings) -> dict[str, str]:
             # Spark's web pages know no password.
             "spark.ui.enabled": "false",
         }
-    if local:
+    if on_this_machine(settings.spark_master):
         conf |= {
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(settings.state / "spark-local"),
+            # Executors find the same directory: nothing is copied to them.
+            "spark.executor.extraClassPath": conf["spark.driver.extraClassPath"],
         }
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
-        conf["spark.executor.extraJavaOptions"] = " ".join(avro_limits(settings))
+    if not settings.spark_master.startswith("local"):
+        conf["spark.executor.extraJavaOptions"] = (
+            f"-Duser.timezone=UTC {' '.join(avro_limits(settings))} "
+            f"{settings.spark.executor_java_options}"
+        ).strip()
     return conf | settings.spark.conf
+
+
+def on_this_machine(master: str) -> bool:
+    """Whether a master's driver and executors run here and reach each other on loopback.
+
+    >>> [on_this_machine(one) for one in ("local[2]", "spark://127.0.0.1:7077", "yarn")]
+    [True, True, False]
+    """
+    return master.startswith(("local", f"spark://{LOOPBACK}:"))
 
 
 def avro_limits(settings: Settings) -> list[str]:
@@ -102,8 +115,7 @@ def session_environment(settings: Settings) -> dict[str, str]:
     Spark's web pages bind every interface unless ``SPARK_LOCAL_IP`` says otherwise; no
     configuration key does that.
     """
-    local = settings.spark.master.startswith("local")
-    return {"SPARK_LOCAL_IP": LOOPBACK} if local else {}
+    return {"SPARK_LOCAL_IP": LOOPBACK} if on_this_machine(settings.spark_master) else {}
 
 
 def spark_jars(settings: Settings) -> list[Path]:

@@ -111,7 +111,7 @@ def driver_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     check_java()
-    builder = SparkSession.builder.master(settings.spark.master).appName(app_name)
+    builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in {**session_conf(settings), **(conf or {})}.items():
         builder = builder.config(key, value)
     for key, value in session_environment(settings).items():

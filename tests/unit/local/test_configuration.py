@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.local.airflow_config import airflow_environment, airflow_options
-from spark_jobs.local.catalog import PART_NAMES, all_steps, check_part_names, with_needs
+from spark_jobs.local.catalog import all_steps, check_part_names, with_needs
 from spark_jobs.local.connect import captured_tables, connector_config, worker_properties
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import UnknownPartError
@@ -30,7 +30,7 @@ def settings(tmp_path):
 
 
 def test_the_broker_listens_on_loopback_at_the_ports_of_the_settings(settings):
-    properties = server_properties(settings)
+    properties = server_properties(settings, 1)
     assert properties["advertised.listeners"] == "PLAINTEXT://127.0.0.1:1111"
     for listener in str(properties["listeners"]).split(","):
         assert "://127.0.0.1:" in listener
@@ -38,14 +38,14 @@ def test_the_broker_listens_on_loopback_at_the_ports_of_the_settings(settings):
 
 
 def test_the_worker_listens_on_loopback(settings):
-    assert worker_properties(settings)["listeners"] == "http://127.0.0.1:2222"
+    assert worker_properties(settings, 1)["listeners"] == "http://127.0.0.1:2222"
 
 
 def test_a_worker_elsewhere_is_told_so(tmp_path):
     own = {"listeners": "http://0.0.0.0:8083"}
     settings = load_settings(tmp_path, kafka_connect={"conf": own})
-    assert worker_properties(settings)["listeners"] == own["listeners"]
-    assert worker_properties(settings)["group.id"] == "tidemark-connect"
+    assert worker_properties(settings, 1)["listeners"] == own["listeners"]
+    assert worker_properties(settings, 1)["group.id"] == "tidemark-connect"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,12 @@ def test_airflow_is_reached_by_its_tasks_where_it_listens(settings):
     assert options["core"]["execution_api_server_url"] == f"{address}/execution/"
 
 
-def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch):
+@pytest.mark.parametrize("profile", ["", "small"])
+def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch, profile):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles/small.yml").write_text(
+        "{local: {spark_workers: 1}, spark: {driver_memory: 9g, conf: {spark.cores.max: '1'}}}"
+    )
     started = load_settings(
         tmp_path,
         state_dir=tmp_path / "state",
@@ -92,6 +97,7 @@ def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch)
         gold={"every_override": "1 minute"},
         alerts={"notifiers": [{"notifier": "a.B", "arguments": {"To": "x"}}]},
         lineage={"transport": {"type": "http", "auth": {"apiKey": "k"}}},
+        profile=profile,
     )
     environment = stack_environment(started)
     for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
@@ -148,14 +154,16 @@ def test_a_part_brings_what_it_needs(settings):
     assert streams == {"postgres", "redis", "kafka", "connect", "topics", "connector", "streams"}
 
 
-def test_all_parts_are_chosen_by_default():
-    assert check_part_names([]) == PART_NAMES
-    assert check_part_names(["kafka", "postgres"]) == ("postgres", "kafka")
+def test_all_parts_are_chosen_by_default(settings):
+    steps = all_steps(settings)
+    parts = tuple(step.name for step in steps if isinstance(step, Part))
+    assert check_part_names(steps, []) == parts
+    assert check_part_names(steps, ["kafka", "postgres"]) == ("postgres", "kafka")
 
 
-def test_an_unknown_part_is_told_with_a_suggestion():
+def test_an_unknown_part_is_told_with_a_suggestion(settings):
     with pytest.raises(UnknownPartError) as caught:
-        check_part_names(["kafak"])
+        check_part_names(all_steps(settings), ["kafak"])
     assert caught.value.name == "kafak"
     assert "kafka" in caught.value.hint
 

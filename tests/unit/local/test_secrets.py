@@ -67,14 +67,14 @@ def test_no_secret_is_in_a_command_or_a_configuration(settings, passwords):
         *(str(dict(step.environment)) for step in steps if isinstance(step, Part)),
         (airflow_config.airflow_home(settings) / "airflow.cfg").read_text(),
         str(airflow_options(settings)),
-        str(worker_properties(settings)),
+        str(worker_properties(settings, 1)),
         str(connector_config(settings, ["public.users"])),
     ]
     assert not [one for one in known for text in texts if one in text]
 
 
 def test_connect_may_read_the_one_secret_that_it_needs(settings, passwords):
-    allowed = worker_properties(settings)["config.providers.directory.param.allowed.paths"]
+    allowed = worker_properties(settings, 1)["config.providers.directory.param.allowed.paths"]
     assert allowed == str(settings.secrets_dir / "connect")
     assert [one.name for one in (settings.secrets_dir / "connect").iterdir()] == ["debezium"]
 

@@ -42,7 +42,7 @@ def test_the_setting_comes_from_the_environment(tmp_path, monkeypatch):
 
 
 def test_the_broker_serves_nobody_without_a_login(settings):
-    properties = server_properties(settings)
+    properties = server_properties(settings, 1)
     assert "PLAINTEXT" not in str(properties)
     assert properties["allow.everyone.if.no.acl.found"] == "false"
     assert properties["super.users"] == "User:broker;User:admin"
@@ -50,7 +50,7 @@ def test_the_broker_serves_nobody_without_a_login(settings):
 
 
 def test_every_client_of_the_worker_logs_in(settings):
-    properties = worker_properties(settings)
+    properties = worker_properties(settings, 1)
     for prefix in ("", "producer.", "consumer.", "admin."):
         assert properties[f"{prefix}security.protocol"] == "SASL_SSL"
         assert 'username="connect"' in properties[f"{prefix}sasl.jaas.config"]
@@ -62,7 +62,7 @@ def test_storage_that_knows_no_users_is_told(tmp_path):
     meta.parent.mkdir(parents=True)
     meta.touch()
     with pytest.raises(KafkaUsersMissingError) as caught:
-        prepare_broker(old)
+        prepare_broker(old, 1)
     assert caught.value.directory == meta.parent
 
 

@@ -1,0 +1,142 @@
+"""Spark's standalone cluster on loopback: a master and its workers, for all applications here."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from spark_jobs.local.java import write_properties
+from spark_jobs.local.parts import Part, numbered
+from spark_jobs.local.ports import LOOPBACK
+from spark_jobs.local.spark_home import spark_home
+from spark_jobs.settings import Settings
+
+MASTER = "spark-master"
+WORKER = "spark-worker"
+MASTER_CLASS = "org.apache.spark.deploy.master.Master"
+WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
+# What a daemon needs to hand out executors; the computing is done in their own processes.
+DAEMON_MEMORY = "256m"
+ALIVE = "ALIVE"
+
+
+def cluster_parts(settings: Settings) -> list[Part]:
+    """The master and the workers; none where the settings ask for no cluster."""
+    workers = range(1, settings.local.spark_workers + 1)
+    return [master(settings), *(worker(settings, one) for one in workers)] if workers else []
+
+
+def cluster_names(settings: Settings) -> tuple[str, ...]:
+    """The parts that must serve before an application starts."""
+    return tuple(part.name for part in cluster_parts(settings))
+
+
+def master(settings: Settings) -> Part:
+    """The master, which keeps what it knows on disk: killed, it goes on where it was."""
+    directory = settings.state / "spark"
+    properties = directory / "master.conf"
+    conf: dict[str, object] = {
+        "spark.deploy.recoveryMode": "FILESYSTEM",
+        "spark.deploy.recoveryDirectory": directory / "master",
+        # So many seconds it waits for workers and applications that it knew.
+        "spark.deploy.recoveryTimeout": 10,
+        # An application without end must not be given up after some executors that failed.
+        "spark.deploy.maxExecutorRetries": -1,
+    }
+    return Part(
+        name=MASTER,
+        command=daemon(MASTER_CLASS, *address(settings, "spark_master", 1), properties=properties),
+        environment=daemon_environment(),
+        ports=dict(settings.ports.of(kind) for kind in ("spark_master", "spark_master_ui")),
+        prepare=lambda: write_properties(properties, conf),
+        probe=partial(probe_master, settings),
+    )
+
+
+def worker(settings: Settings, number: int) -> Part:
+    """One worker and, as its children, the executors of all applications on it."""
+    name = numbered(WORKER, number)
+    directory = settings.state / "spark"
+    properties = directory / f"{name}.conf"
+    conf: dict[str, object] = {
+        # Directories of applications that have ended; executors copy jars into them.
+        "spark.worker.cleanup.enabled": "true",
+        "spark.worker.cleanup.appDataTtl": 24 * 3600,
+        "spark.worker.ui.retainedExecutors": 50,
+    }
+    local = settings.local
+    return Part(
+        name=name,
+        command=daemon(
+            WORKER_CLASS,
+            *address(settings, "spark_worker", number),
+            *("--cores", str(local.spark_worker_cores), "--memory", local.spark_worker_memory),
+            *("--work-dir", str(directory / name)),
+            f"spark://{LOOPBACK}:{settings.ports.spark_master}",
+            properties=properties,
+        ),
+        needs=(MASTER,),
+        environment={
+            **daemon_environment(),
+            "SPARK_LOCAL_DIRS": str(settings.state / "spark-local" / name),
+        },
+        ports=dict(settings.ports.of(kind, number) for kind in ("spark_worker", "spark_worker_ui")),
+        prepare=lambda: write_properties(properties, conf),
+        probe=partial(probe_worker, settings, number),
+    )
+
+
+def daemon(main: str, *arguments: str, properties: Path) -> tuple[str, ...]:
+    """A command line for a daemon of PySpark's own distribution."""
+    program = str(spark_home() / "bin" / "spark-class")
+    return (program, main, "--properties-file", str(properties), *arguments)
+
+
+def daemon_environment() -> dict[str, str]:
+    """Variables of a daemon; executors inherit them, so they stay on loopback too."""
+    return {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+
+
+def address(settings: Settings, kind: str, number: int) -> tuple[str, ...]:
+    """The options that say where a daemon listens."""
+    _, port = settings.ports.of(kind, number)
+    _, page = settings.ports.of(f"{kind}_ui", number)
+    return ("--host", LOOPBACK, "--port", str(port), "--webui-port", str(page))
+
+
+def probe_master(settings: Settings) -> str | None:
+    """What the master still lacks: it serves once it is no longer recovering."""
+    status = master_status(settings)
+    if status is None:
+        return "does not answer yet"
+    return None if status["status"] == ALIVE else f"is {str(status['status']).lower()}"
+
+
+def probe_worker(settings: Settings, number: int) -> str | None:
+    """What a worker still lacks: it serves once the master knows it as alive."""
+    status = master_status(settings)
+    if status is None:
+        return "waits for the master"
+    _, port = settings.ports.of("spark_worker", number)
+    workers = {one["port"]: one["state"] for one in status["workers"] if one["state"] == ALIVE}
+    return None if port in workers else "is not registered with the master"
+
+
+def master_status(settings: Settings) -> dict[str, Any] | None:
+    """What the master tells of itself, or None where it does not answer."""
+    _, page = settings.ports.of("spark_master_ui")
+    try:
+        answer = httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=5, trust_env=False)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return found

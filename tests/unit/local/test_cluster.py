@@ -1,0 +1,98 @@
+"""The profile that has several of everything: what its parts are told, and that they belong."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.errors import ProblemsError
+from spark_jobs.local.catalog import all_steps, with_needs
+from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.kafka import server_properties
+from spark_jobs.local.parts import Part
+from spark_jobs.local.preflight import check_machine
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.storage.conf import session_conf, session_environment
+
+
+@pytest.fixture
+def cluster(tmp_path) -> Settings:
+    return load_settings(REPOSITORY, profile="cluster", state_dir=tmp_path)
+
+
+def parts(settings: Settings) -> dict[str, Part]:
+    return {step.name: step for step in all_steps(settings) if isinstance(step, Part)}
+
+
+def test_one_broker_may_be_gone_and_no_acknowledged_record_with_it(cluster):
+    told = [server_properties(cluster, number) for number in (1, 2, 3)]
+    assert len({one["controller.quorum.voters"] for one in told}) == 1
+    for key in ("node.id", "listeners", "advertised.listeners", "log.dirs"):
+        assert len({str(one[key]) for one in told}) == 3
+    for one in told:
+        assert str(one["controller.quorum.voters"]).count("@127.0.0.1:") == 3
+        factors = {key: value for key, value in one.items() if key.endswith("replication.factor")}
+        assert set(factors.values()) == {3}
+        assert len(factors) == 4
+        smallest = [one["min.insync.replicas"], one["transaction.state.log.min.isr"]]
+        assert [*smallest, one["share.coordinator.state.topic.min.isr"]] == [2, 2, 2]
+    worker = worker_properties(cluster, 2)
+    stored = [value for key, value in worker.items() if key.endswith("replication.factor")]
+    assert stored == [3, 3, 3]
+    assert connector_config(cluster, [])["topic.creation.default.replication.factor"] == "3"
+
+
+def test_every_broker_is_named_to_clients(cluster):
+    ports = cluster.ports
+    assert cluster.kafka == ",".join(
+        f"127.0.0.1:{port}" for port in (ports.kafka, ports.kafka_2, ports.kafka_3)
+    )
+
+
+def test_the_workers_of_connect_are_one_group_and_listen_apart(cluster):
+    told = [worker_properties(cluster, number) for number in (1, 2)]
+    assert len({one["group.id"] for one in told}) == 1
+    assert len({one["listeners"] for one in told}) == 2
+
+
+def test_no_two_parts_share_a_port(cluster):
+    ports = [port for part in parts(cluster).values() for port in part.ports.values()]
+    assert len(ports) == len(set(ports))
+    assert {"kafka-3", "connect-2", "spark-master", "spark-worker-2"} <= set(parts(cluster))
+
+
+def test_spark_starts_once_its_workers_serve_and_the_streams_once_postgres_does(cluster):
+    made = parts(cluster)
+    workers = {"spark-worker", "spark-worker-2"}
+    assert workers <= set(made["spark-connect"].needs)
+    assert workers | {"postgres"} <= set(made["streams"].needs)
+    started = {step.name for step in with_needs(all_steps(cluster), ["spark-connect"])}
+    assert started == {"spark-master", *workers, "spark-connect"}
+
+
+def test_both_applications_fit_the_workers(cluster):
+    conf = session_conf(cluster)
+    assert conf["spark.driver.host"] == "127.0.0.1"
+    assert session_environment(cluster) == {"SPARK_LOCAL_IP": "127.0.0.1"}
+    assert "-Dorg.apache.avro.limits" in conf["spark.executor.extraJavaOptions"]
+    local = cluster.local
+    slots = local.spark_workers * local.spark_worker_cores
+    assert 2 * int(conf["spark.cores.max"]) <= slots
+    per_worker = local.spark_worker_cores // int(conf["spark.executor.cores"])
+    assert per_worker * int(conf["spark.executor.memory"].removesuffix("g")) <= int(
+        local.spark_worker_memory.removesuffix("g")
+    )
+
+
+def test_the_control_database_s_url_holds_no_password(cluster):
+    url = cluster.control_url
+    assert url.startswith(f"postgresql+psycopg://control@127.0.0.1:{cluster.ports.postgres}/")
+    assert str(cluster.control_passfile) in url
+
+
+def test_a_cluster_that_asks_nobody_is_refused_where_servers_must_ask(tmp_path):
+    asked = load_settings(
+        REPOSITORY, profile="cluster", state_dir=tmp_path, security={"enabled": True}
+    )
+    with pytest.raises(ProblemsError) as caught:
+        check_machine(asked, [])
+    assert [problem.key for problem in caught.value.problems] == ["security.enabled"] * 2

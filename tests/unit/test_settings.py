@@ -1,0 +1,64 @@
+"""Where settings come from: which source wins, profiles, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import ProblemsError
+from spark_jobs.settings import load_settings
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("PROFILE", "STATE_DIR", "PORTS__KAFKA"):
+        monkeypatch.delenv(f"TIDEMARK_{name}", raising=False)
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "tidemark.yml").write_text(
+        "environment: plain\nports: {kafka: 1, connect: 1, redis: 1}\n"
+    )
+    (tmp_path / "profiles/large.yml").write_text(
+        "environment: large\nports: {kafka: 2, connect: 2}\n"
+    )
+    return tmp_path
+
+
+def test_the_environment_wins_over_the_profile_and_that_over_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings(project).environment == "plain"
+    monkeypatch.setenv("TIDEMARK_PROFILE", "large")
+    monkeypatch.setenv("TIDEMARK_PORTS__KAFKA", "3")
+    chosen = load_settings(project)
+    assert chosen.environment == "large"
+    assert (chosen.ports.kafka, chosen.ports.connect, chosen.ports.redis) == (3, 2, 1)
+
+
+def test_a_profile_has_a_state_directory_of_its_own(project: Path) -> None:
+    plain, large = load_settings(project), load_settings(project, profile="large")
+    assert large.state.name == f"{plain.state.name}-large"
+    assert large.state.parent == plain.state.parent
+
+
+def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project, profile="huge")
+    [problem] = caught.value.problems
+    assert problem.key == "profile"
+    assert "profiles/huge.yml" in problem.primary
+    assert "large" in problem.primary
+
+
+@pytest.mark.parametrize(
+    ("profile", "file"), [("large", "profiles/large.yml"), ("", "tidemark.yml")]
+)
+def test_a_wrong_value_is_told_with_the_file_that_holds_it(
+    project: Path, profile: str, file: str
+) -> None:
+    (project / file).write_text("ports: {kafka: many}\n")
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project, profile=profile)
+    [problem] = caught.value.problems
+    assert problem.key == "ports.kafka"
+    assert problem.location.file == file
