@@ -13,7 +13,8 @@ export TIDEMARK_PROFILE := $(PROFILE)
 endif
 
 .PHONY: help setup up down status logs demo check fmt lint golden docs clean \
-	test test-unit test-spark test-dags e2e test-tpch bench-ivm bench-storm bench-streams
+	test test-unit test-spark test-dags e2e e2e-cluster test-tpch bench-ivm bench-storm bench-streams \
+	bench-scaling
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +67,9 @@ test-dags: ## Tests of the DAGs
 e2e: ## Tests against a local stack of their own
 	$(PYTEST) -m services --timeout 1200 -p no:randomly
 
+e2e-cluster: setup ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
+	$(PYTEST) -m cluster --timeout 3600 -p no:randomly
+
 test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds four of them
 	TIDEMARK_TPCH=all $(PYTEST) tests/tpch -p no:randomly
 
@@ -77,6 +81,9 @@ bench-storm: setup ## Simulate 50 views on one table with and without pools, sta
 
 bench-streams: setup ## Measure the streams on a stack of their own (OPTIONS="--only latency")
 	@$(PYTHON) -m benchmarks.streams $(OPTIONS)
+
+bench-scaling: setup ## Measure one and two Spark workers (OPTIONS="--scale 1 --query q01")
+	@$(PYTHON) -m benchmarks.scaling $(OPTIONS)
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target
