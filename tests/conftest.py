@@ -26,6 +26,7 @@ MARKS = {
     "properties": "spark",
     "dags": "airflow",
     "e2e": "services",
+    "cluster": "cluster",
 }
 
 settings.register_profile("dev", max_examples=25, deadline=None)

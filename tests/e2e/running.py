@@ -49,6 +49,11 @@ class RunningStack:
         os.kill(pid, signal.SIGKILL)
         return pid
 
+    def take_away(self, name: str) -> None:
+        """Kill the part's process, and keep it from being started again."""
+        self.kill(name)
+        self.stop(name)
+
     def start(self, name: str) -> None:
         """Start one part alone and do not wait; something of the stack must be up already."""
         self.stack.supervisor.start_part(name)
@@ -75,7 +80,9 @@ class RunningStack:
             assert time.monotonic() < deadline, one
             time.sleep(0.5)
 
-    def tidemark(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def tidemark(
+        self, *arguments: str, check: bool = True, seconds: float = 300
+    ) -> subprocess.CompletedProcess[str]:
         """Run the command line on this stack."""
         return subprocess.run(
             [TIDEMARK, *arguments],
@@ -83,7 +90,7 @@ class RunningStack:
             capture_output=True,
             text=True,
             check=check,
-            timeout=300,
+            timeout=seconds,
         )
 
 
