@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable, Schema
@@ -31,6 +32,7 @@ STREAM_TABLE = {
     "delta.autoOptimize.autoCompact": "true",
     "delta.checkpointInterval": "50",
 }
+POOLS = Path(__file__).with_name("pools.xml")
 _TXN = "spark.databricks.delta.write.txn"
 BATCH_BYTES = "256m"
 BATCH_FILES = 1000
@@ -40,8 +42,9 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
     """What the streaming application's session has beyond every session's configuration."""
     return {
         "spark.ui.port": str(settings.ports.streams_ui),
-        # Two dozen queries take turns; none may hold the cores while the others wait.
+        # Streams and continuous views take turns; neither may hold the cores while the others wait.
         "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": POOLS.as_uri(),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.databricks.delta.autoCompact.minNumFiles": str(settings.care.small_files),
         "spark.databricks.delta.autoCompact.minFileSize": str(settings.care.small_file_bytes),
