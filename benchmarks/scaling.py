@@ -50,7 +50,8 @@ HEAD = """\
 Written by `make bench-scaling` on {day}: TPC-H at scale {scale:g}, each query computed in
 full and written as a table, by a cluster whose workers have one core each. The machine
 has {cores} cores; its load was {load} at start and end. CPU is of every process
-of the stack; *others* are the cores that the rest of the machine used meanwhile. Medians.
+of the stack; *others* are the cores that the rest of the machine used meanwhile.
+Medians.
 """
 
 
