@@ -79,6 +79,8 @@ def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None
     """Write a worker's configuration, and how it logs: it may run where no broker does."""
     write_properties(properties, worker_properties(settings, number))
     properties.with_name(LOG4J_FILE).write_text(LOG4J_PROPERTIES)
+    # A worker ends at once where the directory that it may read is not there.
+    Path(debezium_secrets(settings)).mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def worker_properties(settings: Settings, number: int) -> dict[str, object]:

@@ -175,3 +175,14 @@ def test_airflow_s_tasks_name_the_server_and_start_no_spark_of_their_own(setting
     assert airflow_environment(other)["TIDEMARK_SPARK__REMOTE"] == "sc://elsewhere:15002"
     submitting = load_settings(tmp_path, airflow={"executor_mode": "submit"})
     assert "TIDEMARK_SPARK__REMOTE" not in airflow_environment(submitting)
+
+
+def test_a_worker_starts_where_no_broker_and_no_database_were_prepared(tmp_path):
+    settings = load_settings(tmp_path, state_dir=tmp_path / "state")
+    [worker] = [one for one in all_steps(settings) if one.name == "connect"]
+    worker.prepare()
+    properties = (tmp_path / "state/kafka/connect.properties").read_text()
+    (allowed,) = [line for line in properties.splitlines() if "allowed.paths" in line]
+    assert Path(allowed.partition("=")[2]).is_dir()
+    (log4j,) = [one for one in worker.command if one.startswith("-Dlog4j2")]
+    assert Path(log4j.partition("=")[2]).is_file()

@@ -26,18 +26,12 @@ EXTERNAL = {"postgres", "redis", "kafka"}
 TMP = "/tmp"  # noqa: S108 - a mount
 
 
-@pytest.fixture(scope="module")
-def shipped(module_environment):
+@pytest.fixture
+def shipped(monkeypatch):
     """The settings that the shipped files are written for: the repository's, nobody's own."""
+    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
+        monkeypatch.delenv(name)
     return load_settings(REPOSITORY)
-
-
-@pytest.fixture(scope="module")
-def module_environment():
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
-            patch.delenv(name)
-        yield patch
 
 
 @pytest.fixture(scope="module")
@@ -238,15 +232,14 @@ def test_a_service_leads_to_a_port_that_its_part_listens_on(shipped, resources, 
     assert {name: services[name]["spec"]["ports"][0]["port"] for name in called} == called
 
 
-def test_the_settings_of_the_pods_are_settings(module_environment, shipped) -> None:
-    with module_environment.context() as patch:
-        for name, value in {**variables("settings.env"), **variables("airflow.env")}.items():
-            if name.startswith("TIDEMARK_"):
-                patch.setenv(name, value)
-        worker = yaml.safe_load_all((BASE / "connect.yaml").read_text())
-        environment = next(worker)["spec"]["template"]["spec"]["containers"][0]["env"]
-        patch.setenv("TIDEMARK_KAFKA_CONNECT__CONF", environment[1]["value"])
-        loaded = load_settings()
+def test_the_settings_of_the_pods_are_settings(monkeypatch, shipped) -> None:
+    for name, value in {**variables("settings.env"), **variables("airflow.env")}.items():
+        if name.startswith("TIDEMARK_"):
+            monkeypatch.setenv(name, value)
+    worker = yaml.safe_load_all((BASE / "connect.yaml").read_text())
+    environment = next(worker)["spec"]["template"]["spec"]["containers"][0]["env"]
+    monkeypatch.setenv("TIDEMARK_KAFKA_CONNECT__CONF", environment[1]["value"])
+    loaded = load_settings()
     # A file system's tables are guarded by locks that pods do not share.
     assert loaded.lake.startswith("s3a://")
     assert loaded.spark.remote == f"sc://spark-connect:{shipped.ports.spark_connect}"
