@@ -49,9 +49,10 @@ FORCE = Param(
     description="Compute the whole result, even when no input changed.",
 )
 
+# Airflow's form takes an empty text for one that is missing, and would let nobody trigger.
 ALLOW_LARGE = Param(
-    default="",
-    type="string",
+    default=None,
+    type=["null", "string"],
     maxLength=300,
     title="Let a large refresh pass",
     description="Why, in 10 signs or more, where the last run waits for a person. Empty: not.",

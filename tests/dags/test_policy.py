@@ -41,6 +41,14 @@ def test_ids_owner_tags_and_documentation(dags: list[DAG]) -> None:
             assert heading in dag.doc_md
 
 
+def test_a_run_can_be_triggered_from_the_form_as_it_opens(dags: list[DAG]) -> None:
+    for dag in dags:
+        for name in dag.params:
+            field = dag.params.get_param(name)
+            # Airflow's form refuses what is empty, unless NULL is among its types.
+            assert field.value not in (None, "") or "null" in field.schema["type"], name
+
+
 def test_one_run_at_a_time_on_aligned_intervals_without_catching_up(dags: list[DAG]) -> None:
     for dag in dags:
         assert dag.max_active_runs == 1
