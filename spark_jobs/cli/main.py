@@ -14,6 +14,7 @@ from spark_jobs.cli import (
     demo,
     docs,
     explain,
+    forget,
     graph,
     impact,
     lint,
@@ -75,6 +76,7 @@ app.command()(maintain.maintain)
 app.command()(upgrade.upgrade)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(rebuild.rebuild)
+app.command()(forget.forget)
 app.add_typer(sink.app, name="sink")
 app.command()(load.load)
 app.command()(demo.demo)

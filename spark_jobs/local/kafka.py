@@ -261,8 +261,10 @@ def ensure_users(settings: Settings) -> None:
         )
         for one, text in passwords.items()
     ]
+    # The answers come to the client that asked, as long as somebody holds it.
+    client = admin(settings)
     try:
-        for answer in admin(settings).alter_user_scram_credentials(changes).values():
+        for answer in client.alter_user_scram_credentials(changes).values():
             answer.result()
     except KafkaException as error:
         problem = f"refuses a password: {error.args[0].str()}"

@@ -5,8 +5,7 @@ The set-up's super user grants it, and takes back what the declarations no longe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -103,23 +102,6 @@ def held_rights(client: AdminClient, principal: Principal) -> list[AclBinding]:
     )
     found: list[AclBinding] = client.describe_acls(every).result(ANSWER_SECONDS)
     return found
-
-
-def told(rights: Iterable[AclBinding]) -> list[str]:
-    """Rights as a reader wants them: one line for each thing, with all that may be done to it."""
-
-    def thing(one: AclBinding) -> tuple[str, str, str]:
-        star = "*" if one.resource_pattern_type is ResourcePatternType.PREFIXED else ""
-        return (
-            one.principal.removeprefix("User:"),
-            one.restype.name.lower(),
-            f"{one.name}{star}",
-        )
-
-    return [
-        f"{who}: {kind} {name}: {', '.join(sorted({one.operation.name.lower() for one in group}))}"
-        for (who, kind, name), group in groupby(sorted(rights, key=thing), key=thing)
-    ]
 
 
 def _topics_read(source: SourceEntry) -> Iterator[str]:

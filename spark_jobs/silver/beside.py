@@ -95,7 +95,9 @@ class BesideTable:
         """Apply the records of bronze up to a version."""
         if version <= self.version:
             return
-        records = read(self.spark, self.bronze, version)
+        # The records of that version as they are now: some may have been emptied since.
+        records = read(self.spark, self.bronze)
+        records = records.where(~came_after(self.spark, self.bronze, version))
         records = records.where(came_after(self.spark, self.bronze, self.version))
         for part in self._parts(records):
             for piece in pieces(part):

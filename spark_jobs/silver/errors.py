@@ -22,6 +22,19 @@ class SilverTableUnknownError(LakehouseError):
         )
 
 
+class SourceUnknownError(LakehouseError):
+    """A name that no source of records has."""
+
+    condition = "SOURCE_UNKNOWN"
+
+    def __init__(self, source: str, known: Sequence[str]) -> None:
+        self.source = source
+        super().__init__(
+            f"there is no source {source!r} of records",
+            hint=did_you_mean(source, known) or f"Sources are {', '.join(known)}.",
+        )
+
+
 class NotInQuarantineError(LakehouseError):
     """Records that are named and were never rejected."""
 
@@ -115,4 +128,34 @@ class OvertakenError(LakehouseError):
         super().__init__(
             f"records of silver table {table!r} were readmitted while it was rebuilt",
             hint="Nothing was written. Run the rebuild again.",
+        )
+
+
+class ForgetColumnError(LakehouseError):
+    """A request to forget names a column by which not every record can be found."""
+
+    condition = "FORGET_COLUMN"
+
+    def __init__(self, source: str, column: str, telling: Sequence[str]) -> None:
+        self.source = source
+        self.column = column
+        super().__init__(
+            f"records of source {source!r} cannot be told by {column!r}",
+            detail=f"What tells every record of a row or an event is {', '.join(telling)}.",
+            hint=did_you_mean(column, telling) or "Find the person's keys first: tidemark query.",
+        )
+
+
+class ForgetPendingError(LakehouseError):
+    """A silver table has yet to take up records, which may be some of those to forget."""
+
+    condition = "FORGET_PENDING"
+
+    def __init__(self, table: str, records: int) -> None:
+        self.table = table
+        self.records = records
+        super().__init__(
+            f"silver table {table!r} has yet to take up {records} records",
+            hint="Let the streams run (locally: make up) until `tidemark reconcile` balances, stop "
+            "them, and try again.",
         )

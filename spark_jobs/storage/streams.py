@@ -129,9 +129,13 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
 
 
 def read_stream(spark: SparkSession, location: str) -> DataFrame:
-    """The rows that are appended to a table, from its first version on."""
+    """The rows that are appended to a table, from its first version on.
+
+    A commit that changes rows, as forgetting does, brings no new ones and is passed over.
+    """
     return (
         spark.readStream.format("delta")
+        .option("skipChangeCommits", "true")
         .option("maxBytesPerTrigger", BATCH_BYTES)
         .option("maxFilesPerTrigger", BATCH_FILES)
         .load(location)

@@ -177,6 +177,39 @@ def _said(txn: Txn, metadata: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def empty_values(
+    places: DataFrame,
+    location: str,
+    columns: Sequence[str],
+    *,
+    by: Sequence[str],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Set values of some rows of a table to NULL, in one commit; their files become past ones.
+
+    Args:
+        places: the rows, each once, by the columns of ``by``.
+        location: of the table.
+        columns: whose values go.
+        by: columns that tell the table's rows apart, or some of them.
+        metadata: what the commit says about itself.
+    """
+    from delta.tables import DeltaTable  # noqa: PLC0415
+
+    spark = places.sparkSession
+    same = " AND ".join(f"t.{quoted(one)} = s.{quoted(one)}" for one in by)
+    held = " OR ".join(f"t.{quoted(one)} IS NOT NULL" for one in columns)
+    conf = {_METADATA: json.dumps(metadata, sort_keys=True, default=str)}
+    with session_values(spark, conf):
+        (
+            DeltaTable.forPath(spark, location)
+            .alias("t")
+            .merge(places.alias("s"), same)
+            .whenMatchedUpdate(held, set={quoted(one): "NULL" for one in columns})
+            .execute()
+        )
+
+
 @contextmanager
 def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Configure the session for a while: SQL statements take options from nowhere else."""

@@ -18,7 +18,7 @@ from spark_jobs.cli.main import app
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.gold.freshness import Freshness, ViewStatus, view_status
-from spark_jobs.graph.manifest import ApplyMode, SilverEntry
+from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
 from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.state.attempts import AttemptStatus
@@ -194,6 +194,22 @@ def test_a_table_is_read_at_the_version_that_the_query_names(gold: GoldProject, 
     moment = datetime.fromtimestamp(written, UTC) + timedelta(milliseconds=1)
     at = f"{count} TIMESTAMP AS OF '{moment:%Y-%m-%d %H:%M:%S.%f}' AS o"
     assert json.loads(run("query", at, "-f", "json").stdout) == [then]
+
+
+def test_personal_data_is_masked_unless_it_is_asked_for(gold: GoldProject, run: Any) -> None:
+    columns = tuple(Column(name=name, type="", pii=True) for name in ("customer", "amount"))
+    gold.manifest.gold["totals"] = gold.manifest.gold["totals"].model_copy(
+        update={"columns": columns}
+    )
+    gold.refresh("totals", "t1")
+    sql = "SELECT * FROM gold.totals AS t ORDER BY t.customer NULLS FIRST, t.orders"
+    shown = json.loads(run("query", sql, "-f", "json").stdout)
+    assert shown == [
+        {"customer": name, "orders": 1, "amount": None} for name in (None, "***", "***")
+    ]
+    plain = "SELECT t.amount FROM gold.totals AS t WHERE t.customer = 'ann'"
+    assert json.loads(run("query", plain, "-f", "json").stdout) == []
+    assert json.loads(run("query", plain, "-f", "json", "--pii").stdout) == [{"amount": "10.00"}]
 
 
 def test_a_version_that_is_not_kept_is_told(gold: GoldProject, run: Any) -> None:

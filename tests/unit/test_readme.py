@@ -23,7 +23,19 @@ FENCE = re.compile(r"^ *```(\w*)(?: file=(\S+))?\n(.*?)^ *```$", re.DOTALL | re.
 INLINE = re.compile(r"(?<!`)`((?:tidemark|make) [^`\n]+)`(?!`)")
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
 # What the papers may name beside our own programs.
-OTHERS = {"docker", "airflow", "ss", "source", "export", "cat", "ls", "curl", "kill", "kubectl"}
+OTHERS = {
+    "docker",
+    "airflow",
+    "ss",
+    "source",
+    "export",
+    "cat",
+    "ls",
+    "curl",
+    "kill",
+    "kubectl",
+    "rm",
+}
 
 
 def text_of(paper: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka.admin import ResourcePatternType
 
 from spark_jobs.access.kafka import Principal, password_name
 from spark_jobs.access.secrets import AUTHORITY, CONNECT_TOKEN
@@ -16,7 +17,7 @@ from spark_jobs.local.certificates import KAFKA, certificate_name, ensure_certif
 from spark_jobs.local.connect import connector_config, worker_properties
 from spark_jobs.local.errors import KafkaUsersMissingError
 from spark_jobs.local.kafka import kafka_directory, prepare_broker, server_properties
-from spark_jobs.local.kafka_rights import connect_rights, declared_rights, told
+from spark_jobs.local.kafka_rights import connect_rights, declared_rights
 from spark_jobs.local.parts import Part
 from spark_jobs.local.postgres import AIRFLOW, SHOP, dsn, secret_name
 from spark_jobs.local.postgres_server import server_files
@@ -90,10 +91,10 @@ def test_spark_connect_asks_for_a_token(settings, tmp_path):
     settings = settings.model_copy(update={"spark_jars": jars(tmp_path)})
     file = tmp_path / "connect.conf"
     prepare_server(settings, file)
-    told_conf = file.read_text()
+    text = file.read_text()
     token = read_secret(settings, CONNECT_TOKEN)
-    assert f"spark.connect.authenticate.token={token}\n" in told_conf
-    assert "spark.ui.enabled=false\n" in told_conf
+    assert f"spark.connect.authenticate.token={token}\n" in text
+    assert "spark.ui.enabled=false\n" in text
     # The client sends a token without TLS to a host of this very name only.
     assert connect_url(settings).startswith("sc://localhost:")
     assert token not in connect_url(settings)
@@ -107,7 +108,7 @@ def test_no_secret_is_on_a_command_line(settings):
 
 
 def test_each_principal_may_do_what_its_part_does(project_manifest):
-    rights = told([*connect_rights(), *declared_rights(project_manifest)])
+    rights = lines([*connect_rights(), *declared_rights(project_manifest)])
     assert "connect: topic shop.*: create, describe, write" in rights
     assert "connect: group tidemark-connect: describe, read" in rights
     assert "streams: topic shop.public.orders: describe, read" in rights
@@ -120,6 +121,17 @@ def test_each_principal_may_do_what_its_part_does(project_manifest):
     assert not written
     assert not [one for one in rights if one.startswith("loader: topic shop.")]
     assert not [one for one in rights if one.startswith(("admin", "broker"))]
+
+
+def lines(rights):
+    """A line for each thing, with all that may be done to it."""
+    found = {}
+    for one in rights:
+        star = "*" if one.resource_pattern_type is ResourcePatternType.PREFIXED else ""
+        who = one.principal.removeprefix("User:")
+        thing = f"{who}: {one.restype.name.lower()} {one.name}{star}"
+        found.setdefault(thing, set()).add(one.operation.name.lower())
+    return [f"{thing}: {', '.join(sorted(done))}" for thing, done in found.items()]
 
 
 def jars(folder):

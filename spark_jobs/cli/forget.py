@@ -1,0 +1,110 @@
+"""``tidemark forget``: take what a source's records hold of a person out of the lake."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.steps import Steps
+from spark_jobs.cli.stream import sole_application
+
+if TYPE_CHECKING:
+    from spark_jobs.planning.request import Why
+    from spark_jobs.silver.forgetting import Forgotten
+
+
+def forget(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="A source whose records hold the person's data.")],
+    values: Annotated[
+        list[str], typer.Argument(help="COLUMN=VALUE, for instance user_id=7; all must hold.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    run: Annotated[
+        bool, typer.Option("--run/--dry-run", help="Do it, or only count the records.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Empty the records of SOURCE that hold VALUES, and make its silver tables of the rest."""
+    from spark_jobs.planning.request import why
+
+    because = why(reason) if run else None
+    named = dict(_parted(one) for one in values)
+    with open_project(context) as project:
+        found = forgotten(project, source.removeprefix("bronze."), named, because)
+        days = project.settings.care.retention_days
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2, default=str))
+    elif because is None:
+        typer.echo(f"{found.records:,} records hold that. Nothing was written; --run does it.")
+    else:
+        typer.echo(f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables anew.")
+        typer.echo(
+            "Start the streams and let gold refresh. The files that held the values go with "
+            f"`tidemark maintain` after {days:g} days."
+        )
+
+
+def forgotten(
+    project: OpenProject, name: str, named: dict[str, str], because: Why | None
+) -> Forgotten:
+    """Forget in a Spark of this process, while no stream writes.
+
+    Args:
+        project: the open project.
+        name: of the source.
+        named: values by column.
+        because: why; None for a dry run.
+
+    Raises:
+        SourceUnknownError: there is no such source of records.
+        StreamsAlreadyRunningError: the streams run.
+        LakehouseError: any condition of ``Forgetting.run``.
+    """
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.silver.errors import SourceUnknownError
+    from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.silver.forgetting import Forgetting
+    from spark_jobs.storage.lake import Lake
+    from spark_jobs.storage.session import QUIET, driver_session
+
+    settings, manifest = project.settings, project.manifest
+    known = [one.name for one in manifest.sources.values() if one.format is not SourceFormat.DELTA]
+    if name not in known:
+        raise SourceUnknownError(name, sorted(known))
+    source = manifest.sources[name]
+    entries = [one for one in manifest.silver.values() if one.source == name]
+    with sole_application(settings):
+        spark = driver_session(settings, "tidemark forget", conf=QUIET)
+        try:
+            tables = [
+                SilverFlow(source, one, settings, project.store).rebuilder(spark) for one in entries
+            ]
+            work = Forgetting(
+                spark=spark,
+                source=source,
+                bronze=Lake(settings.lake).location(source.table_name),
+                tables=tables,
+                max_bytes=settings.streams.max_record_bytes,
+            )
+            with Steps(Console(stderr=True)).step(f"forget in {source.table_name}"):
+                if because is None:
+                    return work.preview(named)
+                who = f"{getpass.getuser()}@{socket.gethostname()}"
+                return work.run(named, by=who, reason=because.reason)
+        finally:
+            spark.stop()
+
+
+def _parted(text: str) -> tuple[str, str]:
+    column, sign, value = text.partition("=")
+    if not (column and sign):
+        raise typer.BadParameter(f"{text!r} is not COLUMN=VALUE")
+    return column, value

@@ -1,0 +1,174 @@
+"""What is forgotten is in no table and, when past files have gone, in no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.settings import Settings
+from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
+from spark_jobs.silver.forgetting import Forgetting
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.cleaning import past_files, remove_files
+from spark_jobs.storage.log import table_version
+from spark_jobs.storage.tables import read
+from tests.spark.gold_project import GoldProject
+from tests.spark.silver.test_rebuild import REASON, Live
+from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, ORDERS, bronze, change, event
+from tests.unit.storage.aging import age
+
+SECRET = "Zq7-secret"
+WHO = {"events": {"user_id": "7"}, "current rows": {"order_id": "7"}, "history": {"order_id": "7"}}
+KINDS = {
+    "events": (EVENTS, CLICKS),
+    "current rows": (CHANGES, ORDERS),
+    "history": (CHANGES, HISTORY),
+}
+PAST = timedelta(days=30)
+
+
+def clicks(spark: SparkSession, first: int) -> DataFrame:
+    """Of the one to be forgotten: an event, the same again, and one that is rejected."""
+    secret = event(event_id=f"{SECRET}-{first}", user_id=7)
+    broken = event(event_id=f"{SECRET}-broken-{first}", user_id=7, amount="x")
+    others = [event(event_id=f"e{first}-{one}", user_id=one) for one in range(4)]
+    return bronze(spark, [secret, *others, secret, broken], first=first)
+
+
+def orders(spark: SparkSession, first: int) -> DataFrame:
+    """Of the one to be forgotten: a row, another value of it, its deletion and its tombstone."""
+    secret = [
+        change("c", 7, first + 1, status=SECRET),
+        change("u", 7, first + 2, status=f"{SECRET} 2"),
+        *([change("d", 7, first + 3)] if first else []),
+    ]
+    others = [change("c", first + 100 + one, first + 4 + one) for one in range(4)]
+    return bronze(spark, [*secret, *others], first=first)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[ControlStore]:
+    with ControlStore.open(settings.control_url) as opened:
+        yield opened
+
+
+def forgetting(live: Live) -> Forgetting:
+    return Forgetting(
+        spark=live.spark,
+        source=live.source,
+        bronze=live.bronze,
+        tables=[live.flow.rebuilder(live.spark)],
+        max_bytes=10_000,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_person_leaves_every_table_and_every_file(
+    quick: SparkSession, settings: Settings, store: ControlStore, kind: str
+) -> None:
+    declared: tuple[SourceEntry, SilverEntry] = KINDS[kind]
+    live = Live(quick, settings, store, declared)
+    landing = clicks if kind == "events" else orders
+    with live.following() as query:
+        live.land(landing(quick, 0))
+        query.processAllAvailable()
+        live.land(landing(quick, 50))
+        query.processAllAvailable()
+    assert {place for place in tables_of(live) if held(place)} >= {live.bronze, live.tables.table}
+    rows = others_of(live)
+
+    assert forgetting(live).preview(WHO[kind]).records == 6 if kind == "events" else 5
+    assert forgetting(live).run(WHO[kind], **REASON).records
+    assert not [one for one in tables_of(live) if SECRET in shown(live, one)]
+    assert others_of(live) == rows
+    live.assert_balanced()
+    assert forgetting(live).run(WHO[kind], **REASON).records == 0
+
+    with live.following() as query:
+        live.land(bronze(quick, last(kind), first=90))
+        query.processAllAvailable()
+    live.assert_balanced()
+    assert len(others_of(live)) == len(rows) + 1
+
+    clean(*tables_of(live))
+    assert not [file for place in tables_of(live) for file in held(place)]
+
+
+def last(kind: str) -> list[tuple[bytes | None, bytes | None]]:
+    if kind == "events":
+        return [event(event_id="last", user_id=1)]
+    return [change("c", 999, 999)]
+
+
+def test_gold_follows_to_the_bytes(gold: GoldProject) -> None:
+    gold.append("silver.orders", f"SELECT 9L AS order_id, '{SECRET}' AS customer, 1.00BD AS amount")
+    gold.refresh("totals", "t1")
+    location = gold.location("gold.totals")
+    assert held(location)
+    gold.execute("DELETE FROM {} WHERE order_id = 9", "silver.orders")
+    gold.refresh("totals", "t2")
+    clean(location, gold.location("silver.orders"))
+    assert not held(location)
+    assert not held(gold.location("silver.orders"))
+
+
+def test_records_that_silver_has_yet_to_take_up_are_waited_for(
+    quick: SparkSession, settings: Settings, store: ControlStore
+) -> None:
+    live = Live(quick, settings, store, KINDS["events"])
+    with live.following() as query:
+        live.land(clicks(quick, 0))
+        query.processAllAvailable()
+    live.land(clicks(quick, 50))
+    version = table_version(live.bronze)
+    with pytest.raises(ForgetPendingError) as caught:
+        forgetting(live).run(WHO["events"], **REASON)
+    assert caught.value.records == 7
+    assert table_version(live.bronze) == version
+
+
+def test_a_change_is_told_by_its_key_only(
+    quick: SparkSession, settings: Settings, store: ControlStore
+) -> None:
+    live = Live(quick, settings, store, KINDS["history"])
+    with pytest.raises(ForgetColumnError) as caught:
+        forgetting(live).preview({"status": SECRET})
+    assert caught.value.column == "status"
+
+
+def tables_of(live: Live) -> list[str]:
+    places = [live.bronze, *live.tables.places, live.tables.releases]
+    return [place for place in places if table_version(place) is not None]
+
+
+def shown(live: Live, place: str) -> str:
+    return str([tuple(row) for row in read(live.spark, place).collect()])
+
+
+def others_of(live: Live) -> list[str]:
+    rows = read(live.spark, live.tables.table).drop("__partition", "__offset").collect()
+    return sorted(str(tuple(row)) for row in rows if SECRET not in str(row) and 7 not in row[:2])
+
+
+def clean(*places: str) -> None:
+    """As `tidemark maintain` does, a month later."""
+    for place in places:
+        age(place, PAST.days)
+        now = datetime.now(UTC)
+        remove_files(place, past_files(place, since=now - timedelta(days=7), now=now))
+
+
+def held(place: str) -> list[Path]:
+    """The data files in which the secret stands, by their bytes or by their values."""
+    return [
+        file
+        for file in Path(place).rglob("*.parquet")
+        if "_delta_log" not in file.parts
+        and (SECRET.encode() in file.read_bytes() or SECRET in str(pq.read_table(file).to_pylist()))
+    ]
