@@ -146,7 +146,9 @@ def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
     found = {str(one.table_name): [lake.location(one.table_name)] for one in written}
     for entry in manifest.silver.values():
         if manifest.sources[entry.source].format is not SourceFormat.DELTA:
-            found[str(entry.table_name)] = list(SilverTables.of(lake, entry).places)
+            parts = SilverTables.of(lake, entry)
+            # What a person wrote in a record's place may have been emptied since.
+            found[str(entry.table_name)] = [*parts.places, parts.releases]
     for view in manifest.gold.values():
         found[str(view.table_name)] = [lake.location(view.table_name)]
     return {

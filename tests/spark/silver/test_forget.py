@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
 from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
 from spark_jobs.silver.forgetting import Forgetting
@@ -20,14 +19,13 @@ from spark_jobs.storage.log import table_version
 from spark_jobs.storage.tables import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import REASON, Live
-from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, ORDERS, bronze, change, event
+from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, bronze, change, event
 from tests.unit.storage.aging import age
 
 SECRET = "Zq7-secret"
-WHO = {"events": {"user_id": "7"}, "current rows": {"order_id": "7"}, "history": {"order_id": "7"}}
+WHO = {"events": {"user_id": "7"}, "history": {"order_id": "7"}}
 KINDS = {
     "events": (EVENTS, CLICKS),
-    "current rows": (CHANGES, ORDERS),
     "history": (CHANGES, HISTORY),
 }
 PAST = timedelta(days=30)
@@ -72,26 +70,30 @@ def forgetting(live: Live) -> Forgetting:
 def test_a_person_leaves_every_table_and_every_file(
     quick: SparkSession, settings: Settings, store: ControlStore, kind: str
 ) -> None:
-    declared: tuple[SourceEntry, SilverEntry] = KINDS[kind]
-    live = Live(quick, settings, store, declared)
-    landing = clicks if kind == "events" else orders
+    live = Live(quick, settings, store, KINDS[kind])
+    landing, known = {"events": (clicks, 6), "history": (orders, 5)}[kind]
+    live.land(landing(quick, 0))
     with live.following() as query:
-        live.land(landing(quick, 0))
         query.processAllAvailable()
-        live.land(landing(quick, 50))
+    live.land(landing(quick, 50))
+    version = table_version(live.bronze)
+    with pytest.raises(ForgetPendingError) as caught:
+        forgetting(live).run(WHO[kind], **REASON)
+    assert caught.value.table == live.entry.name
+    assert table_version(live.bronze) == version
+    with live.following() as query:
         query.processAllAvailable()
     assert {place for place in tables_of(live) if held(place)} >= {live.bronze, live.tables.table}
     rows = others_of(live)
 
-    assert forgetting(live).preview(WHO[kind]).records == 6 if kind == "events" else 5
-    assert forgetting(live).run(WHO[kind], **REASON).records
+    assert forgetting(live).run(WHO[kind], **REASON).records == known
     assert not [one for one in tables_of(live) if SECRET in shown(live, one)]
     assert others_of(live) == rows
     live.assert_balanced()
-    assert forgetting(live).run(WHO[kind], **REASON).records == 0
+    assert forgetting(live).preview(WHO[kind]).records == 0
 
+    live.land(bronze(quick, last(kind), first=90))
     with live.following() as query:
-        live.land(bronze(quick, last(kind), first=90))
         query.processAllAvailable()
     live.assert_balanced()
     assert len(others_of(live)) == len(rows) + 1
@@ -116,21 +118,6 @@ def test_gold_follows_to_the_bytes(gold: GoldProject) -> None:
     clean(location, gold.location("silver.orders"))
     assert not held(location)
     assert not held(gold.location("silver.orders"))
-
-
-def test_records_that_silver_has_yet_to_take_up_are_waited_for(
-    quick: SparkSession, settings: Settings, store: ControlStore
-) -> None:
-    live = Live(quick, settings, store, KINDS["events"])
-    with live.following() as query:
-        live.land(clicks(quick, 0))
-        query.processAllAvailable()
-    live.land(clicks(quick, 50))
-    version = table_version(live.bronze)
-    with pytest.raises(ForgetPendingError) as caught:
-        forgetting(live).run(WHO["events"], **REASON)
-    assert caught.value.records == 7
-    assert table_version(live.bronze) == version
 
 
 def test_a_change_is_told_by_its_key_only(
