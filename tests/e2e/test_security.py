@@ -98,6 +98,12 @@ def elsewhere(settings, tmp_path):
     return make
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Who is refused is refused again and again, until the time is over."""
+    monkeypatch.setattr("spark_jobs.bronze.topics.TIMEOUT_SECONDS", 2)
+
+
 def topics(settings, principal):
     return Topics(kafka_access(settings, principal))
 
@@ -128,7 +134,7 @@ def test_a_row_of_the_shop_reaches_those_who_may_read_it(settings):
 
 def test_events_and_sinks_write_where_they_may(settings):
     with RecordSender(kafka_access(settings, Principal.LOADER)) as sender:
-        sender.send(Record(EVENTS, None, b"{}", Trait.PLAIN))
+        sender.send(Record(EVENTS, None, b"{}", Trait.FRESH))
     assert sum(topics(settings, Principal.STREAMS).facts(EVENTS).end.values()) == 1
     manifest = Manifest.read(settings.manifest_file)
     sink = next(one for one in manifest.sinks.values() if one.system.value == "kafka")
@@ -170,7 +176,7 @@ def test_who_reads_may_not_write(settings):
 
 def send(settings, principal, topic):
     with RecordSender(kafka_access(settings, principal)) as sender:
-        sender.send(Record(topic, None, b"{}", Trait.PLAIN))
+        sender.send(Record(topic, None, b"{}", Trait.FRESH))
 
 
 def test_kafka_answers_nobody_without_a_login(settings):
@@ -181,14 +187,14 @@ def test_kafka_answers_nobody_without_a_login(settings):
             AdminClient({**ask, **options}).list_topics(timeout=3)
 
 
-def test_a_wrong_password_is_told(elsewhere):
+def test_a_wrong_password_is_told(elsewhere, hasty):
     wrong = elsewhere(password_name(Principal.STREAMS), "wrong")
     with pytest.raises(LoginRefusedError) as caught:
         topics(wrong, Principal.STREAMS).facts(CAPTURED)
     assert caught.value.user == "streams"
 
 
-def test_a_foreign_authority_is_told_by_kafka_s_and_postgres_s_clients(elsewhere):
+def test_a_foreign_authority_is_told_by_kafka_s_and_postgres_s_clients(elsewhere, hasty):
     foreign = elsewhere(AUTHORITY, foreign_authority())
     with pytest.raises(CertificateRefusedError) as caught:
         topics(foreign, Principal.STREAMS).facts(CAPTURED)

@@ -72,8 +72,8 @@ def test_a_person_leaves_every_table_and_every_file(
 ) -> None:
     live = Live(quick, settings, store, KINDS[kind])
     landing, known = {"events": (clicks, 6), "history": (orders, 5)}[kind]
-    live.land(landing(quick, 0))
     with live.following() as query:
+        live.land(landing(quick, 0))
         query.processAllAvailable()
     live.land(landing(quick, 50))
     version = table_version(live.bronze)
