@@ -25,6 +25,7 @@ from benchmarks.streams.report import NAME, write_report
 from benchmarks.streams.results import Pace, Peer, Results, VoidError
 from benchmarks.streams.running import BenchmarkStuckError
 from benchmarks.streams.sections import Bench
+from benchmarks.streams.steady import steady
 from spark_jobs.errors import LakehouseError
 from spark_jobs.sections import SparkSettings, StreamSettings
 
@@ -36,6 +37,8 @@ class SectionName(StrEnum):
     LATENCY = "latency"
     UPSERTS = "upserts"
     PEER = "peer"
+    # Takes as long as it is told to, so it runs only where it is asked for.
+    MEMORY = "memory"
 
 
 def main(
@@ -49,6 +52,8 @@ def main(
     rate: Annotated[int, typer.Option(min=1, help="Events a second.")] = 10_000,
     seconds: Annotated[float, typer.Option(min=1, help="With events, for latency.")] = 120,
     idle_seconds: Annotated[float, typer.Option(min=1, help="Without events.")] = 60,
+    minutes: Annotated[float, typer.Option(min=0.1, help="With events, for memory.")] = 60,
+    steady_rate: Annotated[int, typer.Option(min=1, help="Events a second, for memory.")] = 200,
     rows: Annotated[int, typer.Option(min=1, help="Of the table to change.")] = 3_000_000,
     changes: Annotated[int, typer.Option(min=10, help="Of its rows, a round.")] = 3_000,
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds of changes.")] = 3,
@@ -76,8 +81,9 @@ def main(
                 rows=rows, changes=changes, repetitions=repetitions, seed=seed
             ),
             SectionName.PEER: lambda: _peer(bench, paces[0], events),
+            SectionName.MEMORY: lambda: steady(bench, paces[0], rate=steady_rate, minutes=minutes),
         }
-        for name in only or SectionName:
+        for name in only or [one for one in SectionName if one is not SectionName.MEMORY]:
             facts = run_facts(seed=seed, spark=spark)
             try:
                 section = {"facts": facts, "found": measures[name]()}

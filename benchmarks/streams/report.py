@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from benchmarks.measure import Cost
 from benchmarks.plot import mark, text
+from benchmarks.streams import steady_report
 from benchmarks.streams.results import Chain, Ingest, Peer, Results, Section, Spread, Upserts
 from benchmarks.streams.upserts import OURS
 
@@ -36,6 +37,8 @@ def write_report(results: Results, *, data: Path, papers: Path) -> list[Path]:
     }
     if results.latency is not None:
         files[papers / f"{NAME}.svg"] = plot(results.latency.found)
+    if results.memory is not None:
+        files[papers / f"{NAME}-memory.svg"] = steady_report.plot(results.memory.found)
     for file, words in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(words, encoding="utf-8")
@@ -62,6 +65,9 @@ def markdown(results: Results, *, picture: str) -> str:
         lines += _upserts(results.upserts)
     if results.peer is not None:
         lines += _peer(results.peer)
+    if results.memory is not None:
+        lines += _heading("Memory at a steady rate", results.memory)
+        lines += steady_report.page(results.memory.found, picture=f"{NAME}-memory.svg")
     return "\n".join([*lines, ""])
 
 

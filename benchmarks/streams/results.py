@@ -122,6 +122,44 @@ class Chain(_Frozen):
     commits: dict[str, int]
 
 
+class Moment(_Frozen):
+    """The application's memory at a moment of a run, in bytes.
+
+    Attributes:
+        resident: of all its processes.
+        heap: what is used of the JVM's heap, garbage too; None where it did not tell.
+        old: what was left in the old generation by its last collection; None where it did not
+            tell, 0 before the first.
+        files: of all tables.
+    """
+
+    seconds: float
+    resident: int
+    heap: int | None
+    old: int | None
+    files: int
+
+
+class Steady(_Frozen):
+    """Events at a rate that does not change, and the memory meanwhile.
+
+    Attributes:
+        cost: of the whole run.
+    """
+
+    pace: Pace
+    rate: int
+    events: int
+    cost: Cost
+    moments: list[Moment]
+
+    @property
+    def growth_per_hour(self) -> int:
+        """By how many bytes resident memory grew in an hour, by the run's second half."""
+        told = [(one.seconds, one.resident) for one in self.moments]
+        return 60 * Memory.of(told).growth_per_minute
+
+
 class Upserts(_Frozen):
     """Scattered changes of a table by each way, one cost for each round."""
 
@@ -160,6 +198,7 @@ class Results(_Frozen):
     latency: Section[list[Chain]] | None = None
     upserts: Section[Upserts] | None = None
     peer: Section[Peer] | None = None
+    memory: Section[Steady] | None = None
 
     @classmethod
     def read(cls, file: Path) -> Self:

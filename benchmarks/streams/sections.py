@@ -65,7 +65,7 @@ class Bench:
         self.tell(f"ingest at {pace}: {events:,} events to the broker")
         with self.project(pace, write_bronze) as settings:
             send_all(settings.kafka, events)
-            table = _location(settings, BRONZE)
+            table = location(settings, BRONZE)
             self.tell(f"ingest at {pace}: from the broker to bronze")
             with application(settings) as process:
                 _wait(lambda: _rows(table) > 0, "bronze has its first batch")
@@ -94,7 +94,7 @@ class Bench:
         with self.project(pace, write_chain) as settings, application(settings) as process:
             self.tell(f"latency at {pace}: warming up")
             warm = send_at(settings.kafka, rate=rate, seconds=seconds / 3)
-            _wait_shown(settings, warm)
+            wait_shown(settings, warm)
             time.sleep(_SETTLE_SECONDS)
             self.tell(f"latency at {pace}: at rest")
             _, idle = measured(lambda: time.sleep(idle_seconds), process=process)
@@ -105,18 +105,18 @@ class Bench:
                 began = time.monotonic()
                 sent = send_at(settings.kafka, rate=rate, seconds=seconds, first=warm)
                 took = time.monotonic() - began
-                _wait_shown(settings, warm + sent)
+                wait_shown(settings, warm + sent)
                 return sent, took
 
             with sampled(process) as samples:
                 (sent, took), cost = measured(through, process=process)
             bronze, silver = (
-                [one for one in arrivals(_location(settings, table), column) if one.version > last]
+                [one for one in arrivals(location(settings, table), column) if one.version > last]
                 for (table, last), column in zip(
                     before.items(), (BronzeColumn.TIMESTAMP, "event_time"), strict=True
                 )
             )
-            shown = publications(_location(settings, GOLD), SILVER)
+            shown = publications(location(settings, GOLD), SILVER)
             return Chain(
                 pace=pace,
                 wanted=rate,
@@ -129,7 +129,7 @@ class Bench:
                 cost=cost,
                 memory=Memory.of(samples),
                 files={
-                    str(table): log.size(_location(settings, table)).files
+                    str(table): log.size(location(settings, table)).files
                     for table in (BRONZE, SILVER, GOLD)
                 },
                 commits={str(BRONZE): len(bronze), str(SILVER): len(silver)},
@@ -144,8 +144,8 @@ class Bench:
 
             def ours(opened: ExitStack) -> Windows:
                 opened.enter_context(application(settings))
-                _wait_shown(settings, events)
-                return windows(_location(settings, GOLD))
+                wait_shown(settings, events)
+                return windows(location(settings, GOLD))
 
             def theirs(opened: ExitStack, found: Flink) -> Windows:
                 return opened.enter_context(found.job(settings.kafka))
@@ -198,9 +198,14 @@ def sampled(process: psutil.Process) -> Iterator[list[tuple[float, int]]]:
         thread.join()
 
 
-def _wait_shown(settings: Settings, events: int) -> None:
-    """Wait until the view counts so many events, and make sure that it counts no more."""
-    silver, gold = _location(settings, SILVER), _location(settings, GOLD)
+def wait_shown(settings: Settings, events: int) -> None:
+    """Wait until the view counts so many events, and make sure that it counts no more.
+
+    Raises:
+        BenchmarkStuckError: it does not in time.
+        VoidError: a layer holds more.
+    """
+    silver, gold = location(settings, SILVER), location(settings, GOLD)
     _wait(lambda: _rows(silver) >= events, f"{SILVER} has {events} rows")
     _wait(lambda: _counted(gold) >= events, f"{GOLD} counts {events} events")
     for place, held in ((SILVER, _rows(silver)), (GOLD, _counted(gold))):
@@ -225,12 +230,13 @@ def _rows(location: str) -> int:
     return log.size(location).rows or 0
 
 
-def _location(settings: Settings, table: TableName) -> str:
+def location(settings: Settings, table: TableName) -> str:
+    """Where a table lies."""
     return Lake(settings.lake).location(table)
 
 
 def _newest(settings: Settings, table: TableName) -> int:
-    found = log.table_version(_location(settings, table))
+    found = log.table_version(location(settings, table))
     return -1 if found is None else found.version
 
 

@@ -17,9 +17,20 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from benchmarks.measure import Cost
 from benchmarks.records import run_facts
-from benchmarks.streams import arrivals, load, report, results, upserts
+from benchmarks.streams import arrivals, load, report, results, steady, steady_report, upserts
 from benchmarks.streams.project import GOLD, SILVER, write_chain, write_rows
-from benchmarks.streams.results import Chain, Ingest, Memory, Pace, Peer, Results, Spread, Upserts
+from benchmarks.streams.results import (
+    Chain,
+    Ingest,
+    Memory,
+    Moment,
+    Pace,
+    Peer,
+    Results,
+    Spread,
+    Steady,
+    Upserts,
+)
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import ApplyMode, MaintenanceRule
@@ -33,7 +44,9 @@ COST = Cost(cpu=30.0, wall=60.0, read=2**20, written=2**21, peak=2**30, others=0
 PACE = Pace(bronze=5, silver=5, gold=5)
 
 
-@pytest.mark.parametrize("module", [arrivals, load, results, upserts], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "module", [arrivals, load, results, steady, upserts], ids=lambda one: one.__name__
+)
 def test_examples(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted
@@ -172,3 +185,42 @@ def test_the_plot_has_a_bar_for_each_layer_within_its_frame(measured: Results) -
     ends = [float(end) for end in re.findall(r"H([\d.]+)", picture)]
     assert len(ends) == len(report.AIMS)
     assert max(ends) <= width
+
+
+def steady_run(minutes: int) -> Steady:
+    """A moment a minute; the resident memory grows by a MiB from each to the next."""
+    moments = [
+        Moment(
+            seconds=60.0 * at,
+            resident=(1000 + at) * 2**20,
+            heap=None if at == 0 else 2**20 * (100 + at % 3),
+            old=90 * 2**20,
+            files=7,
+        )
+        for at in range(minutes + 1)
+    ]
+    return Steady(pace=PACE, rate=200, events=12_000, cost=COST, moments=moments)
+
+
+def test_memory_is_shown_from_the_first_minute_to_the_last() -> None:
+    lines = list(steady_report.page(steady_run(30), picture="x.svg"))
+    assert "grows by +60 MiB an hour" in " ".join(lines)
+    rows = [line for line in lines if re.match(r"\| \d", line)]
+    assert len(rows) == 13
+    assert rows[0] == "| 0.0 | 1,000 |  | 90 | 7 |"
+    assert rows[-1] == "| 30.0 | 1,030 | 100 | 90 | 7 |"
+    assert [line for line in lines if len(line) >= 90 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 30])
+def test_every_line_of_memory_is_within_the_plots_frame(minutes: int) -> None:
+    picture = steady_report.plot(steady_run(minutes))
+    frame = [float(one) for one in re.search(r'width="(\d+)" height="(\d+)"', picture).groups()]
+    lines = re.findall(r'd="M([\d. L]+)" stroke="#[0-9a-f]+" stroke-width', picture)
+    # Of the first moment the heap is not known.
+    assert len(lines) == (3 if minutes else 2)
+    for line in lines:
+        for place in line.split("L"):
+            x, y = map(float, place.split())
+            assert 0 <= x <= frame[0]
+            assert 0 <= y <= frame[1]
