@@ -20,6 +20,13 @@ _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 _YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _BOUNDED = re.compile(r"(?:var)?char\((\d+)\)")
+# What Debezium writes for these values of a NUMERIC column, by PostgreSQL's words for them. A text
+# that happens to be one of these words cannot be told from it.
+SPECIAL_NUMBERS = {
+    "NaN": "NAN",
+    "Infinity": "POSITIVE_INFINITY",
+    "-Infinity": "NEGATIVE_INFINITY",
+}
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
@@ -69,6 +76,9 @@ def _boolean(text: Column) -> Column:
 
 
 def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
+    if origin is SourceFormat.DEBEZIUM:
+        for word, sent in SPECIAL_NUMBERS.items():
+            text = sf.when(text == sent, word).otherwise(text)
     # Java's suffixes of a type are no part of a number.
     value = sf.when(~text.rlike(r"\d[dDfF]\s*$"), text.try_cast(type_name))
     if origin is not SourceFormat.JSON:

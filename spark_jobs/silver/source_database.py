@@ -13,9 +13,10 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.casting import SPECIAL_NUMBERS
 from spark_jobs.silver.expiry import expired_sql, horizon
 from spark_jobs.state.types import utc_now
 
@@ -112,12 +113,14 @@ def _same(one: DataFrame, other: DataFrame) -> bool:
 def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]]:
     """The declared columns of the source table in one snapshot, each value as text.
 
+    A NUMERIC that is declared as a text is told in the connector's words.
+
     Raises:
         DatabaseUnreachableError: the database or the table does not answer.
         CertificateRefusedError: the server is not who it should be.
     """
     table = source.table or ""
-    columns = [sql.SQL("{}::text").format(sql.Identifier(column.name)) for column in source.columns]
+    columns = [_text(column) for column in source.columns]
     query = sql.SQL("SELECT {} FROM {}").format(
         sql.SQL(", ").join(columns), sql.Identifier(*table.split("."))
     )
@@ -129,3 +132,17 @@ def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]
     except psycopg.Error as error:
         refused = certificate_refusal(dsn, error)
         raise refused or DatabaseUnreachableError(table, str(error)) from error
+
+
+def _text(column: Column) -> sql.Composable:
+    name = sql.Identifier(column.name)
+    plain = sql.SQL("{}::text").format(name)
+    if column.type != "string":
+        return plain
+    words = sql.SQL(" ").join(
+        sql.SQL("WHEN {} THEN {}").format(word, sent) for word, sent in SPECIAL_NUMBERS.items()
+    )
+    told = sql.SQL("CASE {} {} ELSE {} END").format(plain, words, plain)
+    return sql.SQL("CASE pg_typeof({})::text WHEN 'numeric' THEN {} ELSE {} END").format(
+        name, told, plain
+    )

@@ -276,6 +276,22 @@ def test_changes(spark: SparkSession) -> None:
     assert rows[3]["__sequence"] == rows[0]["__sequence"]
 
 
+def test_numbers_that_are_none_come_in_the_connectors_words(spark: SparkSession) -> None:
+    words = ["NAN", "POSITIVE_INFINITY", "NEGATIVE_INFINITY", "1.5"]
+    records = [change("u", 1, 200, status=word, amount="1") for word in words]
+    for kind, expected in (
+        ("double", ["nan", "inf", "-inf", "1.5"]),
+        ("string", words),
+    ):
+        declared = tuple(
+            Column(name=one.name, type=kind if one.name == "status" else one.type)
+            for one in CHANGES.columns
+        )
+        rows = typed(spark, records, CHANGES.model_copy(update={"columns": declared}))
+        assert [reason(row) for row in rows] == [None] * 4
+        assert [str(row["status"]) for row in rows] == expected
+
+
 def test_a_required_column_is_not_asked_of_a_deletion(spark: SparkSession) -> None:
     required = tuple(Column(name=c.name, type=c.type, required=True) for c in CHANGES.columns)
     source = CHANGES.model_copy(update={"columns": required})
