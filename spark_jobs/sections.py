@@ -180,8 +180,8 @@ class CareSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     # A table's writer joins its small files where there are so many; of a partitioned table, in
-    # the partition that was written. Gold tables are joined at 32 at the latest: looking into
-    # more files than that, a change of few rows is not written without Spark.
+    # the partition that was written. Tables that were written without Spark are joined at 32 at
+    # the latest: looking into more files than that, a change of few rows is not.
     small_files: int = Field(default=50, ge=2)
     # A file below this size is a small one.
     small_file_mib: int = Field(default=32, ge=1)

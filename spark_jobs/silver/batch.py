@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import Disposition
+from spark_jobs.sections import CareSettings
 from spark_jobs.silver.current_rows import CurrentRows
 from spark_jobs.silver.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.event_rows import EventRows
@@ -29,6 +30,7 @@ from spark_jobs.silver.typed import typed_records
 from spark_jobs.silver.unavailable import Carried
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.batches import BatchWriter
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.tables import Txn, append, read
 
@@ -49,6 +51,7 @@ class BatchApplier:
         clock: tells the time.
         held: reads the tables that records are compared with.
         ended: the batches that this applier has ended.
+        care: when the small files of the tables are joined.
     """
 
     source: SourceEntry
@@ -60,6 +63,7 @@ class BatchApplier:
     clock: Callable[[], datetime]
     held: HeldTables = field(default_factory=HeldTables)
     ended: set[int] = field(default_factory=set)
+    care: CareSettings = field(default_factory=CareSettings)
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None where it had no records."""
@@ -107,11 +111,12 @@ class BatchApplier:
     @cached_property
     def writer(self) -> EventRows | CurrentRows | HistoryRows:
         """What applies rows to this kind of table."""
+        rows = BatchWriter(self.care)
         match self.entry.apply:
             case ApplyMode.APPEND:
-                return EventRows(self.tables, self.held, self.clock)
+                return EventRows(self.tables, self.held, self.clock, rows)
             case ApplyMode.UPSERT:
-                return CurrentRows(self.tables, self.held, self._carried.names)
+                return CurrentRows(self.tables, self.held, self._carried.names, rows)
             case ApplyMode.HISTORY:
                 return HistoryRows(self.tables, self.held, self._carried.names)
 

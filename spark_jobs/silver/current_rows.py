@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 from spark_jobs.names import Disposition
 from spark_jobs.silver.dispositions import DISPOSITION, KNOWN, upsert_dispositions
 from spark_jobs.silver.filling import fill_current
-from spark_jobs.silver.outcome import HeldTables, Outcome
-from spark_jobs.silver.rows import DELETED
+from spark_jobs.silver.outcome import HeldTables, Outcome, fits_here
+from spark_jobs.silver.rows import CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.silver.truncations import (
     RememberedTruncations,
@@ -27,8 +27,9 @@ from spark_jobs.silver.truncations import (
 from spark_jobs.silver.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage.streams import Merge, merge
-from spark_jobs.storage.tables import Txn, append
+from spark_jobs.storage.batches import BatchWriter
+from spark_jobs.storage.streams import Merge
+from spark_jobs.storage.tables import Txn
 
 NEWER = "s.__sequence > t.__sequence"
 _RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
@@ -45,6 +46,7 @@ class CurrentRows:
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
+    writer: BatchWriter
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
@@ -53,9 +55,11 @@ class CurrentRows:
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
-        held = self._held(rows)
+        few = fits_here(rows)
+        near = self._near(rows) if few else None
+        held = self._held(rows) if near is None else near
         known = self.truncations.now() if self.tables.tombstones in self.held.filled else ()
-        first = self._outcome(rows, held, known)
+        first = self._outcome(rows, held, known, few=few)
         truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
         if not truncates and not lacks:
             return first
@@ -63,21 +67,37 @@ class CurrentRows:
             known = joined(known, truncations_in(rows, timed=False))
         if lacks:
             after, keys = (known[-1] if known else None), self.tables.entry.keys
-            rows = fill_current(rows, held, keys=keys, names=self.names, after=after)
-        return self._outcome(rows, held, known)
+            whole = self._held(rows)
+            rows = fill_current(rows, whole, keys=keys, names=self.names, after=after)
+            # How long values are that were taken from other rows, the records do not tell.
+            few = False
+        return self._outcome(rows, held, known, few=few)
 
     def _outcome(
-        self, rows: DataFrame, held: list[DataFrame], known: tuple[Truncation, ...]
+        self,
+        rows: DataFrame,
+        held: list[DataFrame],
+        known: tuple[Truncation, ...],
+        *,
+        few: bool,
     ) -> Outcome:
         last = known[-1] if known else None
         annotated = upsert_dispositions(rows, held, keys=self.tables.entry.keys, truncation=last)
         truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
-        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks)
+        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, few=few)
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return self.tables.table, self.tables.tombstones
+
+    def _near(self, rows: DataFrame) -> list[DataFrame] | None:
+        keys = self.tables.entry.keys
+        read = rows.select(*keys, SEQUENCE, *COORDINATES).schema
+        return self.held.near(rows.where(CANDIDATE).select(*keys), self._places, read)
 
     def _held(self, rows: DataFrame) -> list[DataFrame]:
-        places = (self.tables.table, self.tables.tombstones)
-        found = (self.held.read(rows.sparkSession, place) for place in places)
+        found = (self.held.read(rows.sparkSession, place) for place in self._places)
         return [table for table in found if table is not None]
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
@@ -91,7 +111,8 @@ class CurrentRows:
         if any(group[DELETED] for group in groups):
             # A key may be deleted many times; who asks takes the last.
             columns = [column.name for column in self.tables.tombstone_columns]
-            append(rows.where(DELETED).select(*columns), self.tables.tombstones, txn=txn)
+            gone = rows.where(DELETED).select(*columns)
+            self.writer.append(gone, self.tables.tombstones, txn=txn, few=outcome.few)
             if truncates:
                 self.truncations.forget()
             failpoint("silver.after_tombstones")
@@ -106,6 +127,8 @@ class CurrentRows:
                 delete=f"s.{DELETED} AND {NEWER}",
                 delete_others=None if last is None else sf.col(f"t.{SEQUENCE}") < last,
             )
-            merge(rows.select(*names, DELETED), self.tables.table, how, txn=txn)
+            merged = rows.select(*names, DELETED)
+            self.writer.merge(merged, self.tables.table, how, txn=txn, few=outcome.few)
         elif not all(group[DELETED] for group in groups):
-            append(rows.where(f"NOT {DELETED}").select(*names), self.tables.table, txn=txn)
+            added = rows.where(f"NOT {DELETED}").select(*names)
+            self.writer.append(added, self.tables.table, txn=txn, few=outcome.few)

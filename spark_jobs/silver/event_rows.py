@@ -12,10 +12,11 @@ from pyspark.sql import functions as sf
 from spark_jobs.names import Disposition
 from spark_jobs.silver.dispositions import KNOWN, append_dispositions
 from spark_jobs.silver.expiry import expired_sql, horizon
-from spark_jobs.silver.outcome import HeldTables, Outcome
-from spark_jobs.silver.rows import EVENT_ID
+from spark_jobs.silver.outcome import HeldTables, Outcome, fits_here
+from spark_jobs.silver.rows import CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.tables import SilverTables
-from spark_jobs.storage.tables import Txn, append
+from spark_jobs.storage.batches import BatchWriter
+from spark_jobs.storage.tables import Txn
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,28 @@ class EventRows:
     tables: SilverTables
     held: HeldTables
     clock: Callable[[], datetime]
+    writer: BatchWriter
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
-        table = self.held.read(rows.sparkSession, self.tables.table)
+        few = fits_here(rows)
         found = append_dispositions(
-            rows, table, identity=self.tables.identity, expired=self._expired()
+            rows,
+            self._held(rows, few=few),
+            identity=self.tables.identity,
+            expired=self._expired(),
         )
-        return Outcome.of(found)
+        return Outcome.of(found, few=few)
+
+    def _held(self, rows: DataFrame, *, few: bool) -> DataFrame | None:
+        identity = self.tables.identity
+        if few:
+            asked = rows.where(CANDIDATE).select(identity)
+            read = rows.select(identity, *COORDINATES).schema
+            near = self.held.near(asked, [self.tables.table], read)
+            if near is not None:
+                return near[0] if near else None
+        return self.held.read(rows.sparkSession, self.tables.table)
 
     def _expired(self) -> Column | None:
         expiry = self.tables.entry.expiry
@@ -48,4 +63,5 @@ class EventRows:
         identity = [EVENT_ID] if self.tables.entry.event_id is None else []
         names = [column.name for column in self.tables.columns if column.name not in identity]
         fresh = outcome.having(Disposition.APPLIED).where(~sf.col(KNOWN))
-        append(fresh.select(*names, *identity), self.tables.table, txn=txn)
+        fresh = fresh.select(*names, *identity)
+        self.writer.append(fresh, self.tables.table, txn=txn, few=outcome.few)

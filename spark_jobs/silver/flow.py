@@ -117,6 +117,7 @@ class SilverFlow:
             max_bytes=self.settings.streams.max_record_bytes,
             record=self.store.record_silver_batch,
             clock=utc_now,
+            care=self.settings.care,
         )
 
     def _standing(self, epoch: int) -> Standing:

@@ -29,6 +29,8 @@ EVENT_ID = "__event_id"
 # Whether the record takes part: it is a row that the SELECT keeps, or a change of one.
 CANDIDATE = "__candidate"
 DELETED = "__deleted"
+# How long the record is: about what its row takes.
+BYTES = "__bytes"
 COORDINATES = ("__partition", "__offset")
 ARRIVED_AT = "__arrived_at"
 BRONZE_SCHEMA = (
@@ -78,6 +80,7 @@ def silver_rows(
         *(value.alias(name) for name, value in extra.items()),
         *COORDINATES,
         ARRIVED_AT,
+        sf.octet_length("__value").alias(BYTES),
         *raw,
         PROBLEM,
     )

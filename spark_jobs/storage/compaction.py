@@ -1,8 +1,8 @@
 """Joining the small files of a table, by the one who may write it.
 
-Streams leave it to Delta, which does it after a commit (see ``streams``); a published table may be
-written without Spark, so whoever publishes does it. The commit says of each file that no row
-changed: change feeds, streams and refreshes pass over it.
+After Spark's commit to a stream's table Delta does it (see ``streams``). A published table, or that
+of a stream whose batch was small, is written without Spark, so whoever wrote it does it. The commit
+says of each file that no row changed: change feeds, streams and refreshes pass over it.
 """
 
 from __future__ import annotations

@@ -113,9 +113,19 @@ def _features(table: DeltaTable) -> tuple[bool, bool]:
     protocol = table.protocol()
     readable = set(protocol.reader_features or ()) <= _READ and protocol.min_reader_version != 2
     writable = set(protocol.writer_features or ()) <= _WRITTEN
-    # From version 3 on, a version that lists no features has some that we know nothing of.
-    listed = protocol.min_writer_version == 7 or protocol.min_writer_version <= 2
-    return readable, readable and writable and listed
+    # A version that lists no features has all that it allows, used or not.
+    known = protocol.min_writer_version in {1, 2, 7} or (
+        protocol.min_writer_version in {3, 4} and not _is_checked(table)
+    )
+    return readable, readable and writable and known
+
+
+def _is_checked(table: DeltaTable) -> bool:
+    """Whether the table uses what versions 3 and 4 allow and rows must be written for."""
+    constraints = any(
+        one.startswith("delta.constraints.") for one in table.metadata().configuration
+    )
+    return constraints or "delta.generationExpression" in table.schema().to_json()
 
 
 def _plain_files(paths: Iterable[str]) -> bool:

@@ -95,17 +95,22 @@ LAWS: dict[str, tuple[Callable[[random.Random, Told], Batches], bool]] = {
 
 
 class World:
-    """Histories for every law, and the batches in which they arrive."""
+    """Histories for every law, and the batches in which they arrive.
 
-    def __init__(self, seed: int) -> None:
+    In a plain one nothing is truncated and every update is whole.
+    """
+
+    def __init__(self, seed: int, *, plain: bool) -> None:
         rng = random.Random(seed)
         self.database = Database.of(rng, transactions=TRANSACTIONS)
+        if plain:
+            self.database = replace(self.database, truncations=())
         self.histories: dict[str, list[Told]] = {law: [] for law in LAWS}
         self.batches: Batches = [[] for _ in range(BATCHES)]
         key = 0
         for law, (arrive, large) in LAWS.items():
             while len(self.histories[law]) < HISTORIES:
-                history = self.database.history(rng, key := key + 1, large=large)
+                history = self.database.history(rng, key := key + 1, large=large and not plain)
                 if not history:
                     continue
                 arrived = arrive(rng, history)
@@ -152,9 +157,17 @@ def rows_of(frame: DataFrame, entry: SilverEntry) -> set[tuple[object, ...]]:
     return set(found)
 
 
-@pytest.mark.parametrize("entry", [CURRENT, HISTORY], ids=["current rows", "history rows"])
-def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry) -> None:
-    world = World(SEED)
+@pytest.mark.parametrize(
+    ("entry", "plain"),
+    [
+        pytest.param(CURRENT, False, id="current rows"),
+        # Batches that are written without Spark.
+        pytest.param(CURRENT, True, id="current rows of whole changes"),
+        pytest.param(HISTORY, False, id="history rows"),
+    ],
+)
+def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry, *, plain: bool) -> None:
+    world = World(SEED, plain=plain)
     frames = world.frames(spark)
     live = applier(Lake(str(tmp_path / "live")), SOURCE, entry)
     live.tables.create(spark, SOURCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -9,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.sections import CareSettings
 from spark_jobs.silver import batch as batch_module
-from spark_jobs.silver import current_rows, history_rows
+from spark_jobs.silver import current_rows, history_rows, outcome
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.outcome import HeldTables
 from spark_jobs.state.batches import SilverBatch
+from spark_jobs.storage import tables
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import size
 from spark_jobs.storage.tables import read
 from tests.spark.silver.world import (
     CHANGES,
@@ -29,8 +35,33 @@ from tests.spark.silver.world import (
     applier,
     bronze,
     change,
+    columns,
     counts,
     event,
+)
+
+# A column of each type that means the same without Spark.
+SOURCE = CHANGES.model_copy(
+    update={"columns": columns(order_id="string", status="string", amount="decimal(12,2)")}
+)
+WIDE = ORDERS.model_copy(
+    update={
+        "projection": "SELECT s.order_id, s.status, s.amount, DOUBLE('NaN') "
+        "AS ratio, TIMESTAMP_SECONDS(s.amount) AS at, CAST(s.status AS BINARY) AS raw, "
+        "ARRAY(s.status, NULL) AS list, NAMED_STRUCT('x', s.amount) AS part, "
+        "MAP('k', s.status) AS pairs FROM source AS s",
+        "columns": columns(
+            order_id="string",
+            status="string",
+            amount="decimal(12,2)",
+            ratio="double",
+            at="timestamp",
+            raw="binary",
+            list="array<string>",
+            part="struct<x:decimal(12,2)>",
+            pairs="map<string,string>",
+        ),
+    }
 )
 
 
@@ -193,3 +224,65 @@ def test_a_batch_that_was_cut_off_ends_the_same(
     for place in calm.tables.places[1:]:
         other = place.replace("/calm/", "/cut/")
         assert read(spark, place).count() == read(spark, other).count()
+
+
+PLAIN_BATCHES: list[list[Record]] = [
+    [change("r", key, 100, status=f"s{key}") for key in range(1, 6)],
+    [
+        change("u", 1, 210, commit=200, amount="7.00"),
+        change("u", 2, 1, commit=1, amount="8.00"),
+        change("d", 3, 220, commit=200),
+        change("d", 8, 230, commit=200),
+        change("c", 6, 240, commit=200),
+    ],
+    [change("c", 3, 310, commit=300), change("u", 6, 320, commit=300), change("c", 8, 5, commit=4)],
+    [change("d", 9, 330, commit=320)],
+]
+
+
+@pytest.mark.parametrize("entry", [ORDERS, WIDE], ids=["by number", "by text"])
+def test_few_rows_are_written_as_spark_writes_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: SilverEntry
+) -> None:
+    """The same rows, the same change feed, the same counts, and each batch once."""
+    source = CHANGES if entry is ORDERS else SOURCE
+    plain, here_record = started(spark, tmp_path / "here", source, entry)
+    here = replace(plain, care=CareSettings(small_files=2))
+    there, there_record = started(spark, tmp_path / "there", source, entry)
+    first = 0
+    for number, records in enumerate(PLAIN_BATCHES):
+        frame = bronze(spark, records, first=first)
+        for _ in range(2):
+            here.apply(frame, number)
+            with monkeypatch.context() as patch:
+                patch.setattr(outcome, "MOST_ROWS_HERE", 0)
+                there.apply(frame, number)
+        first += len(records)
+    assert here_record == there_record
+    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
+        assert bag(read(spark, mine)) == bag(read(spark, theirs))
+    feeds = [
+        bag(
+            tables.changes(spark, place, after=0, upto=DeltaTable(place).version()).drop(
+                "_commit_version", "_commit_timestamp"
+            )
+        )
+        for place in (here.tables.table, there.tables.table)
+    ]
+    assert feeds[0] == feeds[1]
+    writers = [
+        {commit.get("engineInfo", "").split("/")[0].split(":")[0] for commit in written(one)}
+        for one in (here.tables.table, here.tables.tombstones, there.tables.table)
+    ]
+    assert writers == [{"delta-rs"}, {"delta-rs"}, {"Apache-Spark"}]
+    assert size(here.tables.table).files == 1
+
+
+def written(location: str) -> list[dict[str, Any]]:
+    """The commits of a table after the one that made it."""
+    return DeltaTable(location).history()[:-1]
+
+
+def bag(frame: DataFrame) -> Counter[str]:
+    """The rows as text; a map and a NaN have no other order."""
+    return Counter(row[0] for row in frame.select(sf.to_json(sf.struct("*"))).collect())
