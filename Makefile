@@ -14,7 +14,7 @@ endif
 
 .PHONY: help setup up down status logs demo check fmt lint golden docs clean \
 	test test-unit test-spark test-dags e2e e2e-cluster test-tpch bench-ivm bench-storm bench-streams \
-	bench-scaling
+	bench-scaling bench-kills
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench-streams: setup ## Measure the streams on a stack of their own (OPTIONS="--
 
 bench-scaling: setup ## Measure one and two Spark workers (OPTIONS="--scale 1 --query q01")
 	@$(PYTHON) -m benchmarks.scaling $(OPTIONS)
+
+bench-kills: setup ## 10,000 transactions while Connect and the streams are killed (OPTIONS="--count 500")
+	@$(PYTHON) -m benchmarks.kills $(OPTIONS)
 
 clean: ## Remove caches and what was built; the state and the environments stay
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target

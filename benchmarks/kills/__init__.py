@@ -1,0 +1,1 @@
+"""Transactions by the thousand while the worker and the streams are killed: is silver right?"""
