@@ -151,7 +151,7 @@ def merge_once(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> No
 def _files_in_reach(table: DeltaTable, values: dict[str, pa.Array]) -> list[str]:
     """The files that can have rows with these values, by the bounds that the log has."""
     actions = log.files(table)
-    reach = pa.array([True] * actions.num_rows)
+    reach = pa.array([True] * actions.num_rows, pa.bool_())
     for name, found in values.items():
         low, high = f"min.{name}", f"max.{name}"
         bounded = any(is_kind(found.type) for is_kind in _BOUNDED)

@@ -111,6 +111,19 @@ def test_a_file_without_any_key_tells_no_bounds(tmp_path) -> None:
     assert found.column("place").to_pylist() == ["x"]
 
 
+def test_a_table_that_lost_all_rows_has_none_with_a_key(location: str) -> None:
+    DeltaTable(location).delete()
+    keys = table_of([row(3, 0)])
+    for key in KEYS:
+        found = rows_with_keys(location, keys.select(key), ["place"])
+        assert found is not None
+        assert found.num_rows == 0
+    source = table_of([row(3, 11), row(4, 11)]).append_column("gone", pa.array([False, True]))
+    how = Merge(("whole",), tuple(SCHEMA.names), **HOW)
+    merge_once(DeltaTable(location), source, how, txn=Txn("app", 1))
+    assert content(location) == {3: "011"}
+
+
 def test_nothing_is_told_of_more_rows_than_asked_for(location: str) -> None:
     keys = table_of([row(number, 0) for number in range(20)]).select(["whole"])
     assert rows_with_keys(location, keys, ["place"], most=19) is None
