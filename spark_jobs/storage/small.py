@@ -53,7 +53,10 @@ def given(session: SparkSession, rows: pa.Table, schema: Callable[[], StructType
 
     Of a table without rows a server of Spark Connect learns no columns.
     """
-    return session.createDataFrame(rows) if rows.num_rows else session.createDataFrame([], schema())
+    if not rows.num_rows:
+        return session.createDataFrame([], schema())
+    # In one piece: Spark takes an empty piece for the end of the rows.
+    return session.createDataFrame(rows.combine_chunks())
 
 
 def travels(frame: DataFrame) -> bool:
