@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from spark_jobs.sinks.changes import Change, net
 from spark_jobs.sinks.rows import RowCodec
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, small, tables
 from spark_jobs.storage.rows import arrow_schema, changed_rows, table_rows
 from spark_jobs.storage.tables import CHANGE_FEED
 
@@ -98,3 +100,14 @@ def differing(old: Rows, new: Rows) -> dict[str, Change]:
         for key in before.keys() | after.keys()
         if before.get(key) != after.get(key)
     }
+
+
+@pytest.mark.parametrize("counts", [(2, 0, 3), (0, 4), (3, 0), (0, 0)])
+def test_rows_in_pieces_are_all_given_back(spark: SparkSession, counts: tuple[int, ...]) -> None:
+    schema = pa.schema({"n": pa.int64()})
+    pieces = [pa.table({"n": list(range(count))}, schema=schema) for count in counts]
+    found = small.given(
+        spark, pa.concat_tables(pieces), lambda: StructType([StructField("n", LongType())])
+    )
+    assert found.columns == ["n"]
+    assert found.count() == sum(counts)
