@@ -22,6 +22,7 @@ class Ports(BaseModel):
     streams_ui: int = 24041
     airflow: int = 28080
     redis: int = 26379
+    endpoint: int = 20000
     # Of further parts of a kind, and of Spark's own cluster: only where ``local`` asks for them.
     kafka_2: int = 29094
     kafka_controller_2: int = 29095
@@ -69,6 +70,19 @@ class SparkSettings(BaseModel):
     # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
     snapshot_partitions: int = Field(default=1, ge=1)
     conf: dict[str, str] = Field(default_factory=dict)
+
+
+class EndpointSettings(BaseModel):
+    """What clients of the SQL endpoint may take."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # The heap of the server, which also runs the queries.
+    memory: str = "1g"
+    # A query is stopped when Spark has worked so long on it.
+    query_seconds: int = Field(default=600, ge=1)
+    # How many clients may be connected at once; one more waits.
+    connections: int = Field(default=50, ge=2)
 
 
 class StreamSettings(BaseModel):

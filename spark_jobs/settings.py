@@ -32,6 +32,7 @@ from spark_jobs.sections import (
     BreakerSettings,
     CareSettings,
     ControlDatabase,
+    EndpointSettings,
     GoldSettings,
     GraphSettings,
     KafkaConnectSettings,
@@ -84,6 +85,7 @@ class Settings(BaseSettings):
     environment: str = "local"
     ports: Ports = Ports()
     spark: SparkSettings = SparkSettings()
+    endpoint: EndpointSettings = EndpointSettings()
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     graph: GraphSettings = GraphSettings()

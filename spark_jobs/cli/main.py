@@ -13,6 +13,7 @@ from spark_jobs.cli import (
     cases,
     demo,
     docs,
+    endpoint,
     explain,
     forget,
     graph,
@@ -71,6 +72,7 @@ app.command()(page.page)
 app.command()(quality.quality)
 app.command()(query.query)
 app.command()(shell.shell)
+app.command()(endpoint.endpoint)
 app.command()(reconcile.reconcile)
 app.command()(maintain.maintain)
 app.command()(upgrade.upgrade)

@@ -9,10 +9,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from spark_jobs.cli.project import OpenProject, current_manifest
+from spark_jobs.names import Layer
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
     from spark_jobs.names import TableName
@@ -37,12 +38,14 @@ class QuerySession:
         limit: rows of a result at most; 0 for all of them.
         seconds: how long a query may run; 0 for as long as it takes.
         pii: personal data is shown as it is.
+        layers: whose tables can be named.
     """
 
     settings: Settings
     limit: int
     seconds: float
     pii: bool = False
+    layers: frozenset[Layer] = frozenset(Layer)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -55,8 +58,8 @@ class QuerySession:
         """The declarations as the files have them now."""
         return current_manifest(self.settings)
 
-    def pinned(self, text: str) -> PinnedQuery:
-        """What Spark would run.
+    def pinned(self, text: str, *, views: str = "") -> PinnedQuery:
+        """What Spark would run; ``views`` is the schema of the views of ``ops``.
 
         Raises:
             LakehouseError: see ``storage.query.pinned_query``.
@@ -66,12 +69,12 @@ class QuerySession:
         from spark_jobs.storage.query import pinned_query
 
         manifest = self.manifest
-        known = declared_tables(manifest)
+        known, locations = self._declared(manifest), self._locations(manifest)
         masked = (
             {} if self.pii else {str(name): personal_columns(one) for name, one in known.items()}
         )
         return pinned_query(
-            text, self._locations(manifest), known=known, made=OPS_TABLES, masked=masked
+            text, locations, known=known, made=OPS_TABLES, masked=masked, views=views
         )
 
     def run(self, query: PinnedQuery) -> QueryResult:
@@ -89,7 +92,7 @@ class QuerySession:
         """Every table that a query can name, with what it is."""
         from spark_jobs.cli.ops_tables import OPS_TABLES
 
-        declared = declared_tables(self.manifest)
+        declared = self._declared(self.manifest)
         found = [(str(name), entry.description or "") for name, entry in sorted(declared.items())]
         return found + [(table.name, table.description) for table in OPS_TABLES.values()]
 
@@ -108,7 +111,7 @@ class QuerySession:
         if name in OPS_TABLES:
             return _shown(OPS_TABLES[name].columns)
         manifest = self.manifest
-        declared = {str(table): entry for table, entry in declared_tables(manifest).items()}
+        declared = {str(table): entry for table, entry in self._declared(manifest).items()}
         if name not in declared:
             raise TableUnknownError(name, [*declared, *OPS_TABLES])
         location = self._locations(manifest).of(TableName.parse(name))
@@ -125,6 +128,33 @@ class QuerySession:
             for one in log.schema(location)
         ]
 
+    def ops(self, names: Sequence[str]) -> dict[str, DataFrame]:
+        """Tables of ``ops`` by name, as they are now.
+
+        Raises:
+            ControlUnreachableError: the control database does not answer.
+        """
+        from spark_jobs.cli.ops_tables import OPS_TABLES
+        from spark_jobs.state.store import ControlStore
+        from spark_jobs.state.types import utc_now
+        from spark_jobs.storage.small import given
+        from spark_jobs.storage.tables import struct_type
+
+        with ControlStore.open(self.settings.control_url) as store:
+            project, now = OpenProject(self.settings, self.manifest, store), utc_now()
+            read = {name: OPS_TABLES[name].read(project, now=now) for name in names}
+        schema = partial(struct_type, self.spark)
+        return {
+            name: given(self.spark, rows, partial(schema, OPS_TABLES[name].columns))
+            for name, rows in read.items()
+        }
+
+    def _declared(
+        self, manifest: Manifest
+    ) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
+        declared = declared_tables(manifest)
+        return {name: entry for name, entry in declared.items() if name.layer in self.layers}
+
     def _locations(self, manifest: Manifest) -> TableLocations:
         from spark_jobs.storage.lake import Lake, TableLocations
 
@@ -133,26 +163,17 @@ class QuerySession:
     @contextmanager
     def _made(self, names: Sequence[str]) -> Iterator[None]:
         """Views of the session over tables of ``ops``, as those are now."""
-        from spark_jobs.cli.ops_tables import OPS_TABLES
-        from spark_jobs.state.store import ControlStore
-        from spark_jobs.state.types import utc_now
         from spark_jobs.storage.query import view_of
-        from spark_jobs.storage.small import given
-        from spark_jobs.storage.tables import struct_type
 
         if not names:
             yield
             return
-        with ControlStore.open(self.settings.control_url) as store:
-            project, now = OpenProject(self.settings, self.manifest, store), utc_now()
-            read = {name: OPS_TABLES[name].read(project, now=now) for name in names}
-        for name, rows in read.items():
-            schema = partial(struct_type, self.spark, OPS_TABLES[name].columns)
-            given(self.spark, rows, schema).createOrReplaceTempView(view_of(name))
+        for name, frame in self.ops(names).items():
+            frame.createOrReplaceTempView(view_of(name))
         try:
             yield
         finally:
-            for name in read:
+            for name in names:
                 self.spark.catalog.dropTempView(view_of(name))
 
 

@@ -99,7 +99,8 @@ def logs(
     from spark_jobs.local.stack import Stack
 
     stack = Stack(settings_of(context))
-    names = check_part_names(stack.steps, [part] if part else [])
+    everything = [one.name for one in stack.parts]
+    names = check_part_names(stack.steps, [part] if part else everything)
     files = [log for log in map(stack.supervisor.part_log, names) if log.exists()]
     if not files:
         typer.echo("There are no logs yet.")

@@ -69,12 +69,7 @@ def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
     {'silver.orders': True}
     """
     text = SqlText(PLACE, query)
-    try:
-        tree = parse_select(text)
-    except NotOneSelectError as error:
-        raise QueryNotReadOnlyError(
-            error.primary.partition(": ")[2], location=error.location
-        ) from error
+    tree = one_select(text)
     _refuse_effects(tree, text)
     found: dict[str, bool] = {}
     for node in table_nodes(tree):
@@ -88,6 +83,21 @@ def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
             raise SqlSyntaxError(problem, location=text.of(node))
         found[table] = found.get(table, False) or versioned
     return dict(sorted(found.items()))
+
+
+def one_select(text: SqlText) -> exp.Query:
+    """What somebody typed, which must be one SELECT.
+
+    Raises:
+        SqlSyntaxError: it is not SQL.
+        QueryNotReadOnlyError: it is not one SELECT.
+    """
+    try:
+        return parse_select(text)
+    except NotOneSelectError as error:
+        raise QueryNotReadOnlyError(
+            error.primary.partition(": ")[2], location=error.location
+        ) from error
 
 
 def _refuse_effects(tree: exp.Query, text: SqlText) -> None:

@@ -8,6 +8,8 @@ from functools import partial
 from spark_jobs.access.kafka import Principal
 from spark_jobs.local.airflow import API_SERVER, airflow_steps
 from spark_jobs.local.connect import RIGHTS, connect_parts, register, worker_names
+from spark_jobs.local.endpoint import NAME as ENDPOINT
+from spark_jobs.local.endpoint import endpoint_part
 from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import admin, broker_names, ensure_topics, kafka_parts
 from spark_jobs.local.kafka_rights import connect_rights, declared_rights, grant
@@ -19,12 +21,14 @@ from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
 from spark_jobs.settings import Settings
 
+# Parts that start when they are named only.
+ON_DEMAND = {ENDPOINT}
 # Parts whose work the compiled manifest describes.
-MANIFEST_PARTS = {"streams", "airflow-dag-processor"}
+MANIFEST_PARTS = {"streams", "airflow-dag-processor", ENDPOINT}
 
 
 def check_part_names(steps: Sequence[Step], names: Sequence[str]) -> tuple[str, ...]:
-    """The chosen parts in the stack's order; all of them when none is chosen.
+    """The chosen parts in the stack's order; all that start unasked when none is chosen.
 
     Raises:
         UnknownPartError: no part has such a name.
@@ -33,7 +37,7 @@ def check_part_names(steps: Sequence[Step], names: Sequence[str]) -> tuple[str, 
     for name in names:
         if name not in known:
             raise UnknownPartError(name, known)
-    return tuple(name for name in known if not names or name in names)
+    return tuple(name for name in known if (name in names if names else name not in ON_DEMAND))
 
 
 def all_steps(settings: Settings) -> list[Step]:
@@ -54,6 +58,7 @@ def all_steps(settings: Settings) -> list[Step]:
         ),
         streams_part(settings),
         *airflow_steps(settings),
+        endpoint_part(settings),
     ]
 
 

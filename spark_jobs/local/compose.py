@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from spark_jobs.local.catalog import ON_DEMAND
 from spark_jobs.local.environment import settings_variables
 from spark_jobs.local.foreground import MANIFEST, stack_steps
 from spark_jobs.local.parts import Part, Step, nothing
@@ -35,6 +36,7 @@ IMAGES = {
     "connect": "kafka",
     "spark-connect": "spark",
     "streams": "spark",
+    "endpoint": "spark",
     "airflow-database": "airflow",
     "airflow-api-server": "airflow",
     "airflow-scheduler": "airflow",
@@ -105,7 +107,10 @@ def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict
     }
     if not isinstance(step, Part):
         return described
+    # `docker compose --profile NAME up` starts what starts on demand.
+    profile = {"profiles": [step.name]} if step.name in ON_DEMAND else {}
     return described | {
+        **profile,
         "restart": "unless-stopped",
         "stop_signal": f"SIG{step.stop_signal}",
         "stop_grace_period": f"{step.stop_seconds}s",

@@ -23,7 +23,8 @@ from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import spark_jars
 
 GIB = 1024**3
-JAVA_PARTS = {"kafka", "connect", "spark-master", "spark-connect", "streams"}
+SPARK_PARTS = {"spark-connect", "streams", "endpoint"}
+JAVA_PARTS = {"kafka", "connect", "spark-master"} | SPARK_PARTS
 
 
 def check_machine(settings: Settings, parts: Collection[str]) -> None:
@@ -45,7 +46,7 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         ({"postgres"} & chosen, check_postgres),
         ({"redis"} & chosen, check_redis),
         ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
-        ({"spark-connect", "streams"} & chosen, lambda: spark_jars(settings)),
+        (SPARK_PARTS & chosen, lambda: spark_jars(settings)),
         (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
         ({"spark-connect"} & chosen, lambda: check_memory(settings.local.free_memory_gib)),
     ]

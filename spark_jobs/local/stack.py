@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from spark_jobs.access.secrets import secret_path
-from spark_jobs.local.catalog import MANIFEST_PARTS, all_steps, check_part_names, with_needs
+from spark_jobs.local.catalog import (
+    MANIFEST_PARTS,
+    ON_DEMAND,
+    all_steps,
+    check_part_names,
+    with_needs,
+)
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.parts import Part, Step
 from spark_jobs.local.ports import check_ports
@@ -131,9 +137,17 @@ class Stack:
         return bool(self.end_left_over()) or ran
 
     def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
-        """What state each part is in; all of them by default."""
-        chosen = check_part_names(self.steps, names)
+        """What state each part is in; by default all but those that nobody has asked for."""
+        asked_for = () if names else self.asked_for()
+        chosen = {*check_part_names(self.steps, names), *asked_for}
         return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
+
+    def asked_for(self) -> set[str]:
+        """The parts that run, or should, because somebody named them."""
+        if not self.supervisor.answers():
+            return set()
+        states = self.supervisor.states()
+        return {name for name in ON_DEMAND & states.keys() if states[name].started_at}
 
     def check_ports(self, names: Sequence[str]) -> None:
         """Make sure that the chosen parts' ports are free or held by this stack."""

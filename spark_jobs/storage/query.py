@@ -144,6 +144,7 @@ def pinned_query(
     known: Collection[TableName],
     made: Collection[str] = (),
     masked: Mapping[str, Collection[str]] = MappingProxyType({}),
+    views: str = "",
 ) -> PinnedQuery:
     """The SQL that Spark runs: every table at its newest version now, if not at one it names.
 
@@ -153,6 +154,7 @@ def pinned_query(
         known: the tables that the project declares.
         made: names of the tables of ``ops``.
         masked: columns whose values are not shown, in lower case, by table.
+        views: the schema that holds their views; "" for the session's own.
 
     Raises:
         SqlSyntaxError: it is not SQL.
@@ -165,7 +167,7 @@ def pinned_query(
     found = query_tables(query, known={*map(str, known), *made})
     for name, versioned in found.items():
         if name.startswith(f"{OPS_SCHEMA}."):
-            relations[name] = named_relation(view_of(name))
+            relations[name] = named_relation(f"{views}.{view_of(name)}".lstrip("."))
             continue
         location = locations.of(TableName.parse(name))
         newest = log.table_version(location)

@@ -12,8 +12,10 @@ import time
 import psutil
 import psycopg
 import pytest
+from thrift.transport.TTransport import TTransportException
 
 from spark_jobs.local.connect import client, wait_until_running
+from spark_jobs.local.endpoint import USER, jdbc_url
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError, PortsTakenError
 from spark_jobs.local.kafka import admin, ensure_topics
@@ -21,6 +23,7 @@ from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import dsn
 from spark_jobs.local.session import SessionRecord
 from tests.e2e.running import TIDEMARK
+from tests.spark.sql_client import SqlClient
 
 LOOPBACK_ADDRESSES = {LOOPBACK, "::1", f"::ffff:{LOOPBACK}"}
 
@@ -119,6 +122,21 @@ def test_a_part_that_cannot_start_is_told_with_its_log(small_stack):
         small_stack.up("kafka")
     assert caught.value.part == "kafka"
     assert "node.id" in caught.value.detail or "node id" in caught.value.detail.lower()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_endpoint_starts_when_somebody_asks_for_it(small_stack):
+    settings = small_stack.settings
+    assert jdbc_url(settings) in small_stack.tidemark("endpoint").stdout
+    assert [one.part for one in small_stack.stack.status() if one.ready] == ["endpoint"]
+    client = SqlClient(settings)
+    join = "SELECT f.freshness FROM ops.lineage AS l JOIN ops.freshness AS f"
+    where = "ON l.table_name = f.table_name WHERE f.table_name = 'gold.orders_by_status'"
+    assert set(client.rows(f"{join} {where}")) == {("unpublished",)}
+    assert "QUERY_NOT_READ_ONLY" in client.refusal("DROP VIEW gold.orders_by_status")
+    client.knock(USER, client.password)
+    with pytest.raises(TTransportException, match="Error validating the login"):
+        client.knock(USER, "guessed")
 
 
 @pytest.mark.parametrize("part", ["postgres", "kafka", "connect"])

@@ -35,6 +35,7 @@ OTHERS = {
     "kill",
     "kubectl",
     "rm",
+    "beeline",
 }
 
 

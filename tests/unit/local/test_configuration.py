@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.local.airflow_config import airflow_environment, airflow_options
-from spark_jobs.local.catalog import all_steps, check_part_names, with_needs
+from spark_jobs.local.catalog import ON_DEMAND, all_steps, check_part_names, with_needs
 from spark_jobs.local.connect import captured_tables, connector_config, worker_properties
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import UnknownPartError
@@ -154,10 +154,12 @@ def test_a_part_brings_what_it_needs(settings):
     assert streams == {"postgres", "redis", "kafka", "connect", "topics", "connector", "streams"}
 
 
-def test_all_parts_are_chosen_by_default(settings):
+def test_all_parts_but_those_on_demand_are_chosen_by_default(settings):
     steps = all_steps(settings)
-    parts = tuple(step.name for step in steps if isinstance(step, Part))
-    assert check_part_names(steps, []) == parts
+    parts = [step.name for step in steps if isinstance(step, Part)]
+    chosen = check_part_names(steps, [])
+    assert list(chosen) == [name for name in parts if name not in ON_DEMAND]
+    assert {*chosen, *ON_DEMAND} == set(parts)
     assert check_part_names(steps, ["kafka", "postgres"]) == ("postgres", "kafka")
 
 

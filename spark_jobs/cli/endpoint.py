@@ -1,0 +1,122 @@
+"""``tidemark endpoint``: silver, gold and ops for clients of JDBC, ODBC and Python's DB-API."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import Settings, load_settings
+
+logger = logging.getLogger(__name__)
+# How long a table, a column or a description that is new takes to be listed.
+LIST_SECONDS = 10
+LIMIT_SECONDS = 1
+
+
+def endpoint(
+    context: typer.Context,
+    foreground: Annotated[
+        bool,
+        typer.Option(
+            "--foreground", help="Serve in this process until it is told to stop, beside no stack."
+        ),
+    ] = False,
+) -> None:
+    """Serve silver, gold and ops to SQL clients, as a part of the local stack."""
+    settings = load_settings(context.obj)
+    if foreground:
+        run(settings)
+        return
+    from spark_jobs.access.secrets import secret_path
+    from spark_jobs.cli.stack_progress import showing_progress
+    from spark_jobs.local.endpoint import NAME, SECRET, USER, jdbc_url
+    from spark_jobs.local.stack import Stack
+
+    console = Console(highlight=False, soft_wrap=True)
+    with showing_progress(console) as report:
+        Stack(settings).up(report, parts=[NAME])
+    console.print(f"The SQL endpoint serves silver, gold and ops at {jdbc_url(settings)}")
+    console.print(f"User {USER}; the password is in {secret_path(settings, SECRET)}")
+
+
+def run(settings: Settings) -> None:
+    """Serve in this process until it is told to stop; the local stack runs this.
+
+    Raises:
+        LakehouseError: the declarations are wrong, or jars or Java are missing.
+    """
+    from spark_jobs.local.endpoint import prepare_endpoint
+
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    # It tells of every call that Spark makes back into this process.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    prepare_endpoint(settings)
+    serve(settings, stopping)
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    """Serve until the event is set.
+
+    Raises:
+        LakehouseError: the declarations are wrong, or jars or Java are missing.
+    """
+    from spark_jobs.cli.endpoint_gate import SCHEMAS, EndpointSession, judge
+    from spark_jobs.cli.project import current_manifest as compiled_now
+    from spark_jobs.local.endpoint import may_enter
+    from spark_jobs.storage.compiled import current_manifest
+    from spark_jobs.storage.listing import Listing
+    from spark_jobs.storage.session import driver_session
+    from spark_jobs.storage.thrift import (
+        JobLimit,
+        endpoint_files,
+        make_class_path,
+        start_server,
+        thrift_conf,
+    )
+
+    # Refreshes by hand and by schedule follow the compiled project; so do the names here.
+    compiled = current_manifest(settings.manifest_file, compiled_now(settings))
+    make_class_path(endpoint_files(settings))
+    spark = driver_session(settings, "tidemark endpoint", conf=thrift_conf(settings))
+    try:
+        session = EndpointSession(settings=settings, driver=spark, compiled=compiled)
+        listing, limit = Listing(spark), JobLimit(spark, settings.endpoint.query_seconds)
+        listing.make_schemas(SCHEMAS)
+        listing.show(session.listed())
+        start_server(
+            spark,
+            partial(may_enter, settings),
+            partial(judge, session),
+            files=endpoint_files(settings),
+        )
+        listed_at = time.monotonic()
+        while not stopping.wait(LIMIT_SECONDS):
+            limit.enforce()
+            if time.monotonic() - listed_at > LIST_SECONDS:
+                try:
+                    listing.show(session.listed())
+                except LakehouseError as error:
+                    logger.warning("names are listed as before error=%s", error)
+                listed_at = time.monotonic()
+    finally:
+        spark.stop()

@@ -1,0 +1,170 @@
+"""What a client of the SQL endpoint may say beside one SELECT, as Spark has read it.
+
+Spark tells the kind of a statement and the names in it, so that no second reader of SQL can be led
+to see another statement than the one that runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.graph.errors import UnknownTableError
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select
+from spark_jobs.graph.sql import table_nodes
+
+# Spark's names for statements that show what there is, or choose a schema.
+LOOKS: Final = frozenset(
+    {
+        "DescribeColumn",
+        "DescribeFunction",
+        "DescribeNamespace",
+        "DescribeRelation",
+        "SetCatalogAndNamespace",
+        "ShowCatalogsCommand",
+        "ShowColumns",
+        "ShowCurrentNamespaceCommand",
+        "ShowFunctions",
+        "ShowNamespaces",
+        "ShowTables",
+        "ShowViews",
+    }
+)
+SET: Final = "SetCommand"
+EXPLAIN: Final = "ExplainCommand"
+# Where sessions begin; it has no tables.
+DEFAULT_SCHEMA: Final = "default"
+TIME_ZONE: Final = "spark.sql.session.timeZone"
+# What the server itself, and Hive's driver, give each session.
+_BROUGHT: Final = frozenset({"spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled"})
+_DRIVERS_PREFIX: Final = "hive.server2."
+
+_SET_TIME_ZONE = re.compile(rf"\s*SET\s+(TIME\s+ZONE\s|{TIME_ZONE}\s*(=|;|$))", re.IGNORECASE)
+_EXPLAIN = re.compile(
+    r"\s*EXPLAIN\s+(?:(?:EXTENDED|CODEGEN|COST|FORMATTED)\s+)?(?=SELECT\b|WITH\b|\()", re.IGNORECASE
+)
+
+
+class SettingRefusedError(LakehouseError):
+    """A client sets, or has set, what only the server's operator may."""
+
+    condition = "SETTING_REFUSED"
+
+    def __init__(self, keys: Collection[str]) -> None:
+        self.keys = tuple(sorted(keys))
+        told = ", ".join(map(repr, self.keys)) or "settings of the server"
+        super().__init__(
+            f"a client may not set or list {told}",
+            hint=f"Only {TIME_ZONE} can be set. Take others out of the connection's properties "
+            "and connect again.",
+        )
+
+
+class SchemaUnknownError(LakehouseError):
+    """A schema that the endpoint does not serve."""
+
+    condition = "SCHEMA_UNKNOWN"
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        self.name = name
+        super().__init__(
+            f"there is no schema {name!r} here",
+            detail=f"There are {', '.join(sorted(known))}.",
+            hint=did_you_mean(name, sorted(known)),
+        )
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a client sent.
+
+    Attributes:
+        kind: Spark's name for it.
+        text: as it was sent.
+        schema: that the session has chosen.
+        changed: keys that the session has other values of than the server.
+        tables: that it describes, as they are written; a query's are not among them.
+        schemas: that it names, as they are written.
+    """
+
+    kind: str
+    text: str
+    schema: str = DEFAULT_SCHEMA
+    changed: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+
+
+def check_settings(statement: Statement) -> None:
+    """Refuse what runs with other settings than the server's, and what would change them.
+
+    Raises:
+        SettingRefusedError: names the keys.
+    """
+    foreign = {
+        key
+        for key in statement.changed
+        if key != TIME_ZONE and key not in _BROUGHT and not key.startswith(_DRIVERS_PREFIX)
+    }
+    if foreign:
+        raise SettingRefusedError(foreign)
+    if statement.kind == SET and not _SET_TIME_ZONE.match(statement.text):
+        key = re.match(r"\s*SET\s+`?([\w.]+)", statement.text, re.IGNORECASE)
+        raise SettingRefusedError([key[1]] if key else [])
+
+
+def check_look(statement: Statement, *, tables: Collection[str], schemas: Collection[str]) -> None:
+    """Refuse a look at what is not served: any file could be described by its path.
+
+    Args:
+        statement: one of ``LOOKS``.
+        tables: that are served, each as ``schema.name``.
+        schemas: that are served.
+
+    Raises:
+        SchemaUnknownError: it names another schema.
+        UnknownTableError: it describes another table.
+    """
+    for schema in statement.schemas:
+        if schema.lower() not in {*schemas, DEFAULT_SCHEMA}:
+            raise SchemaUnknownError(schema, schemas)
+    for table in statement.tables:
+        name = table if "." in table else f"{statement.schema}.{table}"
+        if name.lower() not in tables:
+            raise UnknownTableError("it", table, sorted(tables), location=Location(PLACE))
+
+
+def split_explain(text: str) -> tuple[str, str]:
+    """The words before the query that is to be explained, and the query.
+
+    Raises:
+        QueryNotReadOnlyError: it explains something else.
+
+    >>> split_explain("EXPLAIN FORMATTED SELECT 1")
+    ('EXPLAIN FORMATTED ', 'SELECT 1')
+    """
+    words = _EXPLAIN.match(text)
+    if words is None:
+        raise QueryNotReadOnlyError("EXPLAIN is for a SELECT")
+    return text[: words.end()], text[words.end() :]
+
+
+def qualified(query: str, schema: str) -> str:
+    """The query with a schema before each table that it names without one.
+
+    Raises:
+        SqlSyntaxError: it is not SQL.
+        QueryNotReadOnlyError: it is not one SELECT.
+
+    >>> qualified("WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN orders", "gold")
+    'WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN gold.orders'
+    """
+    tree = one_select(SqlText(PLACE, query))
+    starts = [node.this.meta["start"] for node in table_nodes(tree) if not node.db]
+    for start in sorted(starts, reverse=True):
+        query = f"{query[:start]}{schema}.{query[start:]}"
+    return query

@@ -1,0 +1,228 @@
+"""The SQL endpoint as a process of its own, asked by Hive's beeline and by a client of DB-API."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from impala.error import Error
+from thrift.transport.TTransport import TTransportException
+
+from spark_jobs.local.endpoint import USER, endpoint_part
+from spark_jobs.sections import EndpointSettings, Ports
+from spark_jobs.settings import load_settings
+from spark_jobs.storage import log
+from spark_jobs.storage.compiled import compile_settings
+from tests.spark.sql_client import SqlClient
+from tests.spark.test_gold_over_connect import HEADER, SOURCE, free_port
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+START_SECONDS = 240
+QUERY_SECONDS = 6
+BY_CITY = """SELECT
+  p.city AS city, -- Where they go.
+  COUNT(*) AS parcels
+FROM bronze.parcels AS p
+GROUP BY ALL
+"""
+CITIES = "SELECT c.city AS city, length(c.city) AS letters FROM gold.by_city AS c\n"
+SELF_JOIN = "FROM by_city AS a JOIN gold.by_city AS b USING (city)"
+
+
+def by_city(client: SqlClient) -> str:
+    return f"{client.settings.lake}/gold/by_city"
+
+
+def declare(folder: Path, view: str, sql: str, description: str) -> None:
+    file = folder / "sql/gold" / f"{view}.sql"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(HEADER.format(description) + sql)
+
+
+def publish(place: str, mode: Any = "append", **columns: list[Any]) -> None:
+    write_deltalake(place, pa.table(columns), mode=mode)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlClient]:
+    folder = tmp_path_factory.mktemp("endpoint with space")
+    (folder / "sources").mkdir()
+    (folder / "sources/parcels.yml").write_text(SOURCE)
+    weight = pa.array([None], pa.decimal128(9, 2))
+    write_deltalake(folder / "data/parcels", pa.table({"city": ["Bonn"], "weight": weight}))
+    declare(folder, "by_city", BY_CITY, "How many parcels go to each city.")
+    settings = load_settings(
+        folder,
+        state_dir=folder / "state",
+        ports=Ports(endpoint=free_port()),
+        endpoint=EndpointSettings(query_seconds=QUERY_SECONDS),
+    )
+    publish(f"{settings.lake}/gold/by_city", city=["Bonn"], parcels=[3])
+    part = endpoint_part(settings)
+    part.prepare()
+    with (folder / "server.log").open("w") as output:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "from spark_jobs.cli.main import run; run()",
+                "endpoint",
+                "--foreground",
+            ],
+            env={
+                **os.environ,
+                **part.environment,
+                "TIDEMARK_PROJECT": str(folder),
+                "TIDEMARK_STATE_DIR": str(settings.state),
+                "TIDEMARK_PORTS__ENDPOINT": str(settings.ports.endpoint),
+                "TIDEMARK_ENDPOINT__QUERY_SECONDS": str(QUERY_SECONDS),
+                "TIDEMARK_SPARK__MASTER": "local[2]",
+            },
+            cwd=folder,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while (problem := part.probe()) is not None:
+            assert process.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < deadline, problem
+            time.sleep(0.5)
+        yield SqlClient(settings)
+        left = {one.name for one in folder.iterdir()}
+        assert left == {"data", "server.log", "sources", "sql", "state"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, (folder / "server.log").read_text()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_jdbc_client_finds_tables_reads_them_and_cannot_write(client: SqlClient) -> None:
+    version = log.table_version(by_city(client))
+    asked = client.beeline(
+        "!tables",
+        "DESCRIBE gold.by_city;",
+        "USE gold;",
+        f"SELECT a.city, a.parcels + b.parcels {SELF_JOIN};",
+        "SELECT parcels FROM by_city VERSION AS OF 0 AS b;",
+        "INSERT INTO gold.by_city VALUES ('Berlin', 1);",
+    )
+    # What beeline would ask a person stands before the answers.
+    cells = [line.rpartition("> ")[2].split("\t") for line in asked.stdout.splitlines()]
+    assert ["city", "string", "Where they go."] in cells, asked
+    assert ["Bonn", "6"] in cells, asked
+    assert ["3"] in cells, asked
+    listed = [line for line in cells if "by_city" in line and "gold" in line]
+    assert "How many parcels go to each city." in listed[0], asked
+    assert "QUERY_NOT_READ_ONLY" in asked.stderr, asked
+    assert log.table_version(by_city(client)) == version
+
+
+def test_a_wrong_password_is_refused(client: SqlClient) -> None:
+    client.knock(USER, client.password)
+    with pytest.raises(TTransportException, match="Error validating the login"):
+        client.knock(USER, "guessed")
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("DELETE FROM gold.by_city", "QUERY_NOT_READ_ONLY"),
+        ("DROP VIEW gold.by_city", "QUERY_NOT_READ_ONLY"),
+        ("CREATE TEMPORARY VIEW x AS SELECT 1", "QUERY_NOT_READ_ONLY"),
+        ("CREATE FUNCTION f AS 'java.lang.String' USING JAR '/tmp/x.jar'", "QUERY_NOT_READ_ONLY"),
+        ("ADD JAR '/tmp/x.jar'", "QUERY_NOT_READ_ONLY"),
+        ("BEGIN DROP VIEW gold.by_city; END", "QUERY_NOT_READ_ONLY"),
+        ("EXECUTE IMMEDIATE 'DROP VIEW gold.by_city'", "QUERY_NOT_READ_ONLY"),
+        ("SET spark.sql.thriftServer.queryTimeout=0", "SETTING_REFUSED"),
+        ("SELECT * FROM bronze.parcels", "UNKNOWN_TABLE"),
+        ("DESCRIBE delta.`/lake`", "UNKNOWN_TABLE"),
+        ("SHOW TABLES IN global_temp", "SCHEMA_UNKNOWN"),
+    ],
+)
+def test_nothing_but_reading_is_done(client: SqlClient, statement: str, condition: str) -> None:
+    assert f"[{condition}]" in client.refusal(statement)
+
+
+def test_a_connection_brings_no_settings(client: SqlClient) -> None:
+    brought = {"set:hiveconf:spark.sql.ansi.enabled": "false"}
+    assert "'spark.sql.ansi.enabled'" in client.refusal("SELECT 1", **brought)
+    assert client.refusal("SELECT 1", **{"set:system:a.property": "x"})
+    (row,) = client.rows("SELECT '${env:HOME}', '${system:user.home}'")
+    assert row == ("${env:HOME}", "${system:user.home}")
+    zone = {"set:hiveconf:spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert client.rows("SELECT date_format(TIMESTAMP '2024-01-01 00:00:00Z', 'HH')", **zone) == [
+        ("09",)
+    ]
+
+
+def test_ops_tells_how_the_tables_stand(client: SqlClient) -> None:
+    question = "SELECT f.table_name, f.freshness FROM ops.freshness AS f"
+    assert ("gold.by_city", "unpublished") in client.rows(question)
+    assert ("freshness",) in [row[1:2] for row in client.rows("SHOW TABLES IN ops")]
+
+
+def test_a_query_that_works_for_too_long_is_stopped(client: SqlClient) -> None:
+    endless = "SELECT sum(r.id % 7) AS s FROM range(200000000000) AS r"
+    assert f"a query may run for {QUERY_SECONDS} seconds" in client.refusal(endless)
+    assert client.rows("SELECT 1 AS one") == [(1,)]
+
+
+def test_readers_see_one_refresh_or_the_next_and_never_wait_for_it(client: SqlClient) -> None:
+    place, stop = f"{client.settings.lake}/gold/moving", threading.Event()
+    declare(client.settings.project_dir, "moving", BY_CITY, "Moves.")
+    compile_settings(client.settings)
+    publish(place, city=["a", "b"], parcels=[0, 0])
+
+    def refresh() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            publish(place, mode="overwrite", city=["a", "b"], parcels=[number, number])
+
+    writer = threading.Thread(target=refresh)
+    writer.start()
+    join = "SELECT a.parcels, b.parcels FROM gold.moving AS a JOIN gold.moving AS b"
+    try:
+        seen = [client.rows(f"{join} ON a.city = 'a' AND b.city = 'b'") for _ in range(5)]
+    finally:
+        stop.set()
+        writer.join()
+    pairs = [pair for (pair,) in seen]
+    assert all(left == right for left, right in pairs), pairs
+    assert len(set(pairs)) > 1
+
+
+def test_what_is_declared_and_written_meanwhile_appears(client: SqlClient) -> None:
+    declare(client.settings.project_dir, "cities", CITIES, "The cities.")
+    compile_settings(client.settings)
+    assert "[TABLE_NOT_WRITTEN]" in client.refusal("SELECT * FROM gold.cities")
+    publish(f"{client.settings.lake}/gold/cities", city=["Bonn"], letters=[4])
+    assert client.rows("SELECT c.letters FROM gold.cities AS c") == [(4,)]
+    deadline = time.monotonic() + 60
+    while ("letters", "bigint", "") not in (shown := described(client, "cities")):
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.5)
+
+
+def described(client: SqlClient, view: str) -> list[tuple[Any, ...]]:
+    with suppress(Error):
+        return [
+            (name, kind, text or "") for name, kind, text in client.rows(f"DESCRIBE gold.{view}")
+        ]
+    return []
