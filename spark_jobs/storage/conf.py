@@ -22,6 +22,8 @@ SEMANTIC_CONF = {
     # A file that is gone must fail a read: skipping it would lose rows without a word.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # With it, SELECT '${env:NAME}' shows the environment of the server.
+    "spark.sql.variable.substitute": "false",
 }
 
 

@@ -74,8 +74,6 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.thriftServer.interruptOnCancel": "true",
         # A result goes to its client part by part, so that none has to fit into memory.
         "spark.sql.thriftServer.incrementalCollect": "true",
-        # Text would have "${env:NAME}" replaced by a variable of the server's environment.
-        "spark.sql.variable.substitute": "false",
         "spark.ui.enabled": "false",
     }
 
