@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.table import COLUMNS
 from spark_jobs.bronze.topics import Topics
@@ -22,7 +23,7 @@ def test_bronze_gets_the_columns_that_it_lacks_and_its_reader_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = load_settings(tmp_path, state_dir=tmp_path / "state")
-    flow = BronzeFlow(EVENTS, settings, Topics(settings.kafka))
+    flow = BronzeFlow(EVENTS, settings, Topics(KafkaAccess(settings.kafka)))
     held = [one for one in COLUMNS if one.name != BronzeColumn.HEADERS]
     by_date = (BronzeColumn.ARRIVAL_DATE,)
     create_stream_table(spark, flow.table, held, partition_by=by_date)
