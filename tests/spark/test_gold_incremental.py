@@ -147,13 +147,15 @@ def test_insertions_into_a_view_without_groups_are_appended(project: GoldProject
     assert [row["_change_type"] for row in project.changes("filtered", 1)] == ["insert"]
 
 
-def test_a_refresh_that_had_to_count_its_groups_is_no_experience(project: GoldProject) -> None:
+def test_experience_tells_which_refresh_had_to_count_its_groups(project: GoldProject) -> None:
     project.refresh("sums", "t0")
     context = project.refresher.context
-    for step, ways in ((1, [False]), (2, [True, False])):
+    for step in (1, 2):
         project.append("silver.sales", ORDERS.format(f"({step}, 1, {step}, 'paid')"))
         assert project.refresh("sums", f"t{step}").plan.word == "incremental"
-        assert [one.incremental for one in past_refreshes(context, "sums")] == ways
+    past = past_refreshes(context, "sums")
+    assert [one.incremental for one in past] == [True, True, False]
+    assert [one.counted for one in past] == [False, True, False]
 
 
 def test_a_change_of_columns_that_a_view_does_not_read_moves_versions_and_no_row(

@@ -205,6 +205,8 @@ def test_every_refused_expectation_is_named(orders: DataFrame) -> None:
     assert [one.type for one in refusal.value.refused] == ["expect_this", "expect_that"]
 
 
+# Whoever imports Great Expectations first meets its warnings.
+@pytest.mark.filterwarnings("default")
 def test_a_dropped_expectation_is_refused(
     orders: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

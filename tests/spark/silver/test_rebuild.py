@@ -121,7 +121,7 @@ def clicks(spark: SparkSession) -> list[DataFrame]:
 def batches(spark: SparkSession, entry: SilverEntry) -> list[DataFrame]:
     if entry.apply is ApplyMode.APPEND:
         return clicks(spark)
-    return World(SEED).frames(spark)
+    return World(SEED, plain=False).frames(spark)
 
 
 # What somebody does to a table's rows, and to what the table remembers beside them.
@@ -204,7 +204,7 @@ def test_a_spoiled_table_is_as_it_was(
         query.processAllAvailable()
     live.assert_balanced()
     if live.entry.apply is not ApplyMode.APPEND:
-        laws = World(SEED)
+        laws = World(SEED, plain=False)
         expected = {row for law in laws.histories for row in laws.expected(law, live.entry)}
         assert rows_told(live) == expected
 
