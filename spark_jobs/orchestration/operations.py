@@ -321,6 +321,10 @@ def _approval(settings: Settings, subject: str) -> BaseOperator:
         defaults=ApprovalOperator.REJECT,
         response_timeout=timedelta(hours=settings.replay.approval_hours),
         execution_timeout=timedelta(hours=settings.replay.approval_hours + 1),
+        # Airflow takes the end of the process that asked for the end of the task where the answer
+        # comes before the scheduler has heard of it (apache/airflow#66374): it is asked again.
+        retries=3,
+        retry_delay=timedelta(seconds=5),
         pool=CONTROL,
     )
 

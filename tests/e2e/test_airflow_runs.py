@@ -144,18 +144,26 @@ class Airflow:
             return client.post(f"/dags/{dag_id}/dagRuns", json=body).raise_for_status().json()
 
     def approve(self, run: dict[str, Any]) -> None:
-        """Wait for the question; who only reads may not answer it, an engineer may."""
-        self.wait(lambda: self.tasks(run).get("approve") == "awaiting_input")
-        # Airflow takes the end of the asking process for the end of the task where the answer
-        # comes before the scheduler has heard of it, and fails the task: apache/airflow#66374.
-        time.sleep(5)
+        """Answer the question; who only reads may not, an engineer may."""
         answer = {"chosen_options": ["Approve"], "params_input": {}}
         tasks = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
         path = f"{tasks}/approve/-1/hitlDetails"
+
+        def state() -> str | None:
+            return self.tasks(run).get("approve")
+
+        def approved() -> bool:
+            # An answer that comes too soon is asked for again.
+            if state() == "awaiting_input":
+                with self.client("engineer") as engineer:
+                    said = engineer.patch(path, json=answer)
+                    assert said.is_success or said.status_code == httpx.codes.CONFLICT, said.text
+            return state() == "success"
+
+        self.wait(lambda: state() == "awaiting_input")
         with self.client("analyst") as analyst:
             assert analyst.patch(path, json=answer).status_code == httpx.codes.FORBIDDEN
-        with self.client("engineer") as engineer:
-            engineer.patch(path, json=answer).raise_for_status()
+        self.wait(approved)
 
     def order(self, customer: str, amount: str) -> None:
         add_order(self.project, customer, amount)
