@@ -94,9 +94,13 @@ class Terminal:
         os.write(self.side, keys)
 
     def wait(self, until: str, *, pressing: bytes = b"") -> str:
-        """What is shown up to a text; a key is pressed each second until it is there."""
-        for _ in range(SECONDS):
-            self.type(pressing)
+        """What is shown up to a text; a key is pressed now and then until it is there.
+
+        Not too often: with an interruption, a terminal throws away what was to be shown.
+        """
+        for second in range(SECONDS):
+            if second % 10 == 0:
+                self.type(pressing)
             while until.encode() not in self.seen and select([self.side], [], [], 1)[0]:
                 self.seen += os.read(self.side, 65536)
             if until.encode() in self.seen:
