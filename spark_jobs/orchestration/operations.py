@@ -1,18 +1,22 @@
 """The operators' DAGs: forms that replay gold views, take one back, and let a held one through.
 
 All ask for a reason, show what they will do, and wait for a person: a replay above a limit, the
-others always. The steps are those of the command line; see ``replay_steps``.
+others always. The steps are those of the command line; see ``replay_steps`` and ``view_steps``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import (
     DAG,
     BaseOperator,
+    Context,
     Param,
     TriggerRule,
     get_current_context,
@@ -20,23 +24,17 @@ from airflow.sdk import (
     task,
 )
 
-from spark_jobs.orchestration import replay_steps
+from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import START_DATE
 from spark_jobs.orchestration.alerts import AlertNotifier
-from spark_jobs.orchestration.blueprint import (
-    TIMEOUT_SECONDS,
-    Lane,
-    Step,
-)
+from spark_jobs.orchestration.blueprint import TIMEOUT_SECONDS, Lane, Step
 from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.operation_forms import release_params, replay_params, rollback_params
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
 
 REPLAY_DAG = "ops__replay"
-ROLLBACK_DAG = "ops__rollback"
-RELEASE_DAG = "ops__release"
-CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
 _PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
 
 REPLAY_DOC = """\
@@ -71,6 +69,57 @@ the next refresh is judged by them again. A result that could not be judged is n
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class OperationOnView:
+    """What is done to one view when somebody asks for it and a person agrees.
+
+    Attributes:
+        dag_id: of the form.
+        task_id: of the task that does it.
+        subject: of the question.
+        description: of the DAG, in a line.
+        doc_md: of the DAG.
+        params: the form, by the names of the views.
+        validate: checks the form and returns its fields as plain values.
+        plan: shows what would be done; what it returns is what a person agrees to.
+        act: does that.
+    """
+
+    dag_id: str
+    task_id: str
+    subject: str
+    description: str
+    doc_md: str
+    params: Callable[[list[str]], dict[str, Param]]
+    validate: Callable[[Context], dict[str, Any]]
+    plan: Callable[[dict[str, Any], Context], Any]
+    act: Callable[[dict[str, Any], Any, Context], None]
+
+
+ROLLBACK = OperationOnView(
+    dag_id="ops__rollback",
+    task_id="rollback",
+    subject="Take a gold view back",
+    description="Take a gold view back.",
+    doc_md=ROLLBACK_DOC,
+    params=rollback_params,
+    validate=view_steps.validate_rollback,
+    plan=view_steps.plan_rollback,
+    act=view_steps.rollback,
+)
+RELEASE = OperationOnView(
+    dag_id="ops__release",
+    task_id="release",
+    subject="Publish what the gate holds",
+    description="Let through what the gate holds.",
+    doc_md=RELEASE_DOC,
+    params=release_params,
+    validate=view_steps.validate_release,
+    plan=view_steps.plan_release,
+    act=view_steps.release,
+)
+
+
 def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
     """The DAGs by id, or the one whose task runs in this process.
 
@@ -79,7 +128,9 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
     """
     settings = settings or load_settings()
     wanted = get_parsing_context().dag_id
-    made = {REPLAY_DAG: replay_dag, ROLLBACK_DAG: rollback_dag, RELEASE_DAG: release_dag}
+    made = {REPLAY_DAG: replay_dag} | {
+        one.dag_id: partial(approved_dag, one) for one in (ROLLBACK, RELEASE)
+    }
     chosen = [dag_id for dag_id in made if wanted in {None, dag_id}]
     if not chosen:
         return {}
@@ -147,145 +198,27 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
     return dag
 
 
-def rollback_dag(views: list[str], settings: Settings) -> DAG:
-    """The form of a rollback and what follows from it."""
-    params = rollback_params(views)
-    with _dag(ROLLBACK_DAG, "Take a gold view back.", ROLLBACK_DOC, params, settings) as dag:
+def approved_dag(operation: OperationOnView, views: list[str], settings: Settings) -> DAG:
+    """A form about one view, the plan that follows from it, a person's answer, and the act."""
+    about, params = operation, operation.params(views)
+    with _dag(about.dag_id, about.description, about.doc_md, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
-            return replay_steps.validate_rollback(get_current_context())
+            return about.validate(get_current_context())
 
         @task(**_options("plan"))  # type: ignore[untyped-decorator]
-        def plan(asked: dict[str, Any]) -> int:
-            return replay_steps.plan_rollback(asked, get_current_context())
+        def plan(asked: dict[str, Any]) -> Any:
+            return about.plan(asked, get_current_context())
 
-        @task(**_spark("rollback"))  # type: ignore[untyped-decorator]
-        def rollback(asked: dict[str, Any], version: int) -> None:
-            replay_steps.rollback(asked, version, get_current_context())
-
-        asked = validate()
-        version = plan(asked)
-        version >> _approval(settings, "Take a gold view back") >> rollback(asked, version)
-    return dag
-
-
-def release_dag(views: list[str], settings: Settings) -> DAG:
-    """The form of a release and what follows from it."""
-    params = release_params(views)
-    described = "Let through what the gate holds."
-    with _dag(RELEASE_DAG, described, RELEASE_DOC, params, settings) as dag:
-
-        @task(**_options("validate"))  # type: ignore[untyped-decorator]
-        def validate() -> dict[str, Any]:
-            return replay_steps.validate_release(get_current_context())
-
-        @task(**_options("plan"))  # type: ignore[untyped-decorator]
-        def plan(asked: dict[str, Any]) -> str:
-            return replay_steps.plan_release(asked, get_current_context())
-
-        @task(**_spark("release"))  # type: ignore[untyped-decorator]
-        def release(asked: dict[str, Any], attempt_id: str) -> None:
-            replay_steps.release(asked, attempt_id, get_current_context())
+        @task(**_spark(about.task_id))  # type: ignore[untyped-decorator]
+        def act(asked: dict[str, Any], planned: Any) -> None:
+            about.act(asked, planned, get_current_context())
 
         asked = validate()
-        held = plan(asked)
-        held >> _approval(settings, "Publish what the gate holds") >> release(asked, held)
+        planned = plan(asked)
+        planned >> _approval(settings, about.subject) >> act(asked, planned)
     return dag
-
-
-def replay_params(views: list[str]) -> dict[str, Param]:
-    """The form of a replay; what it may hold is checked again by the first task.
-
-    Airflow shows what has no section, and hides the sections until somebody opens them: those
-    are for what few replays need.
-    """
-    return {
-        "views": Param(
-            type="array",
-            items={"type": "string", "enum": views} if views else {"type": "string"},
-            examples=views,
-            minItems=1,
-            title="Views",
-        ),
-        "branch": Param(default=False, type="boolean", title="And all views that read them"),
-        "from": _instant("From", "The first instant of the range (UTC). Empty: the whole views."),
-        "to": _instant("To", "The first instant after the range."),
-        "chunk": Param(
-            default=None,
-            type=["null", "string"],
-            enum=[None, *CHUNKS],
-            title="Chunk",
-            description="How much of the range is computed at once.",
-            section="How",
-        ),
-        "only_stale": Param(
-            default=False,
-            type="boolean",
-            title="Only what is stale",
-            description="Leave out views that no change of their inputs waits for.",
-            section="How",
-        ),
-        **_why(),
-        "dry_run": Param(
-            default=True,
-            type="boolean",
-            title="Dry run",
-            description="Only show the plan.",
-        ),
-    }
-
-
-def rollback_params(views: list[str]) -> dict[str, Param]:
-    """The form of a rollback."""
-    return {
-        "view": Param(type="string", enum=views or [""], title="View"),
-        "version": Param(
-            default=None,
-            type=["null", "integer"],
-            minimum=0,
-            title="Version",
-            description="Of the published table. Empty: what was published before the last change.",
-        ),
-        "replay": Param(
-            default=None,
-            type=["null", "string"],
-            title="Replay",
-            description="A replay or a rollback: back to what was published before it.",
-        ),
-        **_why(),
-    }
-
-
-def release_params(views: list[str]) -> dict[str, Param]:
-    """The form of a release."""
-    return {
-        "view": Param(type="string", enum=views or [""], title="View"),
-        **_why(),
-    }
-
-
-def _why() -> dict[str, Param]:
-    return {
-        "reason": Param(
-            type="string",
-            minLength=10,
-            maxLength=300,
-            title="Reason",
-            description="Why; it is kept with the record.",
-        ),
-        "ticket": Param(default=None, type=["null", "string"], maxLength=80, title="Ticket"),
-    }
-
-
-def _instant(title: str, description: str) -> Param:
-    return Param(
-        default=None,
-        type=["null", "string"],
-        format="date-time",
-        title=title,
-        description=description,
-    )
 
 
 def _dag(

@@ -1,4 +1,4 @@
-"""What each task of the operators' DAGs does: a step of theirs in Airflow's words.
+"""What each task of a replay does: a step of it in Airflow's words.
 
 The fields of a form are checked by an allow-list before anything else sees them, and go on as plain
 values: none becomes a part of a template, a query, a path or a command.
@@ -62,7 +62,7 @@ def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
     """Show what the replay would do: as a table in the log, and as Markdown for an approver."""
     with replayer() as replays:
         plan = replays.plan(_request(asked))
-    _show(context, f"{plan.markdown()}\n\nReason: {asked['reason']}")
+    show(context, f"{plan.markdown()}\n\nReason: {asked['reason']}")
     context["ti"].xcom_push(key="plan", value=plan.as_dict())
     limit = load_settings().replay.approve_above_rows
     return {
@@ -136,7 +136,7 @@ def difference(context: Context) -> list[str]:
         lines.append(f"| {one.view} | {found.get('leaving')} | {found.get('entering')} | {same} |")
     if not built:
         raise AirflowSkipException("nothing was built")
-    _show(context, "\n".join(lines))
+    show(context, "\n".join(lines))
     for one in built:
         for row in (one.difference or {}).get("examples", ()):
             log.info("%s: %s", one.view, row)
@@ -210,111 +210,6 @@ def report(context: Context) -> str:
     return record.status.value
 
 
-def validate_rollback(context: Context) -> dict[str, Any]:
-    """Check every field of the form; returns them as plain values.
-
-    Raises:
-        ReplayRequestError: a field holds what it may not; it names the field.
-    """
-    from spark_jobs.planning.request import one_view, replay_name, version_number, why
-
-    params = context["params"]
-    because = why(params.get("reason"), params.get("ticket"))
-    return {
-        "view": one_view(compiled_manifest(load_settings()), params.get("view")),
-        "version": version_number(params.get("version")),
-        "replay": replay_name(params.get("replay")),
-        "reason": because.reason,
-        "ticket": because.ticket,
-    }
-
-
-def plan_rollback(asked: dict[str, Any], context: Context) -> int:
-    """Find the content to go back to, and show it; returns its version."""
-    from spark_jobs.gold.rollback import Rollbacker
-
-    with refresher() as steps:
-        target = Rollbacker(steps).target(
-            asked["view"], to=asked["version"], replay=asked["replay"]
-        )
-    _show(
-        context,
-        f"Publish the content of version {target.version} of gold.{asked['view']} again "
-        f"({target.at:%Y-%m-%d %H:%M:%S} UTC, from {target.watermark.vector}), and hold it "
-        f"there.\n\nReason: {asked['reason']}",
-    )
-    return target.version
-
-
-def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
-    """Publish the earlier content and hold the view."""
-    from spark_jobs.gold.rollback import Rollbacker
-    from spark_jobs.planning.request import Why
-
-    with refresher() as steps:
-        rollbacker = Rollbacker(steps)
-        record = rollbacker.begin(
-            asked["view"],
-            rollbacker.target(asked["view"], to=version),
-            replay_id=replay_id(context, kind="rollback"),
-            who=who(context),
-            why=Why(asked["reason"], asked["ticket"]),
-        )
-        row = rollbacker.run(record.replay_id)
-    log.info("published %s version=%s; the view is held", row.view, row.published_version)
-
-
-def validate_release(context: Context) -> dict[str, Any]:
-    """Check every field of the form; returns them as plain values.
-
-    Raises:
-        ReplayRequestError: a field holds what it may not; it names the field.
-    """
-    from spark_jobs.planning.request import one_view, why
-
-    params = context["params"]
-    because = why(params.get("reason"), params.get("ticket"))
-    return {
-        "view": one_view(compiled_manifest(load_settings()), params.get("view")),
-        "reason": because.reason,
-        "ticket": because.ticket,
-    }
-
-
-def plan_release(asked: dict[str, Any], context: Context) -> str:
-    """Find the result that the gate holds, and show what failed; returns its attempt."""
-    from spark_jobs.gold.release import held_attempt
-    from spark_jobs.planning.vector import VersionVector
-    from spark_jobs.quality.verdict import Verdict
-
-    with refresher() as steps:
-        attempt = held_attempt(steps, asked["view"])
-    verdict = Verdict.from_dict(attempt.verdict or {})
-    failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
-    _show(
-        context,
-        f"Publish gold.{attempt.view} once from {VersionVector.from_dict(attempt.vector or {})}, "
-        f"although this failed:\n\n{failed}\n\nReason: {asked['reason']}",
-    )
-    return attempt.attempt_id
-
-
-def release(asked: dict[str, Any], attempt_id: str, context: Context) -> None:
-    """Publish the result that was shown."""
-    from spark_jobs.gold.release import release_held
-    from spark_jobs.planning.request import Why
-
-    with refresher() as steps:
-        published = release_held(
-            steps,
-            asked["view"],
-            who=who(context),
-            why=Why(asked["reason"], asked["ticket"]),
-            attempt_id=attempt_id,
-        )
-    log.info("published %s version=%s past the gate", published.view, published.version)
-
-
 def replay_id(context: Context, *, kind: str = "replay") -> str:
     """The id of the run's replay: a run that is tried again goes on with its own."""
     return f"{kind}-{context['run_id']}"[:_LONGEST_ID]
@@ -341,7 +236,8 @@ def _request(asked: dict[str, Any]) -> Any:
     return ReplayRequest.from_dict(asked["request"])
 
 
-def _show(context: Context, markdown: str) -> None:
+def show(context: Context, markdown: str) -> None:
+    """Show a table or a plan in the log, and keep it for whoever is asked to approve."""
     for line in markdown.splitlines():
         log.info("%s", line)
     context["ti"].xcom_push(key="markdown", value=markdown)

@@ -12,7 +12,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 from deltalake import DeltaTable
 
-from spark_jobs.orchestration import replay_steps
+from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.operations import CONTROL, operations_dags
 from spark_jobs.planning.errors import ReplayRequestError
@@ -142,20 +142,20 @@ def test_no_hostile_string_passes_the_first_task(project, field: str, listed: bo
 @pytest.mark.parametrize("field", ["view", "version", "replay", "reason", "ticket"])
 def test_no_hostile_string_takes_a_view_back(project, field: str) -> None:
     good = {"view": "order_totals", "version": None, "replay": None, "reason": REASON}
-    assert replay_steps.validate_rollback({"params": good})["view"] == "order_totals"
+    assert view_steps.validate_rollback({"params": good})["view"] == "order_totals"
     for text in HOSTILE:
         with pytest.raises(ReplayRequestError) as caught:
-            replay_steps.validate_rollback({"params": {**good, field: text}})
+            view_steps.validate_rollback({"params": {**good, field: text}})
         assert caught.value.field == field, text
 
 
 @pytest.mark.parametrize("field", ["view", "reason", "ticket"])
 def test_no_hostile_string_lets_a_result_through(project, field: str) -> None:
     good = {"view": "order_totals", "reason": REASON, "ticket": None}
-    assert replay_steps.validate_release({"params": good})["view"] == "order_totals"
+    assert view_steps.validate_release({"params": good})["view"] == "order_totals"
     for text in HOSTILE:
         with pytest.raises(ReplayRequestError) as caught:
-            replay_steps.validate_release({"params": {**good, field: text}})
+            view_steps.validate_release({"params": {**good, field: text}})
         assert caught.value.field == field, text
 
 

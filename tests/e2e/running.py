@@ -10,10 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import psutil
 
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.ports import bindable
@@ -65,6 +68,23 @@ class RunningStack:
         while (one := self.part(name)).pid:
             assert time.monotonic() < deadline, one
             time.sleep(0.2)
+
+    @contextmanager
+    def standing_still(self, name: str) -> Iterator[None]:
+        """Let no process of the part get on, as on a machine that is overcommitted."""
+        pid = self.part(name).pid
+        assert pid, f"{name} does not run"
+        parent = psutil.Process(pid)
+        # First of all the one that starts the others.
+        parent.suspend()
+        stopped = [parent, *parent.children(recursive=True)]
+        try:
+            for one in stopped[1:]:
+                one.suspend()
+            yield
+        finally:
+            for one in reversed(stopped):
+                one.resume()
 
     def wait_ready(self, *names: str, seconds: float = 120) -> None:
         """Wait until the parts serve; all by default."""

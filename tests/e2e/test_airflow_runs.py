@@ -3,204 +3,44 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.local.airflow_config import airflow_address
-from spark_jobs.local.secrets import airflow_users
-from spark_jobs.storage.small import write_rows
+from spark_jobs.planning.breaker import FEWEST
+from tests.e2e.airflow_world import (
+    DAG,
+    DAYS,
+    ENDED,
+    FILES,
+    MONDAY,
+    PARTS,
+    THURSDAY,
+    TUESDAY,
+    WEDNESDAY,
+    Airflow,
+    add_order,
+)
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
-PARTS = (
-    "postgres",
-    "spark-connect",
-    "airflow-api-server",
-    "airflow-scheduler",
-    "airflow-dag-processor",
-)
-DAG, DAYS = "gold__order_totals", "gold__order_days"
-REPLAY, ROLLBACK = "ops__replay", "ops__rollback"
-MONDAY, TUESDAY = date(2026, 1, 5), date(2026, 1, 6)
-ENDED = {"success", "failed"}
-FILES = {
-    "sources/orders.yml": """\
-description: Orders of somebody else.
-format: delta
-location: orders
-columns: {customer: STRING, amount: "DECIMAL(12,2)", day: DATE}
-""",
-    "sql/gold/order_totals.sql": """\
-/* gold
-description: Revenue per customer.
-owner: analytics
-refresh: micro-batch
-every: 1 minute
-freshness: 5 minutes
-*/
-SELECT o.customer AS customer, CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS revenue
-FROM bronze.orders AS o
-GROUP BY o.customer
-""",
-    "sql/gold/order_days.sql": """\
-/* gold
-description: Orders per day.
-owner: analytics
-refresh: micro-batch
-every: 1 day
-freshness: 2 days
-grain: [day]
-*/
-SELECT o.day AS day, COUNT(*) AS orders
-FROM bronze.orders AS o
-GROUP BY o.day
-""",
-    "expectations/gold/order_totals.json": json.dumps(
-        {
-            "name": "order_totals",
-            "expectations": [
-                {
-                    "type": "expect_column_values_to_be_between",
-                    "kwargs": {"column": "revenue", "min_value": 0},
-                    "severity": "critical",
-                }
-            ],
-        }
-    ),
-}
-
-
-class Airflow:
-    """A small project's Airflow, over REST."""
-
-    def __init__(self, running: RunningStack) -> None:
-        self.running = running
-        self.project = running.settings.project_dir
-
-    def client(self, user: str) -> httpx.Client:
-        address = airflow_address(self.running.settings)
-        password = airflow_users(self.running.settings)[user]["password"]
-        answer = httpx.post(
-            f"{address}/auth/token", json={"username": user, "password": password}, timeout=30
-        )
-        answer.raise_for_status()
-        headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
-        return httpx.Client(base_url=f"{address}/api/v2", headers=headers, timeout=30)
-
-    def get(self, path: str, **params: Any) -> Any:
-        with self.client("engineer") as client:
-            answer = client.get(path, params=params)
-            answer.raise_for_status()
-            return answer.json()
-
-    def runs(self, dag_id: str = DAG) -> list[dict[str, Any]]:
-        """The newest runs first."""
-        return self.get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=20)["dag_runs"]
-
-    def ended(self, run: dict[str, Any]) -> dict[str, Any]:
-        """Wait for the end of a run."""
-        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}"
-        return self.wait(lambda: (now := self.get(path))["state"] in ENDED and now)
-
-    def tasks(self, run: dict[str, Any]) -> dict[str, str]:
-        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
-        return {one["task_id"]: one["state"] for one in self.get(path)["task_instances"]}
-
-    def log(self, run: dict[str, Any], task: str) -> str:
-        path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances/{task}/logs/1"
-        return json.dumps(self.get(path)["content"])
-
-    def run_where(self, holds: Callable[[dict[str, str]], bool]) -> dict[str, Any]:
-        """Wait for a run that has ended and whose tasks' states satisfy ``holds``."""
-
-        def found() -> dict[str, Any] | None:
-            ended = (run for run in self.runs() if run["state"] in ENDED)
-            return next((run for run in ended if holds(self.tasks(run))), None)
-
-        return self.wait(found)
-
-    def wait(self, found: Callable[[], Any], *, seconds: float = 240) -> Any:
-        """Ask again and again until there is an answer."""
-        deadline = time.monotonic() + seconds
-        while not (answer := found()):
-            assert time.monotonic() < deadline, [(run, self.tasks(run)) for run in self.runs()]
-            time.sleep(2)
-        return answer
-
-    def trigger(self, user: str, dag_id: str, conf: dict[str, Any]) -> dict[str, Any]:
-        """A run with a form's values, as a person starts it."""
-        with self.client(user) as client:
-            body = {"logical_date": None, "conf": conf}
-            return client.post(f"/dags/{dag_id}/dagRuns", json=body).raise_for_status().json()
-
-    def approve(self, run: dict[str, Any]) -> None:
-        """Answer the question; who only reads may not, an engineer may."""
-        answer = {"chosen_options": ["Approve"], "params_input": {}}
-        tasks = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
-        path = f"{tasks}/approve/-1/hitlDetails"
-
-        def state() -> str | None:
-            return self.tasks(run).get("approve")
-
-        def approved() -> bool:
-            # An answer that comes too soon is asked for again.
-            if state() == "awaiting_input":
-                with self.client("engineer") as engineer:
-                    said = engineer.patch(path, json=answer)
-                    assert said.is_success or said.status_code == httpx.codes.CONFLICT, said.text
-            return state() == "success"
-
-        self.wait(lambda: state() == "awaiting_input")
-        with self.client("analyst") as analyst:
-            assert analyst.patch(path, json=answer).status_code == httpx.codes.FORBIDDEN
-        self.wait(approved)
-
-    def order(self, customer: str, amount: str) -> None:
-        add_order(self.project, customer, amount)
-
-    def totals(self) -> dict[str, Decimal]:
-        table = DeltaTable(f"{self.running.settings.lake}/gold/order_totals").to_pyarrow_table()
-        return {row["customer"]: row["revenue"] for row in table.to_pylist()}
-
-    @property
-    def days_at(self) -> str:
-        return f"{self.running.settings.lake}/gold/order_days"
-
-    def days(self) -> dict[date, int]:
-        table = DeltaTable(self.days_at).to_pyarrow_table()
-        return {row["day"]: row["orders"] for row in table.to_pylist()}
-
-    def ordered_days(self) -> dict[date, int]:
-        """What the view's SQL gives now."""
-        orders = DeltaTable(str(self.project / "orders")).to_pyarrow_table()
-        return dict(Counter(orders.column("day").to_pylist()))
-
-    def falsify_days(self) -> None:
-        """Change every row under a commit that says it is a publication, as a fault would."""
-        latest = latest_publication(self.days_at)
-        assert latest is not None
-        mark = latest.watermark.as_metadata()
-        mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
-        rows = DeltaTable(self.days_at).to_pyarrow_table()
-        wrong = pa.array([count + 10 for count in rows.column("orders").to_pylist()])
-        write_rows(rows.set_column(1, "orders", wrong), self.days_at, metadata=mark)
-
-
-def add_order(project: Path, customer: str, amount: str, day: date = MONDAY) -> None:
-    """Append to the foreign table, as its owner would."""
-    amounts = pa.array([Decimal(amount)], type=pa.decimal128(12, 2))
-    rows = pa.table({"customer": [customer], "amount": amounts, "day": [day]})
-    write_deltalake(str(project / "orders"), rows, mode="append")
+REPLAY, ROLLBACK, RELEASE = "ops__replay", "ops__rollback", "ops__release"
+# As long as every beat and answer of Airflow's is late, and no task is given up yet.
+STANDSTILL_SECONDS = 8
+# Events of each asset.
+STORM = 30
+# Rows that one refresh may read; those of all other tests are fewer.
+USUAL, MANY = 500, 2000
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +50,11 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     write_files(project, FILES)
     add_order(project, "ada", "2.00")
     add_order(project, "ada", "3.00", TUESDAY)
-    settings = own_settings(project, replay={"approve_above_rows": 0})
+    for day in (WEDNESDAY, THURSDAY):
+        add_order(project, "cara", "1.00", day)
+    settings = own_settings(
+        project, replay={"approve_above_rows": 0}, breaker={"rows": USUAL, "times": 1}
+    )
     running = RunningStack(settings)
     try:
         running.up(*PARTS)
@@ -228,13 +72,17 @@ def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Ai
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
     care = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
-    assert dags == {DAG, DAYS, REPLAY, ROLLBACK, "ops__release"} | care
+    assert dags == {DAG, DAYS, REPLAY, ROLLBACK, RELEASE} | care
     pools = {one["name"] for one in airflow.get("/pools")["pools"]}
     assert pools == {"default_pool", "live", "replay", "maintenance"}
     published = airflow.run_where(all_succeed)
     assert published["run_type"] == "scheduled"
     assert airflow.totals()["ada"] == Decimal("5.00")
+    airflow.storm(STORM)
     airflow.run_where(lambda tasks: set(tasks.values()) == {"skipped"})
+    types = Counter(run["run_type"] for run in airflow.get("/dags/~/dagRuns")["dag_runs"])
+    assert types["scheduled"] > 1
+    assert types["asset_triggered"] == 0, "an event of an asset is no reason to compute"
     (event,) = airflow.get("/assets/events", source_run_id=published["dag_run_id"])["asset_events"]
     assert event["name"] == "gold.order_totals"
     assert set(event["extra"]) >= {"version", "rows", "attempt"}
@@ -251,11 +99,21 @@ def test_a_failing_critical_expectation_is_a_red_run_that_names_it(airflow: Airf
     log = airflow.log(red, "audit")
     assert "GATE_HELD" in log
     assert "expect_column_values_to_be_between" in log
+    assert "/_staging/order_totals/" in log, "where the rows lie that were computed"
     assert airflow.totals() == before
 
+    # No newer refresh than the one that is looked at while somebody decides.
+    airflow.pause_between_runs(DAG)
+    asked = {"view": "order_totals", "reason": "A refund that came before its order"}
+    released = airflow.trigger("oncall", RELEASE, asked)
+    airflow.approve(released)
+    assert airflow.ended(released)["state"] == "success", airflow.tasks(released)
+    assert airflow.totals()["bob"] == Decimal("-1.00")
+    assert "past the gate" in airflow.log(released, "release")
+    airflow.pause(DAG, paused=False)
+
     airflow.order("bob", "3.00")
-    airflow.wait(lambda: "bob" in airflow.totals())
-    assert airflow.totals()["bob"] == Decimal("2.00")
+    airflow.wait(lambda: airflow.totals()["bob"] == Decimal("2.00"))
 
 
 def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -> None:
@@ -280,10 +138,7 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
 def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approved(
     airflow: Airflow,
 ) -> None:
-    # A day's own start may lie hours ahead.
-    first = airflow.ended(airflow.trigger("engineer", DAYS, {}))
-    assert first["state"] == "success", airflow.tasks(first)
-    airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs(DAYS)))
+    airflow.refresh_days()
     right = airflow.days()
     airflow.falsify_days()
     wrong = airflow.days()
@@ -291,13 +146,13 @@ def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approve
     with airflow.client("engineer") as engineer:
         refused = engineer.post("/backfills", json={"dag_id": DAG, **interval})
         assert not refused.is_success, "its rows have no time"
-        engineer.post("/backfills", json={"dag_id": DAYS, **interval}).raise_for_status()
+    airflow.backfill(DAYS, MONDAY, MONDAY)
     backfills = airflow.wait(
         lambda: [run for run in airflow.runs(DAYS) if run["run_type"] == "backfill"]
     )
     assert airflow.ended(backfills[0])["state"] == "success"
     assert "rows with day from 2026-01-05 to 2026-01-06" in airflow.log(backfills[0], "plan")
-    assert airflow.days() == {MONDAY: right[MONDAY], TUESDAY: wrong[TUESDAY]}
+    assert airflow.days() == wrong | {MONDAY: right[MONDAY]}
 
     form = {"views": ["order_days"], "reason": "Tuesday is wrong", "dry_run": False}
     body = {"logical_date": None, "conf": form}
@@ -342,8 +197,116 @@ def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     airflow.running.stop("spark-connect")
     try:
         run = airflow.trigger("oncall", DAG, {"force": True})
-        airflow.wait(lambda: airflow.tasks(run).get("stage") == "up_for_retry")
+        # Whichever asks Spark first: few rows may be computed without it.
+        waits = airflow.wait(lambda: airflow.task_in(run, "up_for_retry"))
     finally:
         airflow.running.start("spark-connect")
-    assert "SPARK_UNREACHABLE" in airflow.log(run, "stage")
+    assert "SPARK_UNREACHABLE" in airflow.log(run, waits)
     airflow.wait(lambda: all_succeed(airflow.tasks(run)))
+
+
+@pytest.mark.timeout(600)
+def test_a_cancelled_backfill_is_taken_up_by_another_and_a_cleared_run_computes_again(
+    airflow: Airflow,
+) -> None:
+    airflow.refresh_days()
+    right = airflow.days()
+    airflow.falsify_days()
+    wrong = airflow.days()
+
+    def of_days() -> list[dict[str, Any]]:
+        """The runs of both days, the earlier first."""
+        found = [run for run in airflow.runs(DAYS) if run["run_type"] == "backfill"]
+        days = (str(WEDNESDAY), str(THURSDAY))
+        mine = [run for run in found if run["logical_date"].startswith(days)]
+        return sorted(mine, key=lambda run: run["logical_date"])
+
+    # While somebody else has the table the first run waits to publish.
+    with airflow.days_locked():
+        asked = airflow.backfill(DAYS, WEDNESDAY, THURSDAY, max_active_runs=1)
+        airflow.wait(lambda: [run["state"] for run in of_days()] == ["running", "queued"])
+        airflow.process(of_days()[0], "publish")
+        airflow.act("PUT", f"/backfills/{asked['id']}/cancel")
+    wednesday, thursday = (airflow.ended(run) for run in of_days())
+    assert (wednesday["state"], thursday["state"]) == ("success", "failed")
+    assert airflow.days() == wrong | {WEDNESDAY: right[WEDNESDAY]}
+
+    airflow.backfill(DAYS, WEDNESDAY, THURSDAY, reprocess_behavior="failed")
+    airflow.wait(lambda: [run["state"] for run in of_days()] == ["success", "success"])
+    assert airflow.days()[THURSDAY] == right[THURSDAY]
+
+    airflow.falsify_days()
+    path = f"/dags/{DAYS}/dagRuns/{thursday['dag_run_id']}/clear"
+    airflow.act("POST", path, {"dry_run": False, "only_failed": False})
+    cleared = airflow.ended(thursday)
+    assert "rows with day from 2026-01-08 to 2026-01-09" in airflow.log(cleared, "plan", attempt=2)
+    assert airflow.days()[THURSDAY] == right[THURSDAY]
+    assert airflow.days()[WEDNESDAY] != right[WEDNESDAY]
+
+
+@pytest.mark.timeout(600)
+def test_however_often_a_publishing_task_is_killed_one_commit_wins(airflow: Airflow) -> None:
+    airflow.order("dora", "1.00")
+    # While somebody else has the table the task waits to publish, and can be found.
+    with airflow.days_locked():
+        run = airflow.trigger("oncall", DAYS, {"force": True})
+        first = airflow.process(run, "publish")
+        os.kill(first, signal.SIGKILL)
+        airflow.wait(lambda: airflow.tasks(run)["publish"] == "up_for_retry")
+        airflow.clear(run, "publish")
+        orphan = airflow.process(run, "publish", but=first)
+        # Who watches the task dies and the task does not; to Airflow it has failed.
+        os.kill(psutil.Process(orphan).ppid(), signal.SIGKILL)
+        path = f"/dags/{DAYS}/dagRuns/{run['dag_run_id']}/taskInstances/publish"
+        airflow.act("PATCH", path, {"new_state": "failed"})
+        airflow.clear(run, "publish")
+        second = airflow.process(run, "publish", but=orphan)
+        assert psutil.pid_exists(orphan)
+    assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
+    airflow.wait(lambda: not any(map(psutil.pid_exists, (orphan, second))))
+    airflow.assert_days_published_once()
+
+
+@pytest.mark.timeout(600)
+def test_a_refresh_far_larger_than_usual_is_skipped_until_a_person_lets_it_pass(
+    airflow: Airflow,
+) -> None:
+    while airflow.refreshes_unasked() < FEWEST:
+        airflow.order("eve", "1.00")
+        airflow.ended(airflow.trigger("oncall", DAG, {}))
+    before = airflow.totals()
+    many = pa.table(
+        {
+            "customer": ["fay"] * MANY,
+            "amount": pa.array([Decimal("0.01")] * MANY, type=pa.decimal128(12, 2)),
+            "day": [MONDAY] * MANY,
+        }
+    )
+    write_deltalake(str(airflow.project / "orders"), many, mode="append")
+    skipped = airflow.ended(airflow.trigger("oncall", DAG, {}))
+    assert set(airflow.tasks(skipped).values()) == {"skipped"}
+    log = airflow.log(skipped, "plan")
+    assert "waits for a person" in log
+    assert "--allow-large REASON lets it pass once" in log
+    assert airflow.totals() == before
+    passes = {"allow_large": "the orders of a year, all at once"}
+    passed = airflow.ended(airflow.trigger("oncall", DAG, passes))
+    assert passed["state"] == "success", airflow.tasks(passed)
+    assert airflow.totals()["fay"] == Decimal("0.01") * MANY
+
+
+@pytest.mark.timeout(600)
+def test_a_run_outlives_a_database_that_stands_still_and_a_killed_scheduler(
+    airflow: Airflow,
+) -> None:
+    airflow.order("dora", "1.00")
+    with airflow.days_locked():
+        run = airflow.trigger("oncall", DAYS, {"force": True})
+        publishing = airflow.process(run, "publish")
+        with airflow.running.standing_still("postgres"):
+            time.sleep(STANDSTILL_SECONDS)
+        killed = airflow.running.kill("airflow-scheduler")
+        airflow.running.wait_restarted("airflow-scheduler", killed)
+        assert psutil.pid_exists(publishing)
+    assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
+    airflow.assert_days_published_once()

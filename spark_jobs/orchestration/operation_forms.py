@@ -1,0 +1,105 @@
+"""The forms of the operators' DAGs: what they ask for, and what Airflow refuses by itself.
+
+What a form may hold is checked again by the first task.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import Param
+
+CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
+
+
+def replay_params(views: list[str]) -> dict[str, Param]:
+    """The form of a replay.
+
+    Airflow shows what has no section, and hides the sections until somebody opens them: those
+    are for what few replays need.
+    """
+    return {
+        "views": Param(
+            type="array",
+            items={"type": "string", "enum": views} if views else {"type": "string"},
+            examples=views,
+            minItems=1,
+            title="Views",
+        ),
+        "branch": Param(default=False, type="boolean", title="And all views that read them"),
+        "from": _instant("From", "The first instant of the range (UTC). Empty: the whole views."),
+        "to": _instant("To", "The first instant after the range."),
+        "chunk": Param(
+            default=None,
+            type=["null", "string"],
+            enum=[None, *CHUNKS],
+            title="Chunk",
+            description="How much of the range is computed at once.",
+            section="How",
+        ),
+        "only_stale": Param(
+            default=False,
+            type="boolean",
+            title="Only what is stale",
+            description="Leave out views that no change of their inputs waits for.",
+            section="How",
+        ),
+        **_why(),
+        "dry_run": Param(
+            default=True,
+            type="boolean",
+            title="Dry run",
+            description="Only show the plan.",
+        ),
+    }
+
+
+def rollback_params(views: list[str]) -> dict[str, Param]:
+    """The form of a rollback."""
+    return {
+        "view": _one_of(views),
+        "version": Param(
+            default=None,
+            type=["null", "integer"],
+            minimum=0,
+            title="Version",
+            description="Of the published table. Empty: what was published before the last change.",
+        ),
+        "replay": Param(
+            default=None,
+            type=["null", "string"],
+            title="Replay",
+            description="A replay or a rollback: back to what was published before it.",
+        ),
+        **_why(),
+    }
+
+
+def release_params(views: list[str]) -> dict[str, Param]:
+    """The form of a release."""
+    return {"view": _one_of(views), **_why()}
+
+
+def _one_of(views: list[str]) -> Param:
+    return Param(type="string", enum=views or [""], title="View")
+
+
+def _why() -> dict[str, Param]:
+    return {
+        "reason": Param(
+            type="string",
+            minLength=10,
+            maxLength=300,
+            title="Reason",
+            description="Why; it is kept with the record.",
+        ),
+        "ticket": Param(default=None, type=["null", "string"], maxLength=80, title="Ticket"),
+    }
+
+
+def _instant(title: str, description: str) -> Param:
+    return Param(
+        default=None,
+        type=["null", "string"],
+        format="date-time",
+        title=title,
+        description=description,
+    )
