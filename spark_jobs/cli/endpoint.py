@@ -82,7 +82,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     """
     from spark_jobs.cli.endpoint_gate import SCHEMAS, EndpointSession, judge
     from spark_jobs.cli.project import current_manifest as compiled_now
-    from spark_jobs.local.endpoint import may_enter
+    from spark_jobs.local.endpoint import may_enter, served_key_store
     from spark_jobs.storage.compiled import current_manifest
     from spark_jobs.storage.listing import Listing
     from spark_jobs.storage.session import driver_session
@@ -103,12 +103,14 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
         listing, limit = Listing(spark), JobLimit(spark, settings.endpoint.query_seconds)
         listing.make_schemas(SCHEMAS)
         listing.show(session.listed())
-        start_server(
-            spark,
-            partial(may_enter, settings),
-            partial(judge, session),
-            files=endpoint_files(settings),
-        )
+        with served_key_store(settings) as key_store:
+            start_server(
+                spark,
+                partial(may_enter, settings),
+                partial(judge, session),
+                files=endpoint_files(settings),
+                key_store=key_store,
+            )
         listed_at = time.monotonic()
         while not stopping.wait(LIMIT_SECONDS):
             limit.enforce()

@@ -55,6 +55,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
     from spark_jobs.silver.errors import SilverTableUnknownError
     from spark_jobs.silver.flow import SilverFlow
     from spark_jobs.state.locks import table_lock
+    from spark_jobs.storage.lake import lock_directory
     from spark_jobs.storage.session import QUIET, driver_session
 
     entry = project.manifest.silver.get(name)
@@ -62,7 +63,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
         raise SilverTableUnknownError(name, sorted(project.manifest.silver))
     settings = project.settings
     flow = SilverFlow(project.manifest.sources[entry.source], entry, settings, project.store)
-    with table_lock(settings.state / "locks", f"rebuild.{name}"):
+    with table_lock(lock_directory(settings.lake, settings.state), f"rebuild.{name}"):
         spark = driver_session(settings, "tidemark rebuild", conf=QUIET)
         try:
             with Steps(Console(stderr=True)).step(f"rebuild silver.{name}"):

@@ -27,9 +27,10 @@ class StreamsAlreadyRunningError(LakehouseError):
 
     def __init__(self, detail: str | None) -> None:
         super().__init__(
-            "the streaming application of this project is already running",
+            "another streaming application writes this lake",
             detail=detail,
-            hint="One application serves all sources; stop that one first.",
+            hint="One application serves all sources; stop that one first. Another stack needs "
+            "a lake of its own: set lake_root.",
         )
 
 
@@ -71,17 +72,19 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
 
 @contextmanager
 def sole_application(settings: Settings) -> Iterator[None]:
-    """Keep any other streaming application of this state directory from starting.
+    """Keep any other streaming application from starting on this lake.
 
     Raises:
         StreamsAlreadyRunningError: one runs.
     """
     from spark_jobs.state.errors import TableLockedError
     from spark_jobs.state.locks import table_lock
+    from spark_jobs.storage.lake import lock_directory
 
     with ExitStack() as held:
         try:
-            held.enter_context(table_lock(settings.state / "locks", APPLICATION))
+            locks = lock_directory(settings.lake, settings.state)
+            held.enter_context(table_lock(locks, APPLICATION))
         except TableLockedError as error:
             raise StreamsAlreadyRunningError(error.detail) from error
         yield

@@ -11,7 +11,7 @@ from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.locks import table_lock
-from spark_jobs.storage.lake import remote_location
+from spark_jobs.storage.lake import lock_directory, remote_location
 
 _POLL_SECONDS = 0.5
 
@@ -32,6 +32,7 @@ def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator
     table = gold_table(view)
     local = not remote_location(context.lake.root)
     owner = f"{socket.gethostname()}:{context.settings.state}" if local else attempt_id
+    locks = lock_directory(context.lake.root, context.settings.state)
     seconds = context.settings.gold.lease_seconds
     deadline = time.monotonic() + seconds + _POLL_SECONDS
     with ExitStack() as held:
@@ -40,7 +41,7 @@ def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator
                 # The lock first: it goes with its process, so whoever holds it is alive.
                 with ExitStack() as taking:
                     if local:
-                        taking.enter_context(table_lock(context.settings.state / "locks", table))
+                        taking.enter_context(table_lock(locks, table))
                     lease = context.store.lease(table, owner=owner, seconds=seconds)
                     keeper = taking.enter_context(lease)
                     held.push(taking.pop_all())

@@ -7,6 +7,8 @@ from functools import partial
 
 from spark_jobs.access.kafka import Principal
 from spark_jobs.local.airflow import API_SERVER, airflow_steps
+from spark_jobs.local.cassandra_server import NAME as CASSANDRA
+from spark_jobs.local.cassandra_server import cassandra_part
 from spark_jobs.local.connect import RIGHTS, connect_parts, register, worker_names
 from spark_jobs.local.endpoint import NAME as ENDPOINT
 from spark_jobs.local.endpoint import endpoint_part
@@ -22,7 +24,7 @@ from spark_jobs.local.streams import streams_part
 from spark_jobs.settings import Settings
 
 # Parts that start when they are named only.
-ON_DEMAND = {ENDPOINT}
+ON_DEMAND = {ENDPOINT, CASSANDRA}
 # Parts whose work the compiled manifest describes.
 MANIFEST_PARTS = {"streams", "airflow-dag-processor", ENDPOINT}
 
@@ -45,6 +47,7 @@ def all_steps(settings: Settings) -> list[Step]:
     return [
         postgres_part(settings),
         redis_part(settings),
+        cassandra_part(settings),
         *kafka_parts(settings),
         *security_steps(settings),
         *connect_parts(settings),

@@ -1,7 +1,8 @@
 """The local stack's own authority, and the certificates that it gives to the servers.
 
-They are made at a start of the stack, and anew at a start within a month of their end. Keys are
-secrets: they leave the directory of secrets only where a server of another account needs its own.
+They are made at a start of the stack, and anew at a start within a month of their end. Where the
+authority's key is not at hand, what is there is somebody else's to renew. Keys are secrets: they
+leave the directory of secrets only where a server of another account needs its own.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
     load_pem_private_key,
+    pkcs12,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -36,6 +39,7 @@ SERVER_DAYS = 397
 RENEWED_DAYS = 30
 KAFKA = "broker"
 POSTGRES = "postgres"
+ENDPOINT = "endpoint"
 
 
 def certificate_name(server: str) -> str:
@@ -46,12 +50,35 @@ def certificate_name(server: str) -> str:
 def ensure_certificate(settings: Settings, server: str) -> str:
     """A server's key and certificate as PEM, made where there is none that serves."""
     with _one_at_a_time(settings):
-        key, authority = _ensure_authority(settings)
         name = certificate_name(server)
         path = secret_path(settings, name)
+        if path.exists() and not secret_path(settings, AUTHORITY_KEY).exists():
+            return read_secret(settings, name)
+        key, authority = _ensure_authority(settings)
         if not path.exists() or not _serves(_certificate(path.read_text()), authority):
             write_secret(settings, name, signed(server, key, authority, days=SERVER_DAYS))
         return read_secret(settings, name)
+
+
+def key_store(pem: str, password: str) -> bytes:
+    """A server's key and certificate as Java's servers read them, encrypted with a password.
+
+    Args:
+        pem: the key, its certificate, and those between that and the authority's, if there are.
+        password: what encrypts them.
+    """
+    key = load_pem_private_key(pem.encode(), password=None)
+    # Servers have no others; their authors would not sign them.
+    assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)  # noqa: S101
+    own, *between = x509.load_pem_x509_certificates(pem.encode())
+    encryption = BestAvailableEncryption(password.encode())
+    return pkcs12.serialize_key_and_certificates(None, key, own, between, encryption)
+
+
+def trust_store(pem: str) -> bytes:
+    """An authority's certificate as Java's clients read it; it is no secret and has no password."""
+    authority = pkcs12.PKCS12Certificate(_certificate(pem), b"tidemark")
+    return pkcs12.serialize_java_truststore([authority], NoEncryption())
 
 
 def signed(

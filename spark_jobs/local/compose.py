@@ -32,6 +32,7 @@ GATEWAY_OFFSET = 10_000
 IMAGES = {
     "postgres": "postgres",
     "redis": "redis",
+    "cassandra": "cassandra",
     "kafka": "kafka",
     "connect": "kafka",
     "spark-connect": "spark",
@@ -77,6 +78,7 @@ def render(settings: Settings) -> Rendered:
             "state_dir": STATE,
             "spark_jars": HOME / "jars/spark/target/dependency",
             "kafka_jars": HOME / "jars/kafka/target/dependency",
+            "cassandra_jars": HOME / "jars/cassandra/target/dependency",
         }
     )
     steps = stack_steps(inside)
@@ -107,10 +109,8 @@ def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict
     }
     if not isinstance(step, Part):
         return described
-    # `docker compose --profile NAME up` starts what starts on demand.
-    profile = {"profiles": [step.name]} if step.name in ON_DEMAND else {}
     return described | {
-        **profile,
+        **profile(step),
         "restart": "unless-stopped",
         "stop_signal": f"SIG{step.stop_signal}",
         "stop_grace_period": f"{step.stop_seconds}s",
@@ -125,12 +125,18 @@ def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict
     }
 
 
+def profile(step: Step) -> dict[str, Any]:
+    """`docker compose --profile NAME up` starts what starts on demand."""
+    return {"profiles": [step.name]} if step.name in ON_DEMAND else {}
+
+
 def finishing(step: Step, environment: dict[str, str]) -> dict[str, Any]:
     """What is left to do once a part serves: it ends, and others wait for its end."""
     return {
         "image": BASE_IMAGE,
         **common(environment),
         "command": ["finish", step.name],
+        **profile(step),
         "depends_on": {step.name: {"condition": "service_healthy"}},
     }
 

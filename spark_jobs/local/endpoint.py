@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import hmac
 import socket
+import ssl
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from spark_jobs.access.errors import SecretMissingError
-from spark_jobs.access.secrets import read_secret
+from spark_jobs.access.secrets import AUTHORITY, read_secret
+from spark_jobs.errors import SettingError
+from spark_jobs.local.certificates import (
+    ENDPOINT,
+    certificate_name,
+    ensure_certificate,
+    key_store,
+    trust_store,
+)
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.secrets import ensure_secret
+from spark_jobs.local.secrets import ensure_secret, random_password
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import session_environment
+from spark_jobs.storage.thrift import KeyStore, endpoint_files
 
-NAME = "endpoint"
+NAME = ENDPOINT
 USER = "analyst"
 SECRET = "endpoint"  # noqa: S105 - the name of the secret
 PROBE_SECONDS = 5
@@ -37,13 +51,50 @@ def endpoint_part(settings: Settings) -> Part:
 
 
 def prepare_endpoint(settings: Settings) -> None:
-    """Make the password, once."""
+    """Make the password, once, and where security is on what TLS needs at both ends.
+
+    Raises:
+        SettingError: it would be reached from elsewhere without TLS.
+    """
+    if settings.endpoint.host != LOOPBACK and not settings.security.enabled:
+        problem = "passwords would be sent without TLS; set security.enabled too"
+        raise SettingError("endpoint.host", problem)
     ensure_secret(settings, SECRET)
+    if settings.security.enabled:
+        ensure_certificate(settings, ENDPOINT)
+        store = trust_store_file(settings)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_bytes(trust_store(read_secret(settings, AUTHORITY)))
+
+
+def trust_store_file(settings: Settings) -> Path:
+    """The authority for clients in Java, which read no PEM; it is no secret."""
+    return endpoint_files(settings) / "ca.p12"
+
+
+@contextmanager
+def served_key_store(settings: Settings) -> Iterator[KeyStore | None]:
+    """What the server reads when it starts; nobody keeps the password. None without security.
+
+    Raises:
+        SecretMissingError: nobody has prepared the server.
+    """
+    if not settings.security.enabled:
+        yield None
+        return
+    pem, password = read_secret(settings, certificate_name(ENDPOINT)), random_password()
+    with tempfile.NamedTemporaryFile(dir=endpoint_files(settings), suffix=".p12") as file:
+        file.write(key_store(pem, password))
+        file.flush()
+        yield KeyStore(Path(file.name), password)
 
 
 def jdbc_url(settings: Settings) -> str:
     """Where clients of JDBC connect to."""
-    return f"jdbc:hive2://{LOOPBACK}:{settings.ports.endpoint}"
+    address = f"jdbc:hive2://{LOOPBACK}:{settings.ports.endpoint}"
+    if not settings.security.enabled:
+        return address
+    return f"{address}/;ssl=true;sslTrustStore={quote(str(trust_store_file(settings)))}"
 
 
 def may_enter(settings: Settings, user: str, password: str) -> bool:
@@ -59,17 +110,34 @@ def probe_endpoint(settings: Settings) -> str | None:
     """What the server still lacks: it serves once it lets its user in."""
     try:
         password = read_secret(settings, SECRET)
-        address = (LOOPBACK, settings.ports.endpoint)
-        with socket.create_connection(address, timeout=PROBE_SECONDS) as client:
+        with _connected(settings) as client:
             client.sendall(_said(_START, b"PLAIN") + _said(_OK, f"\0{USER}\0{password}".encode()))
             answer = client.recv(1)
             # What is left unread would end the connection with an error in the server's log.
             client.recv(1024)
     except SecretMissingError as error:
         return error.primary
+    except ssl.SSLCertVerificationError as error:
+        return f"shows a certificate that is refused: {error.verify_message}"
     except OSError:
         return "does not listen yet"
     return None if answer == bytes([_COMPLETE]) else "does not let its user in"
+
+
+@contextmanager
+def _connected(settings: Settings) -> Iterator[socket.socket]:
+    trusted = None
+    if settings.security.enabled:
+        trusted = ssl.create_default_context(cadata=read_secret(settings, AUTHORITY))
+        # It is asked on loopback; its certificate may name a service instead.
+        trusted.check_hostname = False
+    address = (LOOPBACK, settings.ports.endpoint)
+    with socket.create_connection(address, timeout=PROBE_SECONDS) as plain:
+        if trusted is None:
+            yield plain
+        else:
+            with trusted.wrap_socket(plain, server_hostname=LOOPBACK) as encrypted:
+                yield encrypted
 
 
 def _said(status: int, text: bytes) -> bytes:

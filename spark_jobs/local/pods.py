@@ -129,7 +129,8 @@ def waits_for_migration(image: str) -> Described:
 def variables(part: Part, workload: Workload) -> list[Described]:
     """Variables of the part's own container."""
     if part.name != "connect":
-        return secret_variables(workload)
+        own = [{"name": name, "value": value} for name, value in workload.variables.items()]
+        return [*own, *secret_variables(workload)]
     # The workers hand requests to the one that leads, by the address that each tells.
     port = next(iter(part.ports.values()))
     replication = ", ".join(
@@ -194,7 +195,10 @@ def volumes(workload: Workload) -> list[Described]:
     if not workload.disk:
         found.append({"name": "state", "emptyDir": {"sizeLimit": "20Gi"}})
     if workload.files is not None:
-        secret = {"secretName": workload.files[0], "defaultMode": 0o440}
+        secret: Described = {"secretName": workload.files[0], "defaultMode": 0o440}
+        if workload.paths:
+            items = [{"key": key, "path": path} for key, path in workload.paths.items()]
+            secret["items"] = items
         found.append({"name": "secrets", "secret": secret})
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.access.secrets import secret_path
+from spark_jobs.local import cassandra_server
 from spark_jobs.local.postgres import SERVING, dsn, secret_name
 from spark_jobs.local.redis_server import PASSWORD, url
 from spark_jobs.settings import Settings
@@ -16,6 +17,7 @@ def sink_addresses(settings: Settings) -> Addresses:
         kafka=kafka_access(settings, Principal.SINKS),
         postgres=settings.sinks.postgres or _local_postgres(settings),
         redis=settings.sinks.redis or _local_redis(settings),
+        cassandra=settings.sinks.cassandra or _local_cassandra(settings),
     )
 
 
@@ -27,3 +29,8 @@ def _local_postgres(settings: Settings) -> str:
 
 def _local_redis(settings: Settings) -> str:
     return url(settings) if secret_path(settings, PASSWORD).exists() else ""
+
+
+def _local_cassandra(settings: Settings) -> str:
+    known = secret_path(settings, cassandra_server.PASSWORD).exists()
+    return cassandra_server.url(settings) if known else ""

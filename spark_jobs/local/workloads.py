@@ -6,24 +6,26 @@ Deployment makes a second pod while the first one of a lost node may still write
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-# Secrets that the deployer makes. The first one's keys become settings; the files of the next two
+# Secrets that the deployer makes. The first one's keys become settings; the files of the next three
 # lie where the local stack has its own; the last has what the object store's clients look for in
 # the environment, and is not needed where a pod's account is enough.
 SECRET = "tidemark"  # noqa: S105 - a name
 AIRFLOW_FILES = "tidemark-airflow"
 CONNECT_FILES = "tidemark-connect"
+ENDPOINT_FILES = "tidemark-endpoint"
 OBJECT_STORE = "tidemark-object-store"
 
 CONTROL_DB = "TIDEMARK_CONTROL_DB"
 SOURCE_DATABASE = "TIDEMARK_SOURCE_DATABASE"
-SINKS = ("TIDEMARK_SINKS__POSTGRES", "TIDEMARK_SINKS__REDIS")
+SINKS = ("TIDEMARK_SINKS__POSTGRES", "TIDEMARK_SINKS__REDIS", "TIDEMARK_SINKS__CASSANDRA")
 # Settings that hold passwords, by the secret's key; a project without sinks has no use for theirs.
 SECRET_KEYS = {
     CONTROL_DB: "control-db",
     SOURCE_DATABASE: "source-database",
-    **dict(zip(SINKS, ("sinks-postgres", "sinks-redis"), strict=True)),
+    **dict(zip(SINKS, ("sinks-postgres", "sinks-redis", "sinks-cassandra"), strict=True)),
 }
 OPTIONAL = frozenset(SINKS)
 ANYBODY: tuple[str, ...] = ()
@@ -42,6 +44,8 @@ class Workload:
         disk: GiB that outlive the pod; 0 where its files are of use to its process only.
         secrets: settings that come from the secret.
         files: a secret whose files it reads, and the directory below the state directory.
+        paths: where in that directory each of its keys lies; empty for all of them at its top.
+        variables: settings of its own.
         object_store: whether it reads or writes the lake.
         callers: the workloads that may call it; None for none, ``ANYBODY`` for all.
         log_port: where it serves the logs of tasks, which callers read instead of its own port.
@@ -55,6 +59,8 @@ class Workload:
     disk: int = 0
     secrets: tuple[str, ...] = ()
     files: tuple[str, str] | None = None
+    paths: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
     object_store: bool = False
     callers: tuple[str, ...] | None = None
     log_port: int = 0
@@ -72,6 +78,17 @@ WORKLOADS = {
     ),
     "spark-connect": Workload(
         cpu=("1", "2"), memory=5, object_store=True, callers=("airflow-scheduler",)
+    ),
+    "endpoint": Workload(
+        cpu=("1", "2"),
+        memory=2,
+        secrets=(CONTROL_DB,),
+        files=(ENDPOINT_FILES, "secrets"),
+        paths={"endpoint": "endpoint", "ca.pem": "tls/ca.pem", "endpoint.pem": "tls/endpoint.pem"},
+        # Security here is the endpoint's: it is a client of nothing that the setting concerns.
+        variables={"TIDEMARK_ENDPOINT__HOST": "0.0.0.0", "TIDEMARK_SECURITY__ENABLED": "true"},  # noqa: S104
+        object_store=True,
+        callers=ANYBODY,
     ),
     "connect": Workload(
         cpu=("250m", "1"),

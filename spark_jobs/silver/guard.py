@@ -18,7 +18,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.lake import remote_location
+from spark_jobs.storage.lake import lock_directory, remote_location
 
 POLL_SECONDS = 0.2
 WAIT_SECONDS = 600.0
@@ -52,4 +52,4 @@ def _attempt(
     if remote_location(settings.lake):
         owner = f"{socket.gethostname()}:{os.getpid()}"
         return store.lease(table, owner=owner, seconds=settings.gold.lease_seconds)
-    return table_lock(settings.state / "locks", table)
+    return table_lock(lock_directory(settings.lake, settings.state), table)

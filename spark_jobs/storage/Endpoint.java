@@ -42,9 +42,21 @@ public final class Endpoint {
    * @param session clients get sessions over its catalog
    * @param check says whether a user with a password may come in
    * @param judge gets what is known of a statement, as a map, and puts "sql" or "refusal" into it
+   * @param keyStore the file with the server's key and certificate, or null to serve without TLS
+   * @param password what the file is encrypted with
    */
-  public void open(SparkSession session, BiPredicate check, Consumer judge) {
+  public void open(
+      SparkSession session,
+      BiPredicate check,
+      Consumer judge,
+      String keyStore,
+      String password) {
     Password.check = check;
+    if (keyStore != null) {
+      System.setProperty("hive.server2.use.SSL", "true");
+      System.setProperty("hive.server2.keystore.path", keyStore);
+      System.setProperty("hive.server2.keystore.password", password);
+    }
     System.setProperty(
         "hive.server2.custom.authentication.class", Password.class.getName());
     System.setProperties(new SealedProperties(System.getProperties()));
@@ -55,6 +67,8 @@ public final class Endpoint {
     // When a client leaves, Hive looks for its metastore, and would make one. There is none.
     conf.setVar(HiveConf.ConfVars.METASTOREURIS, "thrift://none");
     conf.setIntVar(HiveConf.ConfVars.METASTORETHRIFTCONNECTIONRETRIES, 0);
+    System.clearProperty("hive.server2.keystore.password");
+    conf.unset("hive.server2.keystore.password");
   }
 
   /** Asks whether a user may come in. The server makes one of these, by its name, for a login. */

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -44,6 +45,19 @@ def remote_location(location: str) -> bool:
     (True, False)
     """
     return "://" in plain_location(location)
+
+
+def lock_directory(lake: str, state: Path) -> Path:
+    """Where lock files lie: in the lake, so that whoever writes there on this machine meets them.
+
+    An object store has no locks; there they keep the processes of one state directory apart.
+
+    >>> str(lock_directory("/lake", Path("/state"))), str(lock_directory("s3a://b", Path("/state")))
+    ('/lake/_locks', '/state/locks')
+    """
+    if remote_location(lake):
+        return state / "locks"
+    return Path(plain_location(lake)) / f"{RESERVED_DIRECTORY_PREFIX}locks"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spark_jobs.settings import LOOPBACK, Settings
+from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import session_conf
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
     shared = session_conf(settings)
     java = shared["spark.driver.extraJavaOptions"]
     hive = {
-        "server2.thrift.bind.host": LOOPBACK,
+        "server2.thrift.bind.host": settings.endpoint.host,
         "server2.thrift.port": str(settings.ports.endpoint),
         "server2.thrift.max.worker.threads": str(settings.endpoint.connections),
         "server2.authentication": "CUSTOM",
@@ -78,7 +78,22 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
     }
 
 
-def start_server(spark: SparkSession, check: Check, judge: Judge, *, files: Path) -> None:
+@dataclass(frozen=True)
+class KeyStore:
+    """The server's key and certificate: a PKCS#12 file and the password that opens it."""
+
+    file: Path
+    password: str = field(repr=False)
+
+
+def start_server(
+    spark: SparkSession,
+    check: Check,
+    judge: Judge,
+    *,
+    files: Path,
+    key_store: KeyStore | None = None,
+) -> None:
     """Let clients connect; each gets a session over the catalog of this one.
 
     Args:
@@ -86,6 +101,7 @@ def start_server(spark: SparkSession, check: Check, judge: Judge, *, files: Path
         check: asked at each login.
         judge: asked for each statement, by several threads at once; it must not raise.
         files: as ``endpoint_files`` names it.
+        key_store: what TLS needs, until this returns; None to serve without it.
     """
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
 
@@ -96,7 +112,8 @@ def start_server(spark: SparkSession, check: Check, judge: Judge, *, files: Path
     java.java.lang.System.setProperty("derby.system.home", str(files))
     _compile(java, files / CLASSES)
     endpoint = java.java.lang.Class.forName(JAVA_CLASS).newInstance()
-    endpoint.open(spark._jsparkSession, _Check(check), _Judge(judge))  # noqa: SLF001
+    tls = (str(key_store.file), key_store.password) if key_store else (None, None)
+    endpoint.open(spark._jsparkSession, _Check(check), _Judge(judge), *tls)  # noqa: SLF001
 
 
 def _compile(java: Any, folder: Path) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives.serialization import Encoding
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
+from thrift.transport.TTransport import TTransportException
 
 from spark_jobs.access.errors import (
     AccessDeniedError,
@@ -25,12 +26,12 @@ from spark_jobs.access.errors import (
     LoginRefusedError,
 )
 from spark_jobs.access.kafka import Principal, kafka_access, password_name
-from spark_jobs.access.secrets import AUTHORITY, connect_token
+from spark_jobs.access.secrets import AUTHORITY, connect_token, read_secret
 from spark_jobs.bronze.reconcile import consumed
 from spark_jobs.bronze.topics import Topics
 from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.demo import database
-from spark_jobs.demo.errors import RecordsNotDeliveredError
+from spark_jobs.demo.errors import RecordsNotDeliveredError, ShopUnreachableError
 from spark_jobs.demo.kafka import RecordSender
 from spark_jobs.demo.operations import Record, Trait
 from spark_jobs.graph.manifest import Manifest
@@ -38,19 +39,25 @@ from spark_jobs.local import kafka_rights
 from spark_jobs.local.airflow_config import airflow_environment
 from spark_jobs.local.catalog import make_connector, make_topics
 from spark_jobs.local.certificates import new_authority
+from spark_jobs.local.endpoint import NAME as ENDPOINT
+from spark_jobs.local.endpoint import SECRET, USER, probe_endpoint
 from spark_jobs.local.kafka import admin
 from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.postgres import dsn
+from spark_jobs.local.postgres import dsn, secret_name
 from spark_jobs.local.secrets import write_secret
 from spark_jobs.local.spark_connect import connect_url
 from spark_jobs.local.stack import write_manifest
+from spark_jobs.sections import SecuritySettings
 from spark_jobs.settings import load_settings
 from spark_jobs.sinks.kafka import KafkaTarget
+from spark_jobs.state.errors import ControlUnreachableError
+from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.session import open_session, with_token
 from tests.e2e.running import RunningStack, own_settings, remove
+from tests.spark.sql_client import SqlClient
 
 CAPTURED, EVENTS = "shop.public.users", "cart_events"
-PARTS = ("postgres", "kafka", "connect", "spark-connect")
+PARTS = ("postgres", "kafka", "connect", "spark-connect", ENDPOINT)
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +248,19 @@ def test_postgres_answers_nobody_without_tls(settings):
         psycopg.connect(dsn(settings, database="shop", role="shop"), password="wrong")
 
 
+def test_a_wrong_password_of_postgres_is_told(settings):
+    right = dsn(settings, database="shop", role="shop")
+    wrong = right.replace(read_secret(settings, secret_name("shop")), "guessed")
+    words = 'password authentication failed for user "shop"'
+    with pytest.raises(ShopUnreachableError) as shop:
+        database.connect(wrong)
+    assert words in shop.value.detail
+    with pytest.raises(ControlUnreachableError) as control:
+        ControlStore.open(wrong)
+    assert words in control.value.detail
+    assert "guessed" not in control.value.render()
+
+
 def test_both_drivers_of_airflow_check_who_answers(settings, monkeypatch):
     address = dsn(settings, database="airflow", role="airflow").partition("?")[0]
     for name, value in airflow_environment(settings).items():
@@ -280,6 +300,33 @@ def spark_version(settings, token):
     with DefaultChannelBuilder(with_token(connect_url(settings), token)).toChannel() as channel:
         answer = base_pb2_grpc.SparkConnectServiceStub(channel).AnalyzePlan(request, timeout=20)
     return answer.spark_version.version
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_endpoint_answers_its_user_over_tls(settings):
+    client = SqlClient(settings)
+    table = "gold.orders_by_status"
+    assert client.rows(
+        f"SELECT f.table_name FROM ops.freshness AS f WHERE f.table_name = '{table}'"
+    )
+    assert "QUERY_NOT_READ_ONLY" in client.refusal(f"DROP VIEW {table}")
+    asked = client.beeline("SELECT 40 + 2;", f"INSERT INTO {table} VALUES ('new', 1);")
+    assert "42" in asked.stdout.split(), asked
+    assert "QUERY_NOT_READ_ONLY" in asked.stderr, asked
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_endpoint_answers_nobody_else(settings, elsewhere):
+    client = SqlClient(settings)
+    client.knock(USER, client.password)
+    with pytest.raises(TTransportException, match="Error validating the login"):
+        client.knock(USER, "guessed")
+    plain = SqlClient(settings.model_copy(update={"security": SecuritySettings()}))
+    with pytest.raises(TTransportException, match="read 0 bytes"):
+        plain.knock(USER, client.password)
+    foreign = elsewhere(AUTHORITY, foreign_authority())
+    write_secret(foreign, SECRET, client.password)
+    assert "certificate that is refused" in probe_endpoint(foreign)
 
 
 def test_a_secret_that_was_removed_is_made_anew_at_the_next_start(secured, settings):

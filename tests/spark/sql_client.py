@@ -14,7 +14,7 @@ from impala import dbapi
 from impala._thrift_api import get_socket, get_transport
 from impala.error import Error
 
-from spark_jobs.access.secrets import read_secret
+from spark_jobs.access.secrets import AUTHORITY, read_secret
 from spark_jobs.local.endpoint import SECRET, USER, jdbc_url
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.spark_connect import spark_home
@@ -31,6 +31,14 @@ class SqlClient:
     def password(self) -> str:
         return read_secret(self.settings, SECRET)
 
+    @property
+    def tls(self) -> dict[str, Any]:
+        """What makes a connection be encrypted, and the server show who it is."""
+        if not self.settings.security.enabled:
+            return {"use_ssl": False, "ca_cert": None, "verify_cert": None}
+        authority = str(self.settings.secrets_dir / AUTHORITY)
+        return {"use_ssl": True, "ca_cert": authority, "verify_cert": True}
+
     @contextmanager
     def cursor(self, **configuration: str) -> Iterator[Any]:
         connection = dbapi.connect(
@@ -40,14 +48,14 @@ class SqlClient:
             user=USER,
             password=self.password,
             timeout=60,
+            **self.tls,
         )
         with closing(connection), closing(connection.cursor(configuration=configuration)) as one:
             yield one
 
     def knock(self, user: str, password: str) -> None:
         """Log in, and leave; a client that is refused in ``cursor`` leaves its socket open."""
-        plain = {"use_ssl": False, "ca_cert": None, "verify_cert": None}
-        with closing(get_socket(LOOPBACK, self.settings.ports.endpoint, **plain)) as socket:
+        with closing(get_socket(LOOPBACK, self.settings.ports.endpoint, **self.tls)) as socket:
             get_transport(socket, LOOPBACK, "hive", "PLAIN", user, password).open()
 
     def rows(self, statement: str, **configuration: str) -> list[tuple[Any, ...]]:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from impala.error import Error
 from thrift.transport.TTransport import TTransportException
 
@@ -45,10 +46,10 @@ def by_city(client: SqlClient) -> str:
     return f"{client.settings.lake}/gold/by_city"
 
 
-def declare(folder: Path, view: str, sql: str, description: str) -> None:
+def declare(folder: Path, view: str, sql: str, description: str, *, marks: str = "") -> None:
     file = folder / "sql/gold" / f"{view}.sql"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(HEADER.format(description) + sql)
+    file.write_text(HEADER.format(f"{description}\n{marks}") + sql)
 
 
 def publish(place: str, mode: Any = "append", **columns: list[Any]) -> None:
@@ -177,10 +178,39 @@ def test_ops_tells_how_the_tables_stand(client: SqlClient) -> None:
     assert ("freshness",) in [row[1:2] for row in client.rows("SHOW TABLES IN ops")]
 
 
+def test_personal_data_is_masked_below_the_query(client: SqlClient) -> None:
+    declare(client.settings.project_dir, "people", BY_CITY, "Who.", marks="pii: [city, parcels]")
+    compile_settings(client.settings)
+    place = f"{client.settings.lake}/gold/people"
+    for parcels in (3, 4):
+        publish(place, city=["Ann"], parcels=[parcels])
+    assert client.rows("SELECT * FROM gold.people AS p") == [("***", None)] * 2
+    assert client.rows("SELECT p.parcels FROM gold.people AS p WHERE p.city = 'Ann'") == []
+    joined = "SELECT p.parcels FROM gold.people AS p JOIN gold.people AS q ON p.parcels = q.parcels"
+    assert client.rows(joined) == []
+    older = "SELECT p.city FROM gold.people VERSION AS OF 0 AS p"
+    assert "[MASKED_VERSION]" in client.refusal(older)
+
+
 def test_a_query_that_works_for_too_long_is_stopped(client: SqlClient) -> None:
     endless = "SELECT sum(r.id % 7) AS s FROM range(200000000000) AS r"
     assert f"a query may run for {QUERY_SECONDS} seconds" in client.refusal(endless)
     assert client.rows("SELECT 1 AS one") == [(1,)]
+
+
+def test_a_version_that_is_not_kept_is_told(client: SqlClient) -> None:
+    declare(client.settings.project_dir, "kept", BY_CITY, "Kept for a while.")
+    compile_settings(client.settings)
+    place = f"{client.settings.lake}/gold/kept"
+    publish(place, city=["old"], parcels=[1])
+    (gone,) = DeltaTable(place).file_uris()
+    publish(place, mode="overwrite", city=["new"], parcels=[2])
+    Path(unquote(gone)).unlink()
+    rows = "SELECT k.city FROM gold.kept VERSION AS OF {} AS k"
+    assert client.rows(rows.format(1)) == [("new",)]
+    assert "FILE_NOT_EXIST] " in (told := client.refusal(rows.format(0)))
+    assert "gold/kept/" in told
+    assert "Cannot time travel Delta table to version 9" in client.refusal(rows.format(9))
 
 
 def test_readers_see_one_refresh_or_the_next_and_never_wait_for_it(client: SqlClient) -> None:

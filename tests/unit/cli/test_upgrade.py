@@ -59,7 +59,7 @@ def upgrade(settings: Settings, *words: str, status: int = 0) -> dict[str, dict[
 def files(settings: Settings) -> dict[Path, bytes]:
     """All that lies below the state directory, the lock files aside."""
     found = [path for path in settings.state.rglob("*") if path.is_file()]
-    return {path: path.read_bytes() for path in found if path.parent.name != "locks"}
+    return {path: path.read_bytes() for path in found if path.parent.name != "_locks"}
 
 
 def publish(settings: Settings, fingerprint: str, **changed: object) -> None:

@@ -68,6 +68,14 @@ def test_a_certificate_of_another_authority_is_made_anew(settings):
     assert ensure_certificate(settings, KAFKA) != foreign
 
 
+def test_without_the_authority_s_key_a_certificate_is_somebody_else_s_to_renew(settings):
+    write_own(settings, days=-1)
+    secret_path(settings, AUTHORITY_KEY).unlink()
+    before = {name: read_secret(settings, name) for name in (AUTHORITY, certificate_name(KAFKA))}
+    assert ensure_certificate(settings, KAFKA) == before[certificate_name(KAFKA)]
+    assert {name: read_secret(settings, name) for name in before} == before
+
+
 def test_only_the_broker_may_show_its_certificate_as_a_client(settings):
     uses = {}
     for server in (KAFKA, POSTGRES):

@@ -11,19 +11,21 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from spark_jobs.local.catalog import ON_DEMAND
+from spark_jobs.access.secrets import AUTHORITY
+from spark_jobs.local.certificates import ENDPOINT, certificate_name
 from spark_jobs.local.compose import HOME, IMAGES, STATE
+from spark_jobs.local.endpoint import SECRET
 from spark_jobs.local.foreground import main, stack_steps
 from spark_jobs.local.kubernetes import BASE, render
 from spark_jobs.local.parts import Part
 from spark_jobs.local.workloads import SECRET_KEYS, WORKLOADS
-from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.settings import LOOPBACK, REPOSITORY, load_settings
 
 # The oldest with all that is used, and the newest that the schemas at hand know.
 VERSIONS = ("1.29", kubernetes_validate.latest_version())
 OVERLAY = REPOSITORY / "kubernetes/overlays/example/kustomization.yaml"
 # Somebody else's on a cluster.
-EXTERNAL = {"postgres", "redis", "kafka"}
+EXTERNAL = {"postgres", "redis", "cassandra", "kafka"}
 TMP = "/tmp"  # noqa: S108 - a mount
 
 
@@ -81,8 +83,7 @@ def test_kubernetes_accepts_every_resource(resources, version) -> None:
 
 def test_every_part_of_ours_is_a_workload_that_runs_it(shipped, pods) -> None:
     parts = {step.name: step for step in stack_steps(shipped) if isinstance(step, Part)}
-    # What starts on demand answers on loopback only.
-    assert set(parts) == set(WORKLOADS) | EXTERNAL | ON_DEMAND
+    assert set(parts) == set(WORKLOADS) | EXTERNAL
     for name in WORKLOADS:
         (one,) = pods[name]["spec"]["containers"]
         assert one["image"].split(":")[0] == f"tidemark-{IMAGES[name]}"
@@ -100,6 +101,7 @@ def test_what_a_part_needs_is_done_before_it_starts(pods) -> None:
     assert done == {
         "streams": ["manifest", "topics"],
         "spark-connect": [],
+        "endpoint": [],
         "connect": [],
         "connector": ["manifest"],
         "airflow-scheduler": ["migration", "manifest"],
@@ -173,7 +175,11 @@ def test_a_volume_is_there_for_each_mount(resources, pods) -> None:
 
 
 def test_a_jvm_has_room_beside_its_heap(shipped, pods) -> None:
-    heaps = {"streams": shipped.spark.driver_memory, "spark-connect": shipped.spark.connect_memory}
+    heaps = {
+        "streams": shipped.spark.driver_memory,
+        "spark-connect": shipped.spark.connect_memory,
+        "endpoint": shipped.endpoint.memory,
+    }
     for name, heap in heaps.items():
         memory = pods[name]["spec"]["containers"][0]["resources"]["limits"]["memory"]
         assert int(memory.removesuffix("Gi")) >= 1.5 * int(heap.removesuffix("g"))
@@ -189,7 +195,9 @@ def test_secrets_come_by_reference_and_each_is_told_to_the_deployer(resources, p
                 assert secret or variable["name"] not in SECRET_KEYS
                 assert secret is None or f"`{secret['key']}`" in told
         for volume in template["spec"]["volumes"]:
-            assert f"`{volume.get('secret', {}).get('secretName', 'tidemark')}`" in told
+            secret = volume.get("secret", {})
+            assert f"`{secret.get('secretName', 'tidemark')}`" in told
+            assert all(f"`{item['key']}`" in told for item in secret.get("items", []))
     given = {**variables("settings.env"), **variables("airflow.env")}
     for name, value in given.items():
         if re.search("PASSWORD|SECRET|TOKEN|KEY|CONN|DB", name):
@@ -209,7 +217,7 @@ def test_only_who_needs_a_part_may_call_it(resources, pods) -> None:
             for caller in rule.get("from", [{"podSelector": {"matchLabels": ANYBODY}}])
         ]
     assert callers["streams"] == callers["connector"] == callers["airflow-dag-processor"] == []
-    assert callers["airflow-api-server"] == ["anybody"]
+    assert callers["airflow-api-server"] == callers["endpoint"] == ["anybody"]
     assert set(itertools.chain(*callers.values())) <= {*pods, "anybody"}
 
 
@@ -229,6 +237,7 @@ def test_a_service_leads_to_a_port_that_its_part_listens_on(shipped, resources, 
     called = {
         "spark-connect": shipped.ports.spark_connect,
         "airflow-api-server": shipped.ports.airflow,
+        "endpoint": shipped.ports.endpoint,
         "connect": shipped.ports.connect,
     }
     assert {name: services[name]["spec"]["ports"][0]["port"] for name in called} == called
@@ -247,6 +256,21 @@ def test_the_settings_of_the_pods_are_settings(monkeypatch, shipped) -> None:
     assert loaded.spark.remote == f"sc://spark-connect:{shipped.ports.spark_connect}"
     assert loaded.kafka_connect.conf["rest.advertised.host.name"] == "$(POD_IP)"
     assert loaded.streams == shipped.streams
+
+
+def test_the_endpoint_serves_with_the_files_of_its_secret(monkeypatch, shipped, pods) -> None:
+    (container,) = pods["endpoint"]["spec"]["containers"]
+    for one in container["env"]:
+        monkeypatch.setenv(one["name"], one.get("value", "sqlite:///control.db"))
+    loaded = load_settings()
+    (secret,) = [one["secret"] for one in pods["endpoint"]["spec"]["volumes"] if "secret" in one]
+    wanted = {SECRET, AUTHORITY, certificate_name(ENDPOINT)}
+    assert {one["path"] for one in secret["items"]} == wanted
+    (mounted,) = [one for one in container["volumeMounts"] if one["name"] == "secrets"]
+    inside = shipped.model_copy(update={"state_dir": STATE})
+    assert mounted["mountPath"] == str(inside.secrets_dir)
+    assert loaded.endpoint.host != LOOPBACK
+    assert loaded.security.enabled
 
 
 def test_nothing_names_the_machine_that_wrote_the_files() -> None:

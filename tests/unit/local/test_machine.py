@@ -120,13 +120,15 @@ def test_every_lack_of_the_machine_is_told_at_once(tmp_path, monkeypatch):
     settings = load_settings(
         tmp_path,
         kafka_jars=Path("/none"),
+        cassandra_jars=Path("/none"),
         local={"free_memory_gib": 1e6, "free_disk_gib": 1e6},
     )
     with pytest.raises(ProblemsError) as caught:
-        check_machine(settings, ["kafka", "spark-connect"])
+        check_machine(settings, ["kafka", "cassandra", "spark-connect"])
     assert {problem.condition for problem in caught.value.problems} >= {
         "PROGRAM_MISSING",
         "KAFKA_JARS_MISSING",
+        "CASSANDRA_JARS_MISSING",
         "TOO_LITTLE_MEMORY",
         "TOO_LITTLE_DISK",
     }
