@@ -1,4 +1,4 @@
-"""``tidemark sink``: what tables deliver to Kafka, Postgres and Redis."""
+"""``tidemark sink``: what tables deliver to Kafka, Postgres, Redis and Cassandra."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from spark_jobs.sinks.verify import SinkVerification
 
 app = typer.Typer(
-    no_args_is_help=True, help="The sinks that tables declare: Kafka, Postgres and Redis."
+    no_args_is_help=True,
+    help="The sinks that tables declare: Kafka, Postgres, Redis and Cassandra.",
 )
 # Cells of values; a row can be long.
 SHOWN_CHARACTERS = 160

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from spark_jobs.definitions.errors import NotSupportedYetError, UnexpectedValueError
+from spark_jobs.definitions.errors import UnexpectedValueError
 from spark_jobs.definitions.models import (
+    CassandraSinkFile,
     KafkaSinkFile,
     PostgresSinkFile,
     RedisSinkFile,
@@ -22,13 +23,19 @@ from spark_jobs.graph.errors import (
     SinkTargetError,
 )
 from spark_jobs.graph.manifest import ApplyMode, GoldEntry, SilverEntry, SinkEntry, SourceEntry
-from spark_jobs.names import IDENTIFIER, REDIS_PREFIX, RESERVED_DIRECTORY_PREFIX, TOPIC
+from spark_jobs.names import (
+    CASSANDRA_NAME,
+    IDENTIFIER,
+    REDIS_PREFIX,
+    RESERVED_DIRECTORY_PREFIX,
+    TOPIC,
+)
 
 _SYSTEMS = ", ".join(SinkSystem)
 # Where the sinks keep how far they have come; see the package sinks.
 _RESERVED = "tidemark"
 _SYSTEM_SCHEMAS = ("pg_", "information_schema", _RESERVED)
-Declared = KafkaSinkFile | PostgresSinkFile | RedisSinkFile
+Declared = KafkaSinkFile | PostgresSinkFile | RedisSinkFile | CassandraSinkFile
 
 
 @dataclass(frozen=True)
@@ -101,10 +108,6 @@ def _chosen(
     """The one system that an entry names."""
     place = owner.places.value_of("sinks", at)
     subject = f'{kind} "{owner.name}"'
-    if declared.cassandra is not None:
-        instead = f"Deliver to one of {_SYSTEMS}."
-        problems.append(NotSupportedYetError(subject, "a Cassandra sink", instead, location=place))
-        return None
     named = [(one, value) for one in SinkSystem if (value := getattr(declared, one)) is not None]
     if len(named) != 1:
         problem = f"it names {' and '.join(one for one, _ in named) or 'no system'}"
@@ -121,37 +124,52 @@ def _check_target(
     if declared.name is not None and not IDENTIFIER.fullmatch(declared.name):
         hint = "Use up to 63 lower-case letters, digits and underscores, a letter first."
         yield SinkTargetError(subject, "name", declared.name, hint=hint, location=place.of("name"))
+    if isinstance(declared, KafkaSinkFile) and declared.topic in topics:
+        yield DuplicateSinkError(
+            subject,
+            f'topic "{declared.topic}"',
+            first=topics[declared.topic],
+            location=place.of("topic"),
+        )
+        return
+    key, target, hint = _target(declared)
+    if hint:
+        yield SinkTargetError(subject, key, target, hint=hint, location=place.of(key))
+
+
+def _target(declared: Declared) -> tuple[str, str, str]:
+    """The key that names a sink's place, the place, and what it must be like if it is not."""
     match declared:
         case KafkaSinkFile(topic=topic):
-            if topic in topics:
-                yield DuplicateSinkError(
-                    subject, f'topic "{topic}"', first=topics[topic], location=place.of("topic")
-                )
-            elif not TOPIC.fullmatch(topic) or topic.startswith(RESERVED_DIRECTORY_PREFIX):
-                hint = 'Use letters, digits, ".", "_" and "-", and no "_" first.'
-                yield SinkTargetError(
-                    subject, "topic", topic, hint=hint, location=place.of("topic")
-                )
+            right = TOPIC.fullmatch(topic) and not topic.startswith(RESERVED_DIRECTORY_PREFIX)
+            hint = 'Use letters, digits, ".", "_" and "-", and no "_" first.'
+            return "topic", topic, "" if right else hint
         case PostgresSinkFile(table=table):
             parts = table.split(".")
             right = len(parts) <= 2 and all(map(IDENTIFIER.fullmatch, parts))
-            if not right or (len(parts) == 2 and parts[0].startswith(_SYSTEM_SCHEMAS)):
-                hint = (
-                    "Write schema.table, each of up to 63 lower-case letters, digits and "
-                    "underscores; the schema is none of the system's, nor tidemark."
-                )
-                yield SinkTargetError(
-                    subject, "table", table, hint=hint, location=place.of("table")
-                )
+            reserved = len(parts) == 2 and parts[0].startswith(_SYSTEM_SCHEMAS)
+            hint = (
+                "Write schema.table, each of up to 63 lower-case letters, digits and "
+                "underscores; the schema is none of the system's, nor tidemark."
+            )
+            return "table", table, "" if right and not reserved else hint
         case RedisSinkFile(prefix=prefix):
-            if not REDIS_PREFIX.fullmatch(prefix) or prefix.startswith(_RESERVED):
-                hint = (
-                    'Use letters, digits, "_", ".", ":" and "-", at most 100 of them, and '
-                    f'start with another word than "{_RESERVED}".'
-                )
-                yield SinkTargetError(
-                    subject, "prefix", prefix, hint=hint, location=place.of("prefix")
-                )
+            right = REDIS_PREFIX.fullmatch(prefix) and not prefix.startswith(_RESERVED)
+            hint = (
+                'Use letters, digits, "_", ".", ":" and "-", at most 100 of them, and '
+                f'start with another word than "{_RESERVED}".'
+            )
+            return "prefix", prefix, "" if right else hint
+        case CassandraSinkFile(table=table):
+            parts = table.split(".")
+            right = len(parts) == 2 and all(map(CASSANDRA_NAME.fullmatch, parts))
+            reserved = table.startswith("system") or parts[-1].startswith(_RESERVED)
+            hint = (
+                "Write keyspace.table, each of up to 48 lower-case letters, digits and "
+                'underscores; the keyspace does not start with "system", nor the table with '
+                f'"{_RESERVED}".'
+            )
+            return "table", table, "" if right and not reserved else hint
 
 
 def _keys(
@@ -198,6 +216,8 @@ def _entry(
             target = declared.table if "." in declared.table else f"public.{declared.table}"
         case RedisSinkFile():
             target = declared.prefix
+        case CassandraSinkFile():
+            target = declared.table
     return SinkEntry(
         name=declared.name or f"{entry.name}_{place.system}"[:63],
         table=str(entry.table_name),
@@ -205,7 +225,7 @@ def _entry(
         target=target,
         keys=keys,
         columns=tuple(column.name for column in entry.columns),
-        format=None if isinstance(declared, PostgresSinkFile) else declared.format,
+        format=declared.format if isinstance(declared, KafkaSinkFile | RedisSinkFile) else None,
         file=entry.file,
     )
 

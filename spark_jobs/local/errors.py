@@ -67,6 +67,19 @@ class KafkaJarsMissingError(LakehouseError):
         )
 
 
+class CassandraJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled, because setup does so on demand."""
+
+    condition = "CASSANDRA_JARS_MISSING"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f'no Cassandra jars in "{directory}"',
+            hint="Run `make setup-cassandra`, which fetches them.",
+        )
+
+
 class TooLittleMemoryError(LakehouseError):
     """Less free memory than the stack takes."""
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 
 from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
+from spark_jobs.local.cassandra_server import NAME as CASSANDRA
+from spark_jobs.local.cassandra_server import check_cassandra
 from spark_jobs.local.errors import (
     KafkaJarsMissingError,
     TooLittleDiskError,
@@ -24,7 +26,7 @@ from spark_jobs.storage.conf import spark_jars
 
 GIB = 1024**3
 SPARK_PARTS = {"spark-connect", "streams", "endpoint"}
-JAVA_PARTS = {"kafka", "connect", "spark-master"} | SPARK_PARTS
+JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA} | SPARK_PARTS
 
 
 def check_machine(settings: Settings, parts: Collection[str]) -> None:
@@ -45,6 +47,7 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         (JAVA_PARTS & chosen, check_java),
         ({"postgres"} & chosen, check_postgres),
         ({"redis"} & chosen, check_redis),
+        ({CASSANDRA} & chosen, lambda: check_cassandra(settings)),
         ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
         (SPARK_PARTS & chosen, lambda: spark_jars(settings)),
         (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),

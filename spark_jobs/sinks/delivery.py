@@ -16,6 +16,7 @@ from pathlib import Path
 from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.names import TableVersion
+from spark_jobs.sinks.cassandra import CassandraTarget
 from spark_jobs.sinks.changes import Change, difference, net
 from spark_jobs.sinks.errors import SinkAddressMissingError, SinkGapError, SinkOccupiedError
 from spark_jobs.sinks.kafka import KafkaTarget
@@ -186,11 +187,11 @@ class Delivery:
     def _follow(self, target: Target, mark: Watermark, newest: TableVersion) -> Delivered:
         if newest.table_id != mark.table_id:
             raise SinkGapError(self.sink.name, "the table was made anew")
-        if newest.version < mark.version:
+        if newest.version < (mark.version if mark.begun is None else mark.begun):
             raise SinkGapError(self.sink.name, "the table lost versions that were delivered")
         if newest.version == mark.version:
             return Delivered(mark, 0, built=False, behind=0)
-        upto = min(newest.version, mark.version + VERSIONS_AT_ONCE)
+        upto = mark.begun or min(newest.version, mark.version + VERSIONS_AT_ONCE)
         found = changes_between(self.location, after=mark.version, upto=upto)
         if found.reshaped:
             raise SinkGapError(self.sink.name, "the table has other columns now")
@@ -238,4 +239,6 @@ def open_target(sink: SinkEntry, codec: RowCodec, addresses: Addresses) -> Targe
             return PostgresTarget(sink, codec, addresses.postgres)
         case SinkSystem.REDIS if addresses.redis:
             return RedisTarget(sink, codec, addresses.redis)
+        case SinkSystem.CASSANDRA if addresses.cassandra:
+            return CassandraTarget(sink, codec, addresses.cassandra)
     raise SinkAddressMissingError(sink.name, sink.system.value)

@@ -129,13 +129,13 @@ class SinkUnknownError(LakehouseError):
 
 
 class SinkNotBuiltError(LakehouseError):
-    """A sink that nothing was delivered to yet."""
+    """A sink that holds no version of its table."""
 
     condition = "SINK_NOT_BUILT"
 
     def __init__(self, sink: str) -> None:
         self.sink = sink
         super().__init__(
-            f"sink {sink!r} was not built yet, or its last rebuild did not end",
-            hint=f"The streaming application does it; by hand: tidemark sink rebuild {sink}",
+            f"sink {sink!r} was not built yet, or its last delivery did not end",
+            hint=f"The streaming application does it; by hand: tidemark sink run {sink}",
         )

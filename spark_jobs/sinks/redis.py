@@ -1,7 +1,8 @@
 """Keys in Redis: a hash or one text of JSON for each row, under a prefix.
 
 The rows of a delivery and its watermark change in one MULTI/EXEC. A delivery of very many rows goes
-in several, and the watermark with the last: whoever is killed between them delivers again.
+in several, of which the first says so and the last changes the watermark: whoever finds one that
+was cut off makes it again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.errors import SinkMovedError, SinkUnreachableError, SinkValueError
 from spark_jobs.sinks.hashes import address, fields, values_of
 from spark_jobs.sinks.rows import RowCodec, dumped
-from spark_jobs.sinks.target import BUILDING, Watermark
+from spark_jobs.sinks.target import Watermark, underway
 from spark_jobs.state.failpoints import failpoint
 
 # A server does nothing else while it runs a transaction.
@@ -75,10 +76,7 @@ class RedisTarget:
         some = list(islice(rest, ROWS_AT_ONCE))
         while True:
             following = list(islice(rest, 1))
-            reached = after
-            if following:
-                epoch = after.epoch if before is None else before.epoch
-                reached = before or Watermark(after.table_id, BUILDING, epoch)
+            reached = underway(before, after) if following else after
             with self._told():
                 self._transaction(some, expected, reached)
             count, expected = count + len(some), reached
@@ -123,10 +121,13 @@ class RedisTarget:
             pipeline.watch(self._mark)  # type: ignore[no-untyped-call]
             if _watermark(dict(pipeline.hgetall(self._mark))) != before:
                 raise SinkMovedError(self.sink.name)
-            marked: dict[Any, Any] = dict(vars(after))
+            marked: dict[Any, Any] = {
+                name: value for name, value in vars(after).items() if value is not None
+            }
             pipeline.multi()
             for change in changes:
                 self._write(pipeline, change)
+            pipeline.delete(self._mark)
             pipeline.hset(self._mark, mapping=marked)
             failpoint("sink_delivered")
             try:
@@ -186,4 +187,5 @@ def _watermark(found: dict[Any, Any]) -> Watermark | None:
     if not found:
         return None
     texts = {name.decode(): value.decode() for name, value in found.items()}
-    return Watermark(texts["table_id"], int(texts["version"]), int(texts["epoch"]))
+    begun = int(texts["begun"]) if "begun" in texts else None
+    return Watermark(texts["table_id"], int(texts["version"]), int(texts["epoch"]), begun)

@@ -12,13 +12,15 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 Converter = Callable[[Any], Any]
+# As many digits as the widest DECIMAL has; Python's own context has 28.
+_DIGITS = Context(prec=38)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def converter(kind: pa.DataType) -> Converter:
         return _single if pa.types.is_float32(kind) else _double
     if pa.types.is_decimal(kind):
         smallest = Decimal(1).scaleb(-kind.scale)
-        return lambda value: format(Decimal(value).quantize(smallest), "f")
+        return lambda value: format(_DIGITS.quantize(Decimal(value), smallest), "f")
     if pa.types.is_timestamp(kind):
         return _instant if kind.tz else _local_time
     if pa.types.is_date(kind):

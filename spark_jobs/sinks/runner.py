@@ -22,7 +22,7 @@ from spark_jobs.state.errors import TableLockedError
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.lake import Lake, TableLocations
+from spark_jobs.storage.lake import Lake, TableLocations, lock_directory
 from spark_jobs.storage.rows import Session
 
 logger = logging.getLogger(__name__)
@@ -39,10 +39,9 @@ def deliveries(
 ) -> dict[str, Delivery]:
     """The work on every sink of a project, by the sink's name."""
     locations = TableLocations(Lake(settings.lake), manifest)
+    locks = lock_directory(settings.lake, settings.state)
     return {
-        name: Delivery(
-            sink, locations.of(sink.table_name), addresses, settings.state / "locks", spark
-        )
+        name: Delivery(sink, locations.of(sink.table_name), addresses, locks, spark)
         for name, sink in manifest.sinks.items()
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from spark_jobs.access.kafka import KafkaAccess
@@ -22,15 +22,40 @@ class Watermark:
         table_id: tells the table from another one made at the same place.
         version: the table's version that the sink equals, or ``BUILDING``.
         epoch: how often the sink was built, from 1.
+        begun: the version that a delivery in several steps is to reach, from its first step to its
+            last. Until then the sink holds some rows of either version.
     """
 
     table_id: str
     version: int
     epoch: int
+    begun: int | None = None
 
     @property
     def building(self) -> bool:
         return self.version == BUILDING
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sink holds what its table had at the version."""
+        return not self.building and self.begun is None
+
+
+def underway(before: Watermark | None, after: Watermark) -> Watermark:
+    """The watermark from the first step of a delivery to its last, where it takes several.
+
+    Whoever finds it after a kill makes the same delivery again: one to a later version could leave
+    out a row that changed and changed back. A build is compared anew, whatever it was to reach.
+
+    >>> underway(Watermark("t", 3, 1), Watermark("t", 5, 1))
+    Watermark(table_id='t', version=3, epoch=1, begun=5)
+    >>> underway(Watermark("t", 3, 1), Watermark("t", 5, 2)).building
+    True
+    """
+    epoch = after.epoch if before is None else before.epoch
+    if before is None or before.building or epoch != after.epoch:
+        return Watermark(after.table_id, BUILDING, epoch)
+    return replace(before, begun=after.version)
 
 
 @dataclass(frozen=True)
@@ -40,6 +65,7 @@ class Addresses:
     kafka: KafkaAccess | None = None
     postgres: str = field(default="", repr=False)
     redis: str = field(default="", repr=False)
+    cassandra: str = field(default="", repr=False)
 
 
 class Target(Protocol):

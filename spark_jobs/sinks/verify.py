@@ -61,7 +61,7 @@ def verify_sink(delivery: Delivery, *, wait_seconds: float = 60) -> SinkVerifica
         if newest is None:
             raise TableMissingError(delivery.location)
         mark = delivery.target(newest).watermark()
-        if mark is None or mark.building:
+        if mark is None or not mark.whole:
             raise SinkNotBuiltError(name)
         if mark.table_id != newest.table_id or not readable(delivery.location, mark.version):
             reason = f"version {mark.version}, which it holds, is not readable any more"

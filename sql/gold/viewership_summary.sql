@@ -13,6 +13,7 @@ columns:
   last_seen_at: The latest event.
 sinks:
   - kafka: {topic: gold.viewership_summary, format: upsert}
+  - postgres: {table: serving.viewership_summary}
 */
 SELECT
   v.user_id,

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
 from rich.console import Console
 
@@ -66,11 +68,12 @@ def assert_served(stack: RunningStack) -> None:
     assert {name: one["total_spend"] for name, one in hashes.items()} == {
         str(row["user_id"]): str(row["total_spend"]) for row in stats.values()
     }
+    summary = oracle.gold_rows(settings, "viewership_summary")
+    assert oracle.served_rows(settings, serving, "serving.viewership_summary") == summary
     watched = dict(oracle.topic_records(settings.kafka, "gold.viewership_summary"))
     rows = [json.loads(value) for value in watched.values() if value is not None]
     assert {(row["user_id"], row["title_id"]): row["watch_seconds"] for row in rows} == {
-        key: row["watch_seconds"]
-        for key, row in oracle.gold_rows(settings, "viewership_summary").items()
+        key: row["watch_seconds"] for key, row in summary.items()
     }
 
 
@@ -152,3 +155,24 @@ def test_nothing_is_lost_when_parts_are_killed_under_load(stack: RunningStack, s
     stack.tidemark("refresh", "--all")
     assert_sound(stack)
     assert_served(stack)
+
+
+def test_a_title_that_is_taken_down_leaves_the_view_its_table_and_its_topic(
+    stack: RunningStack, shop: str
+):
+    settings = stack.settings
+    before = oracle.gold_rows(settings, "viewership_summary")
+    title = Counter(row["title_id"] for row in before.values()).most_common(1)[0][0]
+    kept = {key: row for key, row in before.items() if row["title_id"] != title}
+    assert len(kept) < len(before)
+    with psycopg.connect(shop) as connection:
+        connection.execute("DELETE FROM titles WHERE title_id = %s", [title])
+    wait_drained(stack, shop)
+    stack.tidemark("refresh", "viewership_summary")
+    assert oracle.gold_rows(settings, "viewership_summary") == kept
+    # Its rows are gone from the serving database, and the topic has a tombstone for each.
+    assert_served(stack)
+    last = dict(oracle.topic_records(settings.kafka, "gold.viewership_summary"))
+    gone = [key for key in last if json.loads(key)["title_id"] == title]
+    assert len(gone) == len(before) - len(kept)
+    assert all(last[key] is None for key in gone)

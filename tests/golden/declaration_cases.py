@@ -452,7 +452,6 @@ CASES = (
         "UNEXPECTED_VALUE",
         _sinks("{kafka: {topic: spend}, redis: {prefix: spend}}"),
     ),
-    Case("sink_cassandra", "NOT_SUPPORTED_YET", _sinks("cassandra: {table: shop.spend}")),
     Case(
         "sink_targets",
         "SINK_TARGET",
@@ -462,6 +461,9 @@ CASES = (
             "postgres: {table: pg_catalog.spend, name: other}",
             'redis: {prefix: "spend*"}',
             'redis: {prefix: "tidemark:", name: another}',
+            "cassandra: {table: spend}",
+            "cassandra: {table: system_auth.spend, name: third}",
+            "cassandra: {table: shop.tidemark_sinks, name: fourth}",
         ),
     ),
     Case("sink_to_a_source", "DUPLICATE_SINK", _sinks("kafka: {topic: clicks}")),

@@ -392,6 +392,14 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         change("u", 41, 100, amount="NaN"),
         column="amount",
     ),
+    rejected(
+        "B41",
+        "a time before the year 1, or infinity",
+        "TYPE_MISMATCH",
+        change("u", 141, 100, placed_at="-0043-03-15T12:00:00Z"),
+        change("u", 241, 101, placed_at="+999999999-12-31T23:59:59.999999999-18:00"),
+        column="placed_at",
+    ),
     BadInput(
         "B42",
         "an old change after the deletion",

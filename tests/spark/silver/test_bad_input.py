@@ -58,11 +58,12 @@ TABLE = SilverEntry(
     file="sql/silver/events.sql",
     fingerprint="1",
 )
+ROWS = CHANGES.model_copy(update={"columns": (*CHANGES.columns, *columns(placed_at="timestamp"))})
 
 
 @pytest.mark.parametrize(
     ("source", "entry", "classes"),
-    [(EVENTS, TABLE, EVENT_CLASSES), (CHANGES, ORDERS, CHANGE_CLASSES)],
+    [(EVENTS, TABLE, EVENT_CLASSES), (ROWS, ORDERS, CHANGE_CLASSES)],
     ids=["events", "changes"],
 )
 def test_every_class_ends_as_the_table_says(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from spark_jobs.silver.expiring import Expired
 from spark_jobs.silver.source_database import compare_with_source
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.tables import CHANGE_TYPE, changes, read
+from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live
 from tests.spark.silver.world import (
     CHANGES,
@@ -202,3 +204,38 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
     monkeypatch.setattr(source_database, "read_table", lambda *_: source)
     table = read(spark, live.tables.table)
     assert compare_with_source(spark, table, SHOP, ORDERS_LEAVE, dsn="").equal
+
+
+BY_USER = """SELECT c.user_id, COUNT(*) AS clicks, SUM(c.amount) AS amount, MAX(c.event_id) AS last
+FROM silver.clicks AS c GROUP BY c.user_id"""
+USERS = "SELECT COUNT(*) AS users, SUM(b.clicks) AS clicks FROM gold.by_user AS b"
+
+
+def test_views_over_the_table_retract_what_left_it(
+    spark: SparkSession, settings: Settings, store: ControlStore, clock: Clock
+) -> None:
+    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE))
+    gold = GoldProject(spark, settings, store)
+    # User 1 loses the newest click, user 3 the only one, nobody's user one of two.
+    clicks = [("a", 1, 1), ("b", 1, 2), ("c", 1, 1), ("d", 2, 20), ("e", None, 2)]
+    clicks += [("f", 3, 1), ("g", None, 1)]
+    records = [
+        event(event_id=name, user_id=user, at=f"2026-01-{day:02}T12:00:00Z", amount="1.25")
+        for name, user, day in clicks
+    ]
+    follow(live, bronze(spark, records))
+    gold.view("by_user", BY_USER, inputs=("silver.clicks",), maintained=True)
+    gold.refresh("by_user", "before")
+    gold.view("users", USERS, inputs=("gold.by_user",), maintained=True)
+    gold.refresh("users", "before")
+    assert gold.rows("users") == [(4, 7)]
+
+    clock.now = LATER
+    assert expire(live, clock).rows == 4
+    for view in ("by_user", "users"):
+        assert gold.refresh(view, "after").plan.reason.code == "INPUT_CHANGED_RULE"
+        assert gold.verify(view).holds
+    one = Decimal("1.25")
+    left = [(None, 1, one, "e"), (1, 1, one, "b"), (2, 1, one, "d")]
+    assert gold.rows("by_user") == left
+    assert gold.rows("users") == [(3, 3)]

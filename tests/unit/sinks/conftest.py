@@ -86,12 +86,12 @@ def make(table: Table, addresses: Addresses, tmp_path: Path) -> Iterator[Make]:
     made: list[Delivery] = []
 
     def delivery(system: SinkSystem, columns: tuple[str, ...] = (), **changed: Any) -> Delivery:
-        target = {SinkSystem.POSTGRES: f"serving.{place}", SinkSystem.REDIS: f"{place}:"}
+        target = {SinkSystem.REDIS: f"{place}:"}
         entry = {
             "name": f"{place}_{system}",
             "table": "gold.users",
             "system": system,
-            "target": target[system],
+            "target": target.get(system, f"serving.{place}"),
             "keys": ("id",),
             "columns": columns or tuple(SCHEMA.names),
             "format": RedisFormat.HASH if system is SinkSystem.REDIS else None,

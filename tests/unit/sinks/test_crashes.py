@@ -23,9 +23,9 @@ from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.target import Addresses
-sink, location, kafka, postgres, redis, locks = sys.argv[1:]
+sink, location, kafka, postgres, redis, cassandra, locks = sys.argv[1:]
 broker = KafkaAccess(kafka) if kafka else None
-addresses = Addresses(kafka=broker, postgres=postgres, redis=redis)
+addresses = Addresses(kafka=broker, postgres=postgres, redis=redis, cassandra=cassandra)
 sink = SinkEntry.model_validate_json(sink)
 delivery = Delivery(sink, location, lambda: addresses, Path(locks), lambda: None)
 delivery.catch_up()
@@ -48,7 +48,8 @@ def deliver(sink: Delivery, *, failpoint: str) -> int:
     where = sink.addresses()
     words = [
         *(sink.sink.model_dump_json(), sink.location),
-        *(where.kafka.servers if where.kafka else "", where.postgres, where.redis, str(sink.locks)),
+        *(where.kafka.servers if where.kafka else "", where.postgres, where.redis),
+        *(where.cassandra, str(sink.locks)),
     ]
     done = subprocess.run(
         [sys.executable, "-c", STEP, *words],

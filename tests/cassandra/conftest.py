@@ -1,0 +1,30 @@
+"""One server for the whole run, started as the stack starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from spark_jobs.local.serving import sink_addresses
+from spark_jobs.sinks.target import Addresses
+from tests.e2e.running import RunningStack, own_settings, remove
+from tests.unit.sinks.conftest import make, table
+
+__all__ = ["make", "table"]
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[RunningStack]:
+    settings = own_settings()
+    running = RunningStack(settings)
+    try:
+        running.up("cassandra")
+        yield running
+    finally:
+        remove(settings)
+
+
+@pytest.fixture
+def addresses(stack: RunningStack) -> Addresses:
+    return Addresses(cassandra=sink_addresses(stack.settings).cassandra)
