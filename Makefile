@@ -12,8 +12,8 @@ ifdef PROFILE
 export TIDEMARK_PROFILE := $(PROFILE)
 endif
 
-.PHONY: help setup up down status logs demo check fmt lint golden docs clean \
-	test test-unit test-spark test-dags e2e e2e-cluster test-tpch bench-ivm bench-storm bench-streams \
+.PHONY: help setup setup-cassandra up down status logs demo check fmt lint golden docs clean \
+	test test-unit test-spark test-dags e2e e2e-cluster e2e-cassandra test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
 help: ## Show this list
@@ -21,6 +21,9 @@ help: ## Show this list
 
 setup: ## Install what is missing: system packages, the Python environment, jars
 	@sh scripts/bootstrap.sh
+
+setup-cassandra: ## Install also what a sink to a local Cassandra needs
+	@sh scripts/bootstrap.sh cassandra
 
 up: setup ## Start the local stack and wait until every part is ready
 	@$(TIDEMARK) stack up
@@ -68,7 +71,10 @@ e2e: ## Tests against a local stack of their own
 	$(PYTEST) -m services --timeout 1200 -p no:randomly
 
 e2e-cluster: setup ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
-	$(PYTEST) -m cluster --timeout 3600 -p no:randomly
+	$(PYTEST) -m cluster --timeout 3600 -p no:randomly -rP
+
+e2e-cassandra: setup-cassandra ## Sinks to a real Cassandra: not in `make test`, which needs none
+	$(PYTEST) -m cassandra -p no:randomly
 
 test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds four of them
 	TIDEMARK_TPCH=all $(PYTEST) tests/tpch -p no:randomly

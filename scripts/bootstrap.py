@@ -1,6 +1,7 @@
 """Sets a fresh machine up: system packages, the Python environment and the jars.
 
-Needs only Python, and does nothing in a fraction of a second when everything is there.
+Needs only Python, and does nothing in a fraction of a second when everything is there. The argument
+``cassandra`` adds what only a sink to a local Cassandra needs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MINIMUM_DISK_GIB = 5
 MINIMUM_JAVA = 17
 POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
 CLASSPATHS = ("spark", "kafka")
+ON_DEMAND = "cassandra"
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 UV = ROOT / ".bootstrap/bin/uv"
 
@@ -121,7 +123,7 @@ def missing_packages() -> Iterator[str]:
         yield "postgresql"
     if not shutil.which("redis-server"):
         yield "redis-server"
-    if any(map(stale_jars, CLASSPATHS)) and not shutil.which("mvn"):
+    if any(map(stale_jars, classpaths())) and not shutil.which("mvn"):
         yield "maven"
     if not UV.exists() and find_spec("ensurepip") is None:
         yield f"python3.{sys.version_info.minor}-venv"
@@ -183,7 +185,7 @@ def environment() -> list[str]:
 def jars() -> list[str]:
     """Let Maven fetch each classpath whose pom changed, with strict checksums."""
     done = []
-    for name in filter(stale_jars, CLASSPATHS):
+    for name in filter(stale_jars, classpaths()):
         say(f"fetching the jars of {name}")
         target = ROOT / "jars" / name / "target"
         fresh = target / "dependency.new"
@@ -202,6 +204,11 @@ def jars() -> list[str]:
         (target / "setup-stamp").write_text(digest(pom(name)))
         done.append(name)
     return done
+
+
+def classpaths() -> tuple[str, ...]:
+    """What the stack needs, and what was asked for."""
+    return (*CLASSPATHS, ON_DEMAND) if ON_DEMAND in sys.argv[1:] else CLASSPATHS
 
 
 def stale_jars(name: str) -> bool:

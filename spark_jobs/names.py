@@ -21,6 +21,9 @@ TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 # Where a sink keeps rows in Redis, which reads other characters as patterns.
 REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
+# Cassandra's own rule for keyspaces and tables, as far as no quotes are needed.
+CASSANDRA_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+
 # Columns and directories that the project itself adds start with these, so that they can never
 # meet a column or a table that a user declares.
 RESERVED_COLUMN_PREFIX = "__"

@@ -23,6 +23,9 @@ class Ports(BaseModel):
     airflow: int = 28080
     redis: int = 26379
     endpoint: int = 20000
+    # Cassandra listens where it is started; the second port is for its nodes among themselves.
+    cassandra: int = 29042
+    cassandra_storage: int = 27000
     # Of further parts of a kind, and of Spark's own cluster: only where ``local`` asks for them.
     kafka_2: int = 29094
     kafka_controller_2: int = 29095
@@ -73,10 +76,13 @@ class SparkSettings(BaseModel):
 
 
 class EndpointSettings(BaseModel):
-    """What clients of the SQL endpoint may take."""
+    """Where the SQL endpoint listens, and what its clients may take."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    # Another address than loopback's asks for ``security.enabled``: a password would be sent as
+    # it is.
+    host: str = "127.0.0.1"
     # The heap of the server, which also runs the queries.
     memory: str = "1g"
     # A query is stopped when Spark has worked so long on it.
@@ -126,7 +132,18 @@ class SinkSettings(BaseModel):
     postgres: str = ""
     # A redis:// or rediss:// URL. Empty: the local stack's server.
     redis: str = ""
+    # cassandra://user:password@host:port,host, or cassandras:// for TLS. Empty: the local stack's
+    # server, where it was started.
+    cassandra: str = Field(default="", pattern=r"^(cassandras?://\S+)?$")
     trigger_seconds: float = Field(default=2, gt=0)
+
+
+class Engine(StrEnum):
+    """What computes a refresh."""
+
+    # DuckDB, in the process of the refresh, wherever it is known to give what Spark would.
+    AUTO = "auto"
+    SPARK = "spark"
 
 
 class GoldSettings(BaseModel):
@@ -153,6 +170,10 @@ class GoldSettings(BaseModel):
     # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
     # where they are the same.
     float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
+    # What computes refreshes. "spark": Spark alone; "auto": DuckDB where both are known to agree.
+    engine: Engine = Engine.AUTO
+    # How much one refresh may hold in memory while DuckDB computes it; more is put on the disk.
+    engine_memory: str = Field(default="2 GiB", pattern=r"^\d+ ?(MiB|GiB)$")
 
 
 class ReplaySettings(BaseModel):
@@ -298,9 +319,9 @@ class SecuritySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Kafka by SASL_SSL with rights for each principal, TLS for PostgreSQL, a token for Spark
-    # Connect. The local stack generates what that needs; for servers elsewhere the same secrets
-    # are put into <state_dir>/secrets.
+    # Kafka by SASL_SSL with rights for each principal, TLS for PostgreSQL and the SQL endpoint, a
+    # token for Spark Connect. The local stack generates what that needs; for servers elsewhere the
+    # same secrets are put into <state_dir>/secrets.
     enabled: bool = False
 
 

@@ -81,6 +81,7 @@ class Settings(BaseSettings):
     # Directory of Spark's extra jars; see jars/spark/pom.xml.
     spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
     kafka_jars: Path = REPOSITORY / "jars/kafka/target/dependency"
+    cassandra_jars: Path = REPOSITORY / "jars/cassandra/target/dependency"
     # A name for the log and the DAG tags; never part of a path.
     environment: str = "local"
     ports: Ports = Ports()

@@ -27,6 +27,7 @@ MARKS = {
     "dags": "airflow",
     "e2e": "services",
     "cluster": "cluster",
+    "cassandra": "cassandra",
 }
 
 settings.register_profile("dev", max_examples=25, deadline=None)

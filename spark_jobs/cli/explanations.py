@@ -49,6 +49,7 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
     yield "reason", f"{plan.reason.text} ({plan.reason.code})"
     yield "strategy", found.entry.strategy.value
     yield "rule", rule_words(found.entry)
+    yield "computed by", found.engine
     if maintenance.obstacle is not None:
         yield "obstacle", f"{maintenance.detail} ({maintenance.obstacle})"
         yield "where", found.place or found.entry.file

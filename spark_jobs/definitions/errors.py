@@ -213,20 +213,6 @@ class ColumnNameError(LakehouseError):
         )
 
 
-class NotSupportedYetError(LakehouseError):
-    """A word that the declaration knows but this version does not serve."""
-
-    condition = "NOT_SUPPORTED_YET"
-
-    def __init__(self, subject: str, what: str, instead: str, *, location: Location) -> None:
-        self.what = what
-        super().__init__(
-            f"{subject} asks for {what}, which this version does not serve yet",
-            hint=instead,
-            location=location,
-        )
-
-
 class FileNameError(LakehouseError):
     """A file whose name cannot be the name of a table."""
 

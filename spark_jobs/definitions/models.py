@@ -128,13 +128,19 @@ class RedisSinkFile(_SinkFile):
     format: RedisFormat = RedisFormat.HASH
 
 
+class CassandraSinkFile(_SinkFile):
+    """A table in Cassandra that holds a table's rows."""
+
+    table: Text
+
+
 class SinkFile(_File):
     """One entry of ``sinks``: a system, and what it needs to know."""
 
     kafka: KafkaSinkFile | None = None
     postgres: PostgresSinkFile | None = None
     redis: RedisSinkFile | None = None
-    cassandra: dict[str, Any] | None = None
+    cassandra: CassandraSinkFile | None = None
 
 
 class SilverHeader(_File):

@@ -50,6 +50,7 @@ class SinkSystem(StrEnum):
     KAFKA = "kafka"
     POSTGRES = "postgres"
     REDIS = "redis"
+    CASSANDRA = "cassandra"
 
 
 class KafkaFormat(StrEnum):

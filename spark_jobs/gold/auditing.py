@@ -27,7 +27,7 @@ def audit(context: GoldContext, attempt: RefreshAttempt) -> Verdict:
     earlier = () if entry.reads_clock else past_row_counts(context, attempt.view)
     suite = with_implied(entry.suite, view=attempt.view, grain=entry.grain, earlier_rows=earlier)
     verdict = gate.audit(
-        staged_rows(context, attempt),
+        lambda: staged_rows(context, attempt),
         suite,
         table=str(gold_table(attempt.view)),
         rows=staged_result(context, attempt).rows,

@@ -1,6 +1,6 @@
 """What a refresh would do about a view, in full: how, why, what it reads, keeps and writes.
 
-Reads logs only; nothing is written and no Spark is started.
+Reads logs and the ends of files only; nothing is written and no Spark is started.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.in_process import spark_because
 from spark_jobs.gold.observe import estimate
 from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.graph.maintenance.kept import kept_columns
@@ -62,6 +63,7 @@ class Explanation:
             no rule maintains the view.
         full: all rows of all inputs; None where an input is missing.
         place: where the obstacle stands, as ``file:line:column``; None where there is none.
+        engine: what computes it, and why where that is Spark.
     """
 
     plan: RefreshPlan
@@ -71,6 +73,7 @@ class Explanation:
     incremental: Estimate | None
     full: Estimate | None
     place: str | None
+    engine: str
 
     @property
     def maintenance(self) -> Maintenance:
@@ -86,6 +89,7 @@ class Explanation:
             **self.plan.as_dict(),
             "strategy": self.entry.strategy.value,
             "maintenance": {**self.maintenance.model_dump(mode="json"), "place": self.place},
+            "engine": self.engine,
             "kept_groups": [one.as_dict() for one in self.kept],
             "published": published,
             "estimates": {
@@ -124,7 +128,13 @@ def explained(context: GoldContext, plan: RefreshPlan) -> Explanation:
         incremental=_of_changes(context, plan.changes) if maintained else None,
         full=_of_everything(context, plan),
         place=None if maintenance.obstacle is None else _place(context, entry),
+        engine=_engine(context, plan),
     )
+
+
+def _engine(context: GoldContext, plan: RefreshPlan) -> str:
+    reason = spark_because(context, plan)
+    return "DuckDB, in the process of the refresh" if reason is None else f"Spark, for {reason}"
 
 
 def _published(

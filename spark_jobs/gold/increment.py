@@ -15,6 +15,7 @@ from spark_jobs.gold.pinned import check_inputs
 from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.gold.relations import Relations, prefix_of, ranges_of
 from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
@@ -31,9 +32,6 @@ from spark_jobs.storage.tables import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The staged column that says what becomes of a row.
-OPERATION = "__operation"
-LEAVES, ENTERS = "leaves", "enters"
 # A step over a change of so few rows is fetched and given back to Spark, which then knows its
 # size when it plans what reads it, and plans nothing of it again.
 FEW_ROWS = 200_000

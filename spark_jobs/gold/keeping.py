@@ -23,6 +23,7 @@ from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.history import folders, remove_table, vacuum
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _VERSIONS_BETWEEN_SWEEPS = 50
@@ -60,39 +61,69 @@ def keep_groups(
     if step.update is None or step.change is None:
         relations.register(before, relations.content(name, When.NEW).name)
         return {} if groups.known is None else {name: groups.known}
-    if groups.known is not None and groups.takes((attempt.estimate or {}).get("changed")):
-        added = _typed(relations, step.change, before)
-        _append(groups, added, attempt, after=groups.known.version, few=few)
+    if takes(groups, attempt):
+        _append(groups, _typed(relations, step.change, before), attempt, few=few)
     else:
         _rewrite(groups, _typed(relations, step.update, before), attempt, few=few)
     failpoint("gold.stage.groups_written")
-    written = _written(groups.location, attempt)
+    written = written_groups(groups.location, attempt)
     frame = plain.read(spark, groups.location, written.version)
     relations.register(frame, relations.content(name, When.NEW).name)
     return {name: written}
 
 
-def _append(
-    groups: KeptGroups, added: DataFrame, attempt: RefreshAttempt, *, after: int, few: bool
-) -> None:
-    metadata = {"attempt": attempt.attempt_id, LAYERS: (groups.layers or 0) + 1}
+def takes(groups: KeptGroups, attempt: RefreshAttempt) -> bool:
+    """Whether an attempt's change is appended to the groups; otherwise they are written anew."""
+    return groups.takes((attempt.estimate or {}).get("changed"))
+
+
+def append_groups(groups: KeptGroups, added: pa.Table, attempt: RefreshAttempt) -> None:
+    """Append what an attempt adds to groups that take it.
+
+    Raises:
+        TableMovedError: somebody else wrote them at the same moment.
+    """
+    if groups.known is None:
+        raise AssertionError("only groups of a known version take a change")
+    after = groups.known.version
+    small.append_rows(added, groups.location, after=after, metadata=_appended(groups, attempt))
+
+
+def write_groups(groups: KeptGroups, after: pa.Table, attempt: RefreshAttempt) -> None:
+    """Write all groups anew.
+
+    Raises:
+        TableMovedError: somebody else wrote them at the same moment.
+    """
+    small.write_rows(after, groups.location, metadata=_anew(attempt))
+
+
+def _append(groups: KeptGroups, added: DataFrame, attempt: RefreshAttempt, *, few: bool) -> None:
     rows = small.fetched(added) if few else None
     if rows is not None:
-        small.append_rows(rows, groups.location, after=after, metadata=metadata)
+        append_groups(groups, rows, attempt)
         return
-    tables.append(added, groups.location, metadata=metadata)
-    if _written(groups.location, attempt).version != after + 1:
+    tables.append(added, groups.location, metadata=_appended(groups, attempt))
+    before = -1 if groups.known is None else groups.known.version
+    if written_groups(groups.location, attempt).version != before + 1:
         raise TableMovedError(groups.location, "another refresh wrote to it")
 
 
 def _rewrite(groups: KeptGroups, after: DataFrame, attempt: RefreshAttempt, *, few: bool) -> None:
-    metadata = {"attempt": attempt.attempt_id, LAYERS: 0}
     few = few and groups.known is not None and groups.rows <= FEW_GROUPS
     rows = small.fetched(after) if few else None
     if rows is None:
-        tables.overwrite(after, groups.location, metadata=metadata)
+        tables.overwrite(after, groups.location, metadata=_anew(attempt))
     else:
-        small.write_rows(rows, groups.location, metadata=metadata)
+        write_groups(groups, rows, attempt)
+
+
+def _appended(groups: KeptGroups, attempt: RefreshAttempt) -> dict[str, object]:
+    return {"attempt": attempt.attempt_id, LAYERS: (groups.layers or 0) + 1}
+
+
+def _anew(attempt: RefreshAttempt) -> dict[str, object]:
+    return {"attempt": attempt.attempt_id, LAYERS: 0}
 
 
 def _typed(relations: Relations, query: Query, like: DataFrame) -> DataFrame:
@@ -100,7 +131,7 @@ def _typed(relations: Relations, query: Query, like: DataFrame) -> DataFrame:
     return tables.with_types_of(relations.context.spark.sql(to_sql(query)), like)
 
 
-def _written(location: str, attempt: RefreshAttempt) -> TableVersion:
+def written_groups(location: str, attempt: RefreshAttempt) -> TableVersion:
     """The groups that an attempt wrote; a rival's may be newer."""
     current = log.table_version(location)
     for commit in log.commits(location, limit=_NEWEST):

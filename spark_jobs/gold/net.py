@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.difference import bag_difference, has_incomparable, same_columns
-from spark_jobs.gold.staging import RowChange, staged_at, staged_rows
+from spark_jobs.gold.in_process import database, unless_declined
+from spark_jobs.gold.row_change import FewRows, RowChange, SparkChange
+from spark_jobs.gold.staging import staged_at, staged_rows
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.staged import differing
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.storage import log, plain, tables
+from spark_jobs.storage import log, plain, small, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +39,10 @@ def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowCha
     if log.table_version(location) is None:
         yield None
         return
+    found = _computed_here(context, attempt, location)
+    if found is not None:
+        yield found
+        return
     staged, published = staged_rows(context, attempt), plain.read(context.spark, location)
     after = log.size(staged_at(context, attempt))
     comparable = same_columns(staged, published) and not has_incomparable(staged)
@@ -43,11 +51,11 @@ def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowCha
         return
     differing = bag_difference(published, staged).persist()
     try:
-        found = differing.count()
-        if found > max(_FEW_ROWS, _MOST_ROWS_MERGED * (after.rows or 0)):
+        count = differing.count()
+        if count > most_merged(after.rows or 0):
             yield None
         else:
-            yield _change(differing, staged, found)
+            yield _change(differing, staged, count)
     finally:
         differing.unpersist()
 
@@ -58,4 +66,41 @@ def _change(differing: DataFrame, staged: DataFrame, rows: int) -> RowChange:
     which = differing.select(*map(tables.quoted, names))
     same = tables.same_row("s", "d", names)
     entering = staged.alias("s").join(which.alias("d"), same, "left_semi")
-    return RowChange(which, entering, leaves=rows, enters=rows)
+    return SparkChange(
+        leaving=which, entering=entering, leaves=rows, enters=rows, kinds=dict(staged.dtypes)
+    )
+
+
+def _computed_here(
+    context: GoldContext, attempt: RefreshAttempt, location: str
+) -> RowChange | None:
+    """The change without Spark; None where Spark is to find it, or write the table anew."""
+    at = staged_at(context, attempt)
+    kinds = {one.name: one.type for one in log.schema(at)}
+    published = {one.name: one.type for one in log.schema(location)}
+    rows = log.size(at).rows
+    if kinds != published or not small.compared(kinds) or rows is None:
+        return None
+
+    def computed() -> FewRows:
+        with database(context) as duck:
+            if not (duck.content("staged", at) and duck.content("published", location)):
+                raise NotTranslatedError("files that Delta's reader must read")
+            which, entering = differing("staged", "published", list(kinds))
+            leaving = duck.fetch(which)
+            if leaving.num_rows > min(most_merged(rows), small.MOST_ROWS):
+                raise NotTranslatedError("more rows that differ than are merged")
+            return FewRows(
+                leaving=leaving,
+                entering=duck.fetch(entering),
+                leaves=leaving.num_rows,
+                enters=leaving.num_rows,
+                kinds=kinds,
+            )
+
+    return unless_declined(context, attempt.view, computed)
+
+
+def most_merged(rows: int) -> int:
+    """How many rows of a table of so many may differ for it not to be written anew."""
+    return max(_FEW_ROWS, round(_MOST_ROWS_MERGED * rows))

@@ -11,8 +11,8 @@ from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.guard import sole_writer
 from spark_jobs.gold.net import net_change
 from spark_jobs.gold.publications import intruder, latest_publication, publication_of
+from spark_jobs.gold.row_change import RowChange
 from spark_jobs.gold.staging import (
-    RowChange,
     is_change,
     staged_result,
     staged_rows,
@@ -142,16 +142,16 @@ def _commit_few(
     """
     if change.leaves + change.enters > small.MOST_ROWS:
         return False
-    table = small.open_for_rows(location, change.entering, change.key)
+    table = small.open_for_rows(location, change.kinds, change.key)
     if table is None:
         return False
     if seen is None or seen.version != table.version():
         raise TableMovedError(location, f"It is at version {table.version()}, not at {seen}.")
-    none = change.entering.limit(0)
+    leaving, entering = change.fetched()
     small.change_rows(
         table,
-        leaving=(change.leaving if change.leaves else none).toArrow(),
-        entering=(change.entering if change.enters else none).toArrow(),
+        leaving=leaving,
+        entering=entering,
         key=change.key,
         txn=txn,
         metadata=metadata,
@@ -162,12 +162,13 @@ def _commit_few(
 def _commit_many(
     context: GoldContext, location: str, change: RowChange, txn: Txn, metadata: Mapping[str, object]
 ) -> None:
+    leaving, entering = change.frames(context.spark)
     if change.leaves:
         tables.merge_rows(
             context.spark,
             location,
-            leaving=change.leaving,
-            entering=change.entering,
+            leaving=leaving,
+            entering=entering,
             key=change.key,
             txn=txn,
             metadata=metadata,
@@ -175,8 +176,8 @@ def _commit_many(
     else:
         # Without any row it is a commit without files: the watermark moves, readers of the
         # change feed see nothing.
-        entering = change.entering if change.enters else change.entering.limit(0)
-        tables.append(entering, location, txn=txn, metadata=metadata)
+        some = entering if change.enters else entering.limit(0)
+        tables.append(some, location, txn=txn, metadata=metadata)
 
 
 @contextmanager

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of
+from spark_jobs.gold.increment import base_of
 from spark_jobs.gold.pinned import named_inputs, pinned_result
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.relations import prefix_of
+from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.planning.ranges import RowRange, TimeRange
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.attempts import RefreshAttempt

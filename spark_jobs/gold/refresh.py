@@ -162,6 +162,7 @@ class Refresher:
         with ledger.timed_step(self.context, attempt, "stage") as facts:
             staged = staging.stage(self.context, attempt)
             facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
+            facts["engine"] = staged.engine
         if attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}:
             self.context.store.update_attempt(attempt_id, status=AttemptStatus.STAGED)
         failpoint("gold.stage.recorded")

@@ -46,6 +46,7 @@ class Relations:
         views: the names that were registered.
         persisted: what is to be given back with them.
         counted: whether groups that are kept had to be counted from all rows.
+        contents: the location and the version of each table that is read through a name.
     """
 
     context: GoldContext
@@ -57,7 +58,7 @@ class Relations:
     views: list[str] = field(default_factory=list)
     persisted: list[DataFrame] = field(default_factory=list)
     counted: bool = False
-    _contents: dict[str, tuple[str, int]] = field(default_factory=dict)
+    contents: dict[str, tuple[str, int]] = field(default_factory=dict)
     _groups: dict[str, KeptGroups] = field(default_factory=dict)
 
     @property
@@ -73,7 +74,7 @@ class Relations:
             return named_relation(f"{self._name(table)}_{when}")
         one = self.ranges[table]
         version = one.before if when is When.OLD and table in self.changed else one.after
-        return self._content(f"{self._name(table)}_{when}", self._at(table), version.version)
+        return self._content(f"{self._name(table)}_{when}", self.location(table), version.version)
 
     def change(self, table: str) -> Relation:
         """The name of a table's change."""
@@ -90,7 +91,7 @@ class Relations:
         if table.startswith(f"{LAYER}."):
             groups = self.groups(table)
             return groups.known is not None and groups.rows > FEW_GROUPS
-        return log.size(self._at(table), self.ranges[table].after.version).bytes > LARGE_BYTES
+        return log.size(self.location(table), self.ranges[table].after.version).bytes > LARGE_BYTES
 
     def part_types(self, table: str) -> dict[str, str] | None:
         """The types of kept groups that lie in parts, by column; None for any other table."""
@@ -109,12 +110,17 @@ class Relations:
         location = self.context.published_at(self.view)
         return plain.read(self.context.spark, location, self.base.version)
 
+    def published_types(self) -> dict[str, str]:
+        """The types of the view's own columns, by name."""
+        location = self.context.published_at(self.view)
+        return {one.name: one.type for one in log.schema(location, self.base.version)}
+
     def types(self) -> dict[str, dict[str, str]]:
         """The types of the inputs' columns after the change, by table and lower-case name."""
         return {
             table: {
                 one.name.lower(): one.type
-                for one in log.schema(self._at(table), range_.after.version)
+                for one in log.schema(self.location(table), range_.after.version)
             }
             for table, range_ in self.ranges.items()
         }
@@ -130,7 +136,7 @@ class Relations:
             one = self.ranges[table]
             rows = plain.changes(
                 spark,
-                self._at(table),
+                self.location(table),
                 after=one.before.version,
                 upto=one.after.version,
             )
@@ -139,7 +145,7 @@ class Relations:
 
     def register_contents(self) -> None:
         """Name the contents that the program reads."""
-        for name, (location, version) in self._contents.items():
+        for name, (location, version) in self.contents.items():
             self.register(plain.read(self.context.spark, location, version), name)
 
     def register(self, frame: DataFrame, name: str) -> None:
@@ -158,13 +164,14 @@ class Relations:
     def _content(self, name: str, location: str, version: int) -> Relation:
         if not self.by_name:
             return delta_relation(location, version)
-        self._contents[name] = (location, version)
+        self.contents[name] = (location, version)
         return named_relation(name)
 
     def _name(self, table: str) -> str:
         return f"{self.prefix}_{table.replace('.', '_')}"
 
-    def _at(self, table: str) -> str:
+    def location(self, table: str) -> str:
+        """Where a table lies."""
         return self.context.locations.of(TableName.parse(table))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,10 +9,14 @@ from typing import TYPE_CHECKING
 from spark_jobs.gold.columns import with_columns
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import QueryFailedError
-from spark_jobs.gold.increment import ENTERS, LEAVES, OPERATION, base_of, staged_change
+from spark_jobs.gold.in_process import whole_result
+from spark_jobs.gold.in_process_change import computed_change
+from spark_jobs.gold.increment import base_of, staged_change
 from spark_jobs.gold.pinned import first_lines, named_inputs, pinned_result
 from spark_jobs.gold.ranges import write_range
 from spark_jobs.gold.relations import prefix_of
+from spark_jobs.gold.row_change import RowChange, SparkChange, few_rows
+from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
@@ -24,8 +27,11 @@ from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.tables import Txn
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+# What computed a staged result.
+SPARK, DUCKDB = "spark", "duckdb"
 _TXN = Txn("stage", 1)
 
 
@@ -41,6 +47,7 @@ class StagedResult:
         base: the published table's version that they are to be applied to.
         states: the kept groups that belong to the change.
         counted: whether kept groups had to be counted from all rows first.
+        engine: what computed it.
     """
 
     view: str
@@ -53,25 +60,7 @@ class StagedResult:
     base: int | None = None
     states: Mapping[str, TableVersion] = field(default_factory=dict)
     counted: bool = False
-
-
-@dataclass(frozen=True)
-class RowChange:
-    """Rows that are to leave a table, and rows that are to enter it.
-
-    Attributes:
-        leaving: rows that go, each once; all copies of them.
-        entering: rows that come.
-        leaves: how many rows go, at most.
-        enters: how many rows come, at most.
-        key: columns that tell the table's rows apart; empty where only all columns do.
-    """
-
-    leaving: DataFrame
-    entering: DataFrame
-    leaves: int
-    enters: int
-    key: tuple[str, ...] = ()
+    engine: str = SPARK
 
 
 def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
@@ -108,9 +97,12 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
     """What an attempt has staged, from the logs alone."""
     location = staged_at(context, attempt)
     size = log.size(location)
-    if not is_change(attempt):
-        return StagedResult(attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes)
     metadata = log.commits(location, limit=1)[0].metadata or {}
+    engine = str(metadata.get("engine", SPARK))
+    if not is_change(attempt):
+        return StagedResult(
+            attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes, engine=engine
+        )
     counts = metadata.get("rows") or log.rows_by_partition(location, OPERATION)
     leaving, entering = int(counts.get(LEAVES, 0)), int(counts.get(ENTERS, 0))
     base = int(metadata["base"])
@@ -126,6 +118,7 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
         base=base,
         states=states_from_dict(metadata.get("states") or {}),
         counted=bool(metadata.get("counted")),
+        engine=engine,
     )
 
 
@@ -139,11 +132,11 @@ def staged_rows(context: GoldContext, attempt: RefreshAttempt) -> DataFrame:
     if not is_change(attempt):
         return plain.read(context.spark, staged_at(context, attempt))
     staged = staged_result(context, attempt)
-    change = staged_rows_changed(context, attempt, staged)
+    leaving, entering = staged_rows_changed(context, attempt, staged).frames(context.spark)
     published = plain.read(context.spark, context.published_at(attempt.view), staged.base)
     same = tables.same_row("p", "l", published.columns)
-    kept = published.alias("p").join(change.leaving.alias("l"), same, "left_anti")
-    return kept.unionAll(change.entering)
+    kept = published.alias("p").join(leaving.alias("l"), same, "left_anti")
+    return kept.unionAll(entering)
 
 
 def staged_rows_changed(
@@ -152,17 +145,23 @@ def staged_rows_changed(
     """The rows of a staged change."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    rows = plain.read(context.spark, staged.location)
-    leaving = rows.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
     maintenance = context.entry(attempt.view).maintenance
     # Rows that are computed again may be wrong in any way: also two with one key.
     trusted = attempt.decision == "incremental" and maintenance is not None
     key = maintenance.key if trusted and maintenance is not None else ()
-    return RowChange(
-        leaving if key else leaving.distinct(),
-        rows.where(F.col(OPERATION) == ENTERS).drop(OPERATION),
-        leaves=staged.leaving or 0,
-        enters=staged.entering or 0,
+    kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
+    leaves, enters = staged.leaving or 0, staged.entering or 0
+    few = leaves + enters <= small.MOST_ROWS and small.compared(kinds)
+    if few and (rows := small.read_rows(staged.location)) is not None:
+        return few_rows(rows, kinds=kinds, key=key)
+    frame = plain.read(context.spark, staged.location)
+    leaving = frame.where(F.col(OPERATION) == LEAVES).drop(OPERATION)
+    return SparkChange(
+        leaving=leaving if key else leaving.distinct(),
+        entering=frame.where(F.col(OPERATION) == ENTERS).drop(OPERATION),
+        leaves=leaves,
+        enters=enters,
+        kinds=kinds,
         key=key,
     )
 
@@ -184,6 +183,13 @@ def _write(context: GoldContext, attempt: RefreshAttempt, location: str) -> None
 
 
 def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
+    if (attempt.scope or {}).get("columns") is None:
+        found = whole_result(context, attempt)
+        if found is not None:
+            failpoint("gold.stage.before_write")
+            said = {one.name: one.description for one in context.entry(attempt.view).columns}
+            small.write_rows(found, location, metadata={"engine": DUCKDB}, comments=said)
+            return
     vector = VersionVector.from_dict(attempt.vector or {})
     with named_inputs(context, attempt.view, vector, prefix=prefix_of(attempt)) as names:
         frame = pinned_result(
@@ -201,7 +207,8 @@ def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) 
         if rows is None:
             tables.overwrite(frame, location, txn=_TXN)
         else:
-            small.write_rows(rows, location, metadata={}, like=frame)
+            said = {one.name: one.metadata.get("comment") for one in frame.schema.fields}
+            small.write_rows(rows, location, metadata={}, comments=said)
 
 
 def _likely_few(context: GoldContext, attempt: RefreshAttempt) -> bool:
@@ -214,6 +221,17 @@ def _likely_few(context: GoldContext, attempt: RefreshAttempt) -> bool:
 
 def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
     base = base_of(context, attempt)
+    computed = computed_change(context, attempt)
+    if computed is not None:
+        failpoint("gold.stage.before_write")
+        metadata = {
+            "base": base.version,
+            "states": states_as_dict(computed.states),
+            "counted": computed.counted,
+            "engine": DUCKDB,
+        }
+        _write_few(computed.rows, location, metadata)
+        return
     with staged_change(context, attempt) as change:
         failpoint("gold.stage.before_write")
         metadata = {
@@ -227,5 +245,10 @@ def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) 
                 change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION]
             )
         else:
-            counts = Counter(rows.column(OPERATION).to_pylist())
-            small.write_rows(rows, location, metadata=metadata | {"rows": counts})
+            _write_few(rows, location, metadata)
+
+
+def _write_few(rows: pa.Table, location: str, metadata: Mapping[str, object]) -> None:
+    counted = rows.column(OPERATION).value_counts().to_pylist()
+    counts = {one["values"]: one["counts"] for one in counted}
+    small.write_rows(rows, location, metadata={**metadata, "rows": counts})

@@ -245,7 +245,8 @@ class SinkEntry(_Entry):
 
     Attributes:
         table: as SQL names it.
-        target: the topic, the table as ``schema.table``, or the prefix of the keys.
+        target: the topic, the table as ``schema.table`` or ``keyspace.table``, or the prefix of the
+            keys.
         keys: columns that no two rows of the table share.
         columns: of the table, in its order.
         format: None where the system has one only.

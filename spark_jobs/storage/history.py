@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
@@ -274,9 +275,10 @@ def folders(location: str) -> list[str]:
 
 def vacuum(location: str, *, days: float) -> None:
     """Remove files that no version of the last days needs."""
-    table = log.open_table(location)
-    if table is not None:
+    if log.table_version(location) is not None:
         hours = round(24 * days)
+        # Of its own: it goes on to the versions that cleaning up commits.
+        table = DeltaTable(plain_location(location))
         table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
 

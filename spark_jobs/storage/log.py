@@ -7,9 +7,13 @@ environment variables that every client of that store reads.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +29,9 @@ from spark_jobs.storage.lake import plain_location
 
 _FEED = "delta.enableChangeDataFeed"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_COMMIT = re.compile(r"\d{20}\.json")
+# Versions of tables that stay open in memory: what a few refreshes at a time read and write.
+_KEPT_OPEN = 64
 # Where Delta's names of types differ from Spark SQL's.
 _SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -114,7 +121,11 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
         TableMissingError: there is no table.
     """
     table = existing_table(location, version=version)
-    fields = json.loads(table.schema().to_json())["fields"]
+    return columns_of(json.loads(table.schema().to_json()))
+
+
+def columns_of(schema: Mapping[str, Any]) -> tuple[TableColumn, ...]:
+    """The columns of a schema as the log has it: Delta's form of JSON."""
     return tuple(
         TableColumn(
             field["name"],
@@ -122,7 +133,7 @@ def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]
             field["nullable"],
             field.get("metadata", {}).get("comment"),
         )
-        for field in fields
+        for field in schema["fields"]
     )
 
 
@@ -195,13 +206,13 @@ def files(table: DeltaTable) -> pa.Table:
 
 
 def open_table(location: str, *, version: int | None = None) -> DeltaTable | None:
-    """A table at a version, or the newest; None where there is none.
+    """A table at a version, or the newest, to be read only; None where there is none.
 
     Raises:
         LogUnreadableError: the version is not readable any more.
     """
     try:
-        return DeltaTable(plain_location(location), version=version)
+        return _opened(plain_location(location), version)
     except TableNotFoundError:
         return None
     except DeltaError as error:
@@ -219,6 +230,35 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
     if table is None:
         raise TableMissingError(location)
     return table
+
+
+def _opened(location: str, version: int | None) -> DeltaTable:
+    """A table, read from its log once for each version: a refresh asks for one some ten times."""
+    found = _newest(location) if version is None else version
+    file = Path(location, "_delta_log", f"{found or 0:020}.json")
+    try:
+        stat = file.stat()
+    except OSError:
+        # No file system of this machine, a log that was cut off here, or no table.
+        return DeltaTable(location, version=version)
+    # Whoever removes a table and creates another one writes another file.
+    return _kept_open(location, found or 0, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=_KEPT_OPEN)
+def _kept_open(location: str, version: int, commit: tuple[int, int, int]) -> DeltaTable:
+    del commit
+    return DeltaTable(location, version=version)
+
+
+def _newest(location: str) -> int | None:
+    """The newest version in a log of this machine; None where there is none."""
+    try:
+        with os.scandir(Path(location, "_delta_log")) as entries:
+            found = [one.name for one in entries if _COMMIT.fullmatch(one.name)]
+    except OSError:
+        return None
+    return int(max(found).removesuffix(".json")) if found else None
 
 
 def _commit(entry: Mapping[str, Any]) -> Commit:

@@ -67,7 +67,7 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     actions = log.files(table)
     files = tuple(actions.column("path").to_pylist())
     size = int(pc.sum(actions.column("size_bytes")).as_py() or 0)
-    if not _plain_files(files) or size > MOST_BYTES:
+    if not plain_files(files) or size > MOST_BYTES:
         return None
     schema = json.loads(table.schema().to_json())
     return PlainTable(plain_location(location), table.version(), schema, files, written, size)
@@ -98,7 +98,7 @@ def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> Dat
 
     table = plain_table(location, upto)
     files = None if table is None else feed_files(location, after=after, upto=upto)
-    if table is None or files is None or not _plain_files(files.all):
+    if table is None or files is None or not plain_files(files.all):
         return tables.changes(spark, location, after=after, upto=upto)
     found = _of_files(spark, table, files.changes, changes=True)
     for paths, word in ((files.came, "insert"), (files.went, "delete")):
@@ -128,7 +128,8 @@ def _is_checked(table: DeltaTable) -> bool:
     return constraints or "delta.generationExpression" in table.schema().to_json()
 
 
-def _plain_files(paths: Iterable[str]) -> bool:
+def plain_files(paths: Iterable[str]) -> bool:
+    """Whether files are few, and lie below their table under names that every reader takes."""
     found = tuple(paths)
     return len(found) <= MOST_FILES and all(_FILE.fullmatch(one) for one in found)
 

@@ -70,7 +70,7 @@ def write_rows(
     location: str,
     *,
     metadata: Mapping[str, Any],
-    like: DataFrame | None = None,
+    comments: Mapping[str, str | None] | None = None,
 ) -> None:
     """Replace rows and columns of a table in one commit; creates it where there is none.
 
@@ -78,14 +78,13 @@ def write_rows(
         rows: of the table.
         location: of the table.
         metadata: what the commit says about itself.
-        like: the rows came from it; its columns' descriptions are kept.
+        comments: the columns' descriptions, by name.
 
     Raises:
         TableMovedError: somebody else committed at the same moment; nothing was written.
     """
-    said = {} if like is None else {one.name: one.metadata for one in like.schema.fields}
     columns = [
-        pa.field(one.name, one.type, metadata=tables.comment(said.get(one.name, {}).get("comment")))
+        pa.field(one.name, one.type, metadata=tables.comment((comments or {}).get(one.name)))
         for one in rows.schema
     ]
     try:
@@ -98,6 +97,17 @@ def write_rows(
         )
     except CommitFailedError as error:
         raise TableMovedError(location, str(error)) from error
+
+
+def read_rows(location: str) -> pa.Table | None:
+    """The rows of a small table as it is; None where its files hold them in a form of Spark's."""
+    table = plain_table(location)
+    if table is None or table.bytes > MOST_BYTES_MERGED or _has_nanoseconds(table):
+        return None
+    files = PyFileSystem(DeltaStorageHandler(table.location))
+    schema = pa.schema(DeltaTable(table.location, version=table.version).schema().to_arrow())
+    parts = [ParquetFile(files.open_input_file(path)).read().cast(schema) for path in table.files]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def append_rows(rows: pa.Table, location: str, *, after: int, metadata: Mapping[str, Any]) -> None:
@@ -129,19 +139,27 @@ def create_rows(rows: pa.Table, location: str) -> DeltaTable:
     return DeltaTable(plain_location(location))
 
 
-def open_for_rows(location: str, rows: DataFrame, key: Sequence[str]) -> DeltaTable | None:
-    """A table as it is now, if ``change_rows`` can write such rows into it; otherwise None.
+def open_for_rows(location: str, kinds: Mapping[str, str], key: Sequence[str]) -> DeltaTable | None:
+    """A table as it is now, if ``change_rows`` can write rows into it; otherwise None.
 
     Args:
         location: of the table.
-        rows: rows of its columns.
-        key: columns that tell its rows apart; with none all columns do.
+        kinds: the Spark SQL types of the rows' columns.
+        key: columns that tell the table's rows apart; with none all columns do.
     """
-    kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    compared = [kinds[one] for one in key or kinds]
-    if not travels(rows) or not all(_COMPARED.fullmatch(one) for one in compared):
+    if not all(_MOVED.fullmatch(one) for one in kinds.values()) or not compared(kinds, key):
         return None
     return open_for_rewriting(location)
+
+
+def compared(kinds: Mapping[str, str], key: Sequence[str] = ()) -> bool:
+    """Whether all engines tell rows apart alike, by their key or by all columns.
+
+    Args:
+        kinds: the Spark SQL types of the rows' columns.
+        key: columns that tell the rows apart; with none all columns do.
+    """
+    return all(_COMPARED.fullmatch(kinds[one]) for one in key or kinds)
 
 
 def open_for_rewriting(location: str) -> DeltaTable | None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.sections import SparkSettings
+from spark_jobs.sections import Engine, SparkSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from tests.spark.gold_project import GoldProject
@@ -42,6 +42,14 @@ def gold(spark: SparkSession, settings: Settings) -> Iterator[GoldProject]:
         project.append("silver.orders", ORDERS)
         project.view("totals", TOTALS)
         yield project
+
+
+@pytest.fixture(scope="module", params=Engine)
+def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """What computes refreshes, one after the other: settings that are loaded after it say so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_GOLD__ENGINE", request.param)
+        yield request.param
 
 
 @pytest.fixture(scope="session")

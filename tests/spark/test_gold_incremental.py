@@ -14,6 +14,8 @@ from spark_jobs.storage.feed import change_feed
 from spark_jobs.storage.history import rows_changed
 from tests.spark.gold_project import GoldProject
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 ORDERS = """SELECT order_id, user_id, amount, status, CAST(amount AS DECIMAL(9,2)) AS price
 FROM VALUES {} AS v(order_id, user_id, amount, status)"""
 USERS = "SELECT * FROM VALUES {} AS v(user_id, segment)"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.gold import keeping, publishing, refresh, staging
+from spark_jobs.gold import in_process_change, keeping, publishing, refresh, staging
 from spark_jobs.gold.difference import bag_difference
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.refresh import FAILPOINTS, KEPT_FAILPOINTS
-from spark_jobs.sections import SparkSettings
+from spark_jobs.sections import Engine, SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
@@ -35,12 +35,15 @@ class Killed(BaseException):
 
 
 @pytest.fixture(scope="module")
-def project(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoldProject]:
+def project(
+    spark: SparkSession, each_engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GoldProject]:
     """One project for all tests: each refresh goes on where the one before it was killed."""
     folder = tmp_path_factory.mktemp("faults")
     settings = load_settings(
         folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
     )
+    assert settings.gold.engine is each_engine
     with ControlStore.open(settings.control_url) as store:
         project = GoldProject(spark, settings, store)
         project.append("silver.sales", FIRST)
@@ -59,7 +62,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch) -> Arm:
             if passed == name:
                 raise Killed(name)
 
-        for module in (refresh, staging, keeping, publishing):
+        for module in (refresh, staging, keeping, in_process_change, publishing):
             monkeypatch.setattr(module, "failpoint", failpoint)
 
     return arm

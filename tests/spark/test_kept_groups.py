@@ -9,6 +9,8 @@ from spark_jobs.gold.groups import KeptGroups
 from spark_jobs.gold.publications import latest_publication
 from tests.spark.gold_project import GoldProject
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 SALES = """SELECT *, CAST(amount AS DECIMAL(9, 2)) / 3 AS price
 FROM VALUES {} AS v(user_id, amount)"""
 VIEWS = {

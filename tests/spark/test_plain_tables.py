@@ -60,7 +60,7 @@ def change(
 ) -> None:
     """Take and put the rows of the test's list for which conditions hold."""
     rows = spark.sql(ROWS)
-    table = small.open_for_rows(location, rows, key)
+    table = small.open_for_rows(location, dict(rows.dtypes), key)
     assert table is not None
     small.change_rows(
         table,
@@ -89,7 +89,7 @@ def test_all_copies_of_a_row_without_a_key_leave(spark: SparkSession, location: 
     rows = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (1, NULL), (2, NULL) AS v(n, t)"
     create(spark, location, rows)
     frame = spark.sql(rows)
-    table = small.open_for_rows(location, frame, ())
+    table = small.open_for_rows(location, dict(frame.dtypes), ())
     assert table is not None
     gone = pa.table({"n": pa.array([1, 1], pa.int32()), "t": pa.array(["a", None])})
     none = gone.slice(0, 0)
@@ -109,7 +109,7 @@ def test_a_change_without_rows_is_a_commit(spark: SparkSession, location: str) -
 def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, leaving: str) -> None:
     create(spark, location)
     rows = spark.sql(ROWS)
-    table = small.open_for_rows(location, rows, KEYS)
+    table = small.open_for_rows(location, dict(rows.dtypes), KEYS)
     assert table is not None
     DeltaTable(location).delete("id = 2")
     with pytest.raises(TableMovedError, match="at the same moment"):
@@ -163,14 +163,14 @@ def test_any_other_table_is_left_to_delta(spark: SparkSession, location: str, na
 def test_a_constraint_is_left_to_spark(spark: SparkSession, location: str) -> None:
     create(spark, location, f"{ROWS} WHERE id = 1")
     spark.sql(f"ALTER TABLE delta.{tables.quoted(location)} ADD CONSTRAINT c CHECK (amount > 0)")
-    assert small.open_for_rows(location, spark.sql(ROWS), KEYS) is None
+    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
     same(spark, location)
 
 
 def test_floating_point_is_compared_by_spark(spark: SparkSession, location: str) -> None:
     create(spark, location)
-    assert small.open_for_rows(location, spark.sql(ROWS), ()) is None
-    assert small.open_for_rows(location, spark.sql(ROWS), ("real",)) is None
+    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), ()) is None
+    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), ("real",)) is None
 
 
 def test_timestamps_in_the_old_form_are_rewritten_by_spark(
@@ -179,7 +179,7 @@ def test_timestamps_in_the_old_form_are_rewritten_by_spark(
     """A file of Spark's old form read as nanoseconds would lose year 1."""
     with tables.session_values(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         create(spark, location)
-    assert small.open_for_rows(location, spark.sql(ROWS), KEYS) is None
+    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
     same(spark, location)
 
 

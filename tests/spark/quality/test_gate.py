@@ -50,7 +50,7 @@ def not_null(column: str, *, severity: str | None = None) -> dict[str, Any]:
 
 
 def check(df: DataFrame, *expectations: dict[str, Any]) -> Verdict:
-    return audit(df, suite(*expectations), table=TABLE)
+    return audit(lambda: df, suite(*expectations), table=TABLE)
 
 
 def only(verdict: Verdict) -> ExpectationResult:
@@ -173,7 +173,7 @@ def test_an_aggregate_of_no_rows_does_not_hold(orders: DataFrame) -> None:
 def test_nothing_to_check_passes_with_no_expectations(
     orders: DataFrame, suite_or_none: dict[str, Any] | None
 ) -> None:
-    verdict = audit(orders, suite_or_none, table=TABLE)
+    verdict = audit(lambda: orders, suite_or_none, table=TABLE)
     assert (verdict.outcome, verdict.expectations) == (Outcome.PASSED, 0)
 
 
@@ -316,7 +316,7 @@ def test_thirty_expectations_that_hold_take_few_jobs(
     assert len(all_of_it["expectations"]) == 30
     context = spark.sparkContext
     context.setJobGroup("thirty", "a gate")
-    verdict = audit(whole, all_of_it, table=TABLE, rows=2)
+    verdict = audit(lambda: whole, all_of_it, table=TABLE, rows=2)
     jobs = context.statusTracker().getJobIdsForGroup("thirty")
     context.setLocalProperty("spark.jobGroup.id", None)
     assert (verdict.expectations, verdict.failed) == (30, ())

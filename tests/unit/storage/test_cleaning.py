@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def test_what_a_write_left_is_past_once_it_is_old(location: str) -> None:
 def test_a_table_whose_files_hold_more_than_rows_is_left_alone(location: str, tmp_path) -> None:
     assert cleaning.cleanable(location)
     assert not cleaning.cleanable(str(tmp_path / "nothing"))
-    first = Path(location, "_delta_log", f"{0:020}.json")
+    other = shutil.copytree(location, tmp_path / "other")
+    first = other / "_delta_log" / f"{0:020}.json"
     text = first.read_text()
     assert '"minReaderVersion": 1' in text
     first.write_text(
@@ -92,4 +94,4 @@ def test_a_table_whose_files_hold_more_than_rows_is_left_alone(location: str, tm
             '"minWriterVersion": 7, "writerFeatures": ["deletionVectors", "changeDataFeed"]',
         )
     )
-    assert not cleaning.cleanable(location)
+    assert not cleaning.cleanable(str(other))

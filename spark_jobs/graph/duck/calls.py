@@ -1,0 +1,153 @@
+"""Functions of one row that both engines compute alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.kinds import DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from spark_jobs.graph.duck.typed import Typed, in_common
+
+Translate = Callable[[exp.Expr], Typed]
+Rule = Callable[[exp.Expr, Translate], Typed]
+
+_PARTS = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER"}
+_TRUNCATED = {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"}
+
+
+def call(node: exp.Expr, typed: Translate) -> Typed:
+    """A function of ``CALLS`` for DuckDB.
+
+    Raises:
+        NotTranslatedError: with these arguments the engines may differ.
+    """
+    return CALLS[type(node)](node, typed)
+
+
+def _coalesce(node: exp.Expr, typed: Translate) -> Typed:
+    values = in_common([typed(one) for one in (node.this, *node.expressions)])
+    return Typed(f"coalesce({', '.join(one.sql for one in values)})", values[0].kind)
+
+
+def _nullif(node: exp.Expr, typed: Translate) -> Typed:
+    left, right = in_common([typed(node.this), typed(node.expression)])
+    first = typed(node.this)
+    return Typed(f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)", first.kind)
+
+
+def _of_several(word: str) -> Rule:
+    def rule(node: exp.Expr, typed: Translate) -> Typed:
+        values = in_common([typed(one) for one in (node.this, *node.expressions)])
+        if not values[0].kind.is_compared:
+            raise NotTranslatedError(f"{word} of {values[0].kind}")
+        return Typed(f"{word}({', '.join(one.sql for one in values)})", values[0].kind)
+
+    return rule
+
+
+def _absolute(node: exp.Expr, typed: Translate) -> Typed:
+    value = typed(node.this)
+    if not value.kind.is_exact:
+        raise NotTranslatedError(f"abs of {value.kind}")
+    return Typed(f"abs({value.sql})", value.kind)
+
+
+def _part(unit: str, value: Typed) -> Typed:
+    kinds = (
+        {DATE, TIMESTAMP, TIMESTAMP_NTZ}
+        if unit in {"YEAR", "MONTH", "DAY", "QUARTER"}
+        else ({TIMESTAMP, TIMESTAMP_NTZ})
+    )
+    if unit not in _PARTS or value.kind not in kinds:
+        raise NotTranslatedError(f"the {unit} of {value.kind}")
+    return Typed(f"CAST({unit.lower()}({value.sql}) AS INTEGER)", INT)
+
+
+def _named_part(unit: str) -> Rule:
+    def rule(node: exp.Expr, typed: Translate) -> Typed:
+        inner = node.this
+        if isinstance(inner, exp.TsOrDsToDate):
+            inner = inner.this
+        return _part(unit, typed(inner))
+
+    return rule
+
+
+def _extract(node: exp.Expr, typed: Translate) -> Typed:
+    return _part(node.this.name.upper(), typed(node.expression))
+
+
+def _truncated(node: exp.Expr, typed: Translate) -> Typed:
+    unit = node.args["unit"]
+    name = unit.name.upper() if isinstance(unit, exp.Literal | exp.Var) else ""
+    value = typed(node.this)
+    if name not in _TRUNCATED or value.kind != TIMESTAMP or node.args.get("zone"):
+        raise NotTranslatedError(to_sql(node))
+    return Typed(f"date_trunc('{name.lower()}', {value.sql})", TIMESTAMP)
+
+
+def _date(node: exp.Expr, typed: Translate) -> Typed:
+    value = typed(node.this)
+    if node.expressions or value.kind not in {DATE, TIMESTAMP}:
+        raise NotTranslatedError(to_sql(node))
+    return Typed(f"CAST({value.sql} AS DATE)", DATE)
+
+
+def _substring(node: exp.Expr, typed: Translate) -> Typed:
+    value = typed(node.this)
+    start, length = node.args.get("start"), node.args.get("length")
+    for one in (start, length):
+        if not isinstance(one, exp.Literal) or one.is_string or int(one.name) < 1:
+            raise NotTranslatedError(to_sql(node))
+    if value.kind != STRING or start is None or length is None:
+        raise NotTranslatedError(to_sql(node))
+    return Typed(f"substring({value.sql}, {start.name}, {length.name})", STRING)
+
+
+def _joined(node: exp.Expr, typed: Translate) -> Typed:
+    parts = [typed(one) for one in node.flatten() if not isinstance(one, exp.DPipe)]
+    return _concatenated(parts)
+
+
+def _concat(node: exp.Expr, typed: Translate) -> Typed:
+    return _concatenated([typed(one) for one in node.expressions])
+
+
+def _concatenated(parts: list[Typed]) -> Typed:
+    if not parts or any(one.kind != STRING for one in parts):
+        raise NotTranslatedError("a text joined with another type")
+    return Typed(f"({' || '.join(one.sql for one in parts)})", STRING)
+
+
+def _days(node: exp.Expr, typed: Translate) -> Typed:
+    later, earlier = typed(node.this), typed(node.expression)
+    unit = node.args.get("unit")
+    kinds = {later.kind, earlier.kind}
+    if kinds != {DATE} or (unit is not None and unit.name.upper() != "DAY"):
+        raise NotTranslatedError(to_sql(node))
+    return Typed(f"CAST({later.sql} - {earlier.sql} AS INTEGER)", INT)
+
+
+CALLS: Mapping[type[exp.Expr], Rule] = {
+    exp.Coalesce: _coalesce,
+    exp.Nullif: _nullif,
+    exp.Greatest: _of_several("greatest"),
+    exp.Least: _of_several("least"),
+    exp.Abs: _absolute,
+    exp.Year: _named_part("YEAR"),
+    exp.Month: _named_part("MONTH"),
+    exp.Day: _named_part("DAY"),
+    exp.Hour: _named_part("HOUR"),
+    exp.Minute: _named_part("MINUTE"),
+    exp.Quarter: _named_part("QUARTER"),
+    exp.Extract: _extract,
+    exp.TimestampTrunc: _truncated,
+    exp.TsOrDsToDate: _date,
+    exp.Substring: _substring,
+    exp.DPipe: _joined,
+    exp.Concat: _concat,
+    exp.DateDiff: _days,
+}

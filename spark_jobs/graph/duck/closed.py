@@ -1,0 +1,121 @@
+"""The closed list: every kind of node that is translated, and every part of it that is looked at.
+
+A part that nobody looks at would be lost without a word, as the NOT of ``NOT LIKE`` would be. So
+all others are refused, whatever later versions of the parser call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.duck.errors import NotTranslatedError
+
+_THIS = frozenset({"this"})
+_TWO = frozenset({"this", "expression"})
+_SEVERAL = frozenset({"this", "expressions"})
+_ORDERED = frozenset({"this", "desc", "nulls_first"})
+
+_QUERIES: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset(
+        {
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "distinct",
+            "order",
+            "limit",
+        }
+    ),
+    exp.Union: frozenset({"this", "expression"}),
+    exp.Subquery: frozenset({"this", "alias"}),
+    exp.Table: frozenset({"this", "alias"}),
+    exp.TableAlias: _THIS,
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.From: _THIS,
+    exp.Join: frozenset({"this", "on", "side", "kind"}),
+    exp.Where: _THIS,
+    exp.Group: frozenset({"expressions"}),
+    exp.Having: _THIS,
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: _ORDERED,
+    exp.Limit: frozenset({"expression"}),
+    exp.Star: frozenset(),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Column: frozenset({"this", "table"}),
+    # A row as often as a number says: the change of kept groups is written with it.
+    exp.Explode: _THIS,
+    exp.Anonymous: _SEVERAL,
+}
+_OPERATORS: Mapping[type[exp.Expr], frozenset[str]] = {
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _TWO),
+    **dict.fromkeys((exp.NullSafeEQ, exp.And, exp.Or), _TWO),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _TWO),
+    **dict.fromkeys((exp.Paren, exp.Not, exp.Neg, exp.Null, exp.Boolean), _THIS),
+    # These say of themselves how other dialects divide.
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Is: frozenset({"this", "expression", "negate"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.In: _SEVERAL,
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.DataType: frozenset({"this", "expressions", "nested"}),
+    exp.DataTypeParam: _THIS,
+    exp.If: frozenset({"this", "true", "false"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.Var: _THIS,
+}
+_FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Count: frozenset({"this", "big_int"}),
+    **dict.fromkeys((exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf), _THIS),
+    **dict.fromkeys((exp.LogicalAnd, exp.LogicalOr), _THIS),
+    exp.Filter: _TWO,
+    exp.Coalesce: frozenset({"this", "expressions", "is_nvl"}),
+    exp.Nullif: _TWO,
+    exp.Greatest: frozenset({"this", "expressions", "ignore_nulls"}),
+    exp.Least: frozenset({"this", "expressions", "ignore_nulls"}),
+    **dict.fromkeys((exp.Abs, exp.Year, exp.Month, exp.Day), _THIS),
+    **dict.fromkeys((exp.Hour, exp.Minute, exp.Quarter), _THIS),
+    exp.Extract: _TWO,
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    # In Spark a text that is no date is an error whatever this says, and texts are refused.
+    exp.TsOrDsToDate: frozenset({"this", "safe"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Concat: frozenset({"expressions", "safe"}),
+    exp.DateDiff: frozenset({"this", "expression", "unit"}),
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank), frozenset[str]()),
+    exp.Lag: frozenset({"this", "offset"}),
+    exp.Lead: frozenset({"this", "offset"}),
+}
+CLOSED_LIST = {**_QUERIES, **_OPERATORS, **_FUNCTIONS}
+
+
+def check_closed(query: exp.Expr) -> None:
+    """Refuse a query with any node, or any part of one, that is not on the list.
+
+    Raises:
+        NotTranslatedError: it has one.
+    """
+    for node in query.walk():
+        known = CLOSED_LIST.get(type(node))
+        if known is None:
+            raise NotTranslatedError(f"{node.key.upper()}: {_text(node)}")
+        parts = {name for name, value in node.args.items() if value not in (None, False, [], "")}
+        if not parts <= known:
+            raise NotTranslatedError(f"{', '.join(sorted(parts - known))} of {_text(node)}")
+
+
+def _text(node: exp.Expr) -> str:
+    return to_sql(node) if isinstance(node, exp.Condition) else node.key

@@ -1,0 +1,231 @@
+"""Row-wise expressions: Spark's operators in DuckDB's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.duck.aggregates import AGGREGATES, aggregate
+from spark_jobs.graph.duck.calls import CALLS, call
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.intervals import moved
+from spark_jobs.graph.duck.kinds import (
+    BOOLEAN,
+    DOUBLE,
+    NULL,
+    STRING,
+    Kind,
+    kind_of,
+    product_of,
+    quotient_of,
+    sum_of,
+)
+from spark_jobs.graph.duck.typed import (
+    Typed,
+    converted,
+    divided,
+    exact_literal,
+    in_common,
+    number,
+    quoted,
+    text_of,
+)
+from spark_jobs.graph.duck.windows import windowed
+
+# Columns by the alias of their relation and their name, both in lower case.
+Columns = Mapping[tuple[str, str], Kind | None]
+
+_COMPARISONS: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+}
+_ARITHMETIC: Mapping[type[exp.Expr], tuple[str, Callable[[Kind, Kind], Kind]]] = {
+    exp.Add: ("+", sum_of),
+    exp.Sub: ("-", sum_of),
+    exp.Mul: ("*", product_of),
+}
+_MOST_SCALE = 38
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """Translates the expressions of one SELECT.
+
+    Attributes:
+        columns: what its relations have.
+    """
+
+    columns: Columns
+
+    def typed(self, node: exp.Expr) -> Typed:  # noqa: C901, PLR0911, PLR0912 - one case for each
+        """An expression for DuckDB.
+
+        Raises:
+            NotTranslatedError: it has something that is not on the list.
+        """
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return self._compared(node, _COMPARISONS[kind])
+        if kind in AGGREGATES:
+            return aggregate(node, self.typed)
+        if kind in CALLS:
+            return call(node, self.typed)
+        match node:
+            case exp.Column():
+                return self._column(node)
+            case exp.Paren():
+                return self.typed(node.this)
+            case exp.Literal():
+                if node.is_string:
+                    return Typed(text_of(node.name), STRING, node.name)
+                return number(node.name)
+            case exp.Null():
+                return Typed("NULL", NULL)
+            case exp.Boolean():
+                return Typed("TRUE" if node.this else "FALSE", BOOLEAN)
+            case exp.Neg():
+                return self._negative(node)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                return self._arithmetic(node)
+            case exp.Div():
+                return self._quotient(node)
+            case exp.And() | exp.Or():
+                word = "AND" if isinstance(node, exp.And) else "OR"
+                sides = [self._condition(one).sql for one in node.flatten()]
+                return Typed(f"({f' {word} '.join(sides)})", BOOLEAN)
+            case exp.Not():
+                return Typed(f"(NOT {self._condition(node.this).sql})", BOOLEAN)
+            case exp.Is():
+                return self._is(node)
+            case exp.Between():
+                # As Spark reads it: each bound is compared in a type of its own.
+                low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+                high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+                sides = [self._compared(low, ">=").sql, self._compared(high, "<=").sql]
+                return Typed(f"({' AND '.join(sides)})", BOOLEAN)
+            case exp.In():
+                return self._in(node)
+            case exp.Like():
+                return self._like(node)
+            case exp.Cast():
+                text = to_sql(node.to)
+                wanted = kind_of(text)
+                if wanted is None:
+                    raise NotTranslatedError(f"a conversion to {text}")
+                return converted(self.typed(node.this), wanted)
+            case exp.If():
+                return self._case([(node.this, node.args["true"])], node.args.get("false"))
+            case exp.Case() if node.this is None:
+                branches = [(one.this, one.args["true"]) for one in node.args["ifs"]]
+                return self._case(branches, node.args.get("default"))
+            case exp.Case():
+                branches = [
+                    (exp.EQ(this=node.this.copy(), expression=one.this.copy()), one.args["true"])
+                    for one in node.args["ifs"]
+                ]
+                return self._case(branches, node.args.get("default"))
+            case exp.Window():
+                return windowed(node, self.typed)
+            case exp.Filter() if type(node.this) in AGGREGATES:
+                return aggregate(node.this, self.typed, self._condition(node.expression.this).sql)
+            case _:
+                raise NotTranslatedError(f"{node.key.upper()}: {to_sql(node)}")
+
+    def _column(self, node: exp.Column) -> Typed:
+        name, table = node.name.lower(), node.table.lower()
+        found = [key for key in self.columns if key[1] == name and table in {"", key[0]}]
+        if len(found) != 1 or isinstance(node.this, exp.Star):
+            raise NotTranslatedError(f"the column {to_sql(node)}")
+        kind = self.columns[found[0]]
+        if kind is None:
+            raise NotTranslatedError(f"the type of {to_sql(node)}")
+        return Typed(f"{quoted(found[0][0])}.{quoted(name)}", kind)
+
+    def _condition(self, node: exp.Expr) -> Typed:
+        return converted(self.typed(node), BOOLEAN)
+
+    def _compared(self, node: exp.Expr, word: str) -> Typed:
+        values = [self.typed(node.this), self.typed(node.expression)]
+        if any(one.kind.is_decimal for one in values):
+            values = [exact_literal(one) for one in values]
+        left, right = in_common(values)
+        return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN)
+
+    def _negative(self, node: exp.Neg) -> Typed:
+        value = self.typed(node.this)
+        if value.literal is not None and value.kind.is_number:
+            return number(f"-{value.literal}")
+        if not value.kind.is_number:
+            raise NotTranslatedError(f"minus {value.kind}")
+        return Typed(f"(- {value.sql})", value.kind)
+
+    def _arithmetic(self, node: exp.Expr) -> Typed:
+        if isinstance(node.expression, exp.Interval) and not isinstance(node, exp.Mul):
+            return moved(self.typed(node.this), node.expression, back=isinstance(node, exp.Sub))
+        left, right = self.typed(node.this), self.typed(node.expression)
+        word, rule = _ARITHMETIC[type(node)]
+        if DOUBLE in {left.kind, right.kind}:
+            left, right = converted(left, DOUBLE), converted(right, DOUBLE)
+            return Typed(f"({left.sql} {word} {right.sql})", DOUBLE)
+        if not (left.kind.is_exact and right.kind.is_exact):
+            raise NotTranslatedError(f"{left.kind} {word} {right.kind}")
+        if left.kind.is_decimal or right.kind.is_decimal:
+            left, right = exact_literal(left), exact_literal(right)
+        kind = rule(left.kind, right.kind)
+        if kind.is_integer:
+            left, right = converted(left, kind), converted(right, kind)
+        elif left.kind.scale + right.kind.scale > _MOST_SCALE:
+            raise NotTranslatedError(f"{left.kind} {word} {right.kind}")
+        # Computed with all digits, or an error, and rounded where Spark does.
+        return Typed(f"CAST({left.sql} {word} {right.sql} AS {kind.in_duckdb})", kind)
+
+    def _quotient(self, node: exp.Div) -> Typed:
+        left, right = self.typed(node.this), self.typed(node.expression)
+        if left.kind.is_decimal or right.kind.is_decimal:
+            left, right = exact_literal(left), exact_literal(right)
+            if left.kind.is_exact and right.kind.is_exact:
+                return divided(left, right, quotient_of(left.kind, right.kind))
+        left, right = converted(left, DOUBLE), converted(right, DOUBLE)
+        zero = f"CASE WHEN {right.sql} = 0 THEN error('DIVIDE_BY_ZERO') ELSE {right.sql} END"
+        return Typed(f"({left.sql} / ({zero}))", DOUBLE)
+
+    def _is(self, node: exp.Is) -> Typed:
+        value = self.typed(node.this)
+        word = "IS NOT" if node.args.get("negate") else "IS"
+        if isinstance(node.expression, exp.Null):
+            return Typed(f"({value.sql} {word} NULL)", BOOLEAN)
+        if isinstance(node.expression, exp.Boolean) and value.kind == BOOLEAN:
+            constant = "TRUE" if node.expression.this else "FALSE"
+            return Typed(f"({value.sql} {word} {constant})", BOOLEAN)
+        raise NotTranslatedError(to_sql(node))
+
+    def _in(self, node: exp.In) -> Typed:
+        if not node.expressions:
+            raise NotTranslatedError("IN over a query")
+        value, *others = in_common([self.typed(one) for one in (node.this, *node.expressions)])
+        return Typed(f"({value.sql} IN ({', '.join(one.sql for one in others)}))", BOOLEAN)
+
+    def _like(self, node: exp.Like) -> Typed:
+        value, pattern = self.typed(node.this), self.typed(node.expression)
+        if value.kind != STRING or pattern.literal is None or "\\" in pattern.literal:
+            raise NotTranslatedError(to_sql(node))
+        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+        return Typed(f"({value.sql} {word} {pattern.sql})", BOOLEAN)
+
+    def _case(self, branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None) -> Typed:
+        conditions = [self._condition(one).sql for one, _ in branches]
+        values = [self.typed(one) for _, one in branches]
+        values.append(Typed("NULL", NULL) if default is None else self.typed(default))
+        *given, other = in_common(values)
+        whens = " ".join(
+            f"WHEN {when} THEN {then.sql}" for when, then in zip(conditions, given, strict=True)
+        )
+        return Typed(f"(CASE {whens} ELSE {other.sql} END)", other.kind)

@@ -1,0 +1,191 @@
+"""Spark's types and its rules for what an operation gives, for the types that both engines hold.
+
+The rules for decimals are those of Spark's ``DecimalPrecision`` and ``DecimalType``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spark_jobs.graph.duck.errors import NotTranslatedError
+
+_MOST_DIGITS = 38
+# Digits behind the point that an operation keeps where its result would need more than 38.
+_LEAST_SCALE = 6
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_IN_DUCKDB = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+}
+# From the narrowest; the digits that each needs as a decimal.
+_INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+INTERVAL = "interval"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of Spark's.
+
+    Attributes:
+        name: as Spark SQL writes it, without the digits of a decimal; ``null`` for NULL alone.
+        precision: digits of a decimal in all.
+        scale: digits of a decimal behind the point.
+    """
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.name == "decimal"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name in _INTEGERS
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is a whole number or a decimal."""
+        return self.is_decimal or self.is_integer
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_exact or self == DOUBLE
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether both engines find the same values equal: of doubles there are two zeros."""
+        return self.name not in {DOUBLE.name, INTERVAL}
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.is_decimal else self.name
+
+    @property
+    def in_duckdb(self) -> str:
+        """The type as DuckDB writes it.
+
+        Raises:
+            NotTranslatedError: DuckDB has no such type, or Spark does not say which it is.
+        """
+        if self.is_decimal:
+            return f"DECIMAL({self.precision},{self.scale})"
+        found = _IN_DUCKDB.get(self.name)
+        if found is None:
+            raise NotTranslatedError(f"a value of type {self}")
+        return found
+
+
+BOOLEAN, INT, BIGINT, DOUBLE = Kind("boolean"), Kind("int"), Kind("bigint"), Kind("double")
+STRING, DATE, TIMESTAMP, NULL = Kind("string"), Kind("date"), Kind("timestamp"), Kind("null")
+TIMESTAMP_NTZ = Kind("timestamp_ntz")
+
+
+def kind_of(text: str) -> Kind | None:
+    """A type as Spark SQL writes it; None where it is not among those that both engines hold.
+
+    >>> str(kind_of("DECIMAL(15, 2)")), kind_of("map<string,int>")
+    ('decimal(15,2)', None)
+    """
+    lowered = text.lower().strip()
+    found = _DECIMAL.fullmatch(lowered)
+    if found:
+        return Kind("decimal", int(found[1]), int(found[2]))
+    lowered = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(
+        lowered, lowered
+    )
+    return Kind(lowered) if lowered in _IN_DUCKDB else None
+
+
+def decimal(precision: int, scale: int) -> Kind:
+    """A decimal, cut to 38 digits as Spark cuts the result of an operation.
+
+    >>> str(decimal(49, 6)), str(decimal(47, 12))
+    ('decimal(38,6)', 'decimal(38,6)')
+    """
+    if precision <= _MOST_DIGITS:
+        return Kind("decimal", precision, scale)
+    least = min(scale, _LEAST_SCALE)
+    return Kind("decimal", _MOST_DIGITS, max(_MOST_DIGITS - (precision - scale), least))
+
+
+def as_decimal(kind: Kind) -> Kind:
+    """The decimal that holds every value of an exact type."""
+    return kind if kind.is_decimal else Kind("decimal", _INTEGERS[kind.name], 0)
+
+
+def sum_of(left: Kind, right: Kind) -> Kind:
+    """Of ``+`` and ``-`` over two exact types.
+
+    >>> str(sum_of(kind_of("decimal(1,0)"), kind_of("decimal(15,2)")))
+    'decimal(16,2)'
+    """
+    if left.is_integer and right.is_integer:
+        return wider_integer(left, right)
+    one, other = as_decimal(left), as_decimal(right)
+    scale = max(one.scale, other.scale)
+    return decimal(max(one.precision - one.scale, other.precision - other.scale) + scale + 1, scale)
+
+
+def product_of(left: Kind, right: Kind) -> Kind:
+    """Of ``*`` over two exact types."""
+    if left.is_integer and right.is_integer:
+        return wider_integer(left, right)
+    one, other = as_decimal(left), as_decimal(right)
+    return decimal(one.precision + other.precision + 1, one.scale + other.scale)
+
+
+def quotient_of(left: Kind, right: Kind) -> Kind:
+    """Of ``/`` over two exact types of which one is a decimal."""
+    one, other = as_decimal(left), as_decimal(right)
+    scale = max(_LEAST_SCALE, one.scale + other.precision + 1)
+    return decimal(one.precision - one.scale + other.scale + scale, scale)
+
+
+def wider_integer(left: Kind, right: Kind) -> Kind:
+    """The wider of two whole numbers."""
+    return max(left, right, key=lambda one: _INTEGERS[one.name])
+
+
+def common_kind(kinds: Iterable[Kind]) -> Kind:
+    """The type in which Spark compares values, or gives one of several.
+
+    Raises:
+        NotTranslatedError: Spark would take one for the other by reading a text.
+
+    >>> str(common_kind([kind_of("int"), kind_of("decimal(15,2)")]))
+    'decimal(15,2)'
+    """
+    found = NULL
+    for kind in kinds:
+        found = _common(found, kind)
+    return found
+
+
+def _common(one: Kind, other: Kind) -> Kind:
+    if other in {one, NULL}:
+        return one
+    if one == NULL:
+        return other
+    if one.is_integer and other.is_integer:
+        return wider_integer(one, other)
+    if one.is_exact and other.is_exact:
+        left, right = as_decimal(one), as_decimal(other)
+        scale = max(left.scale, right.scale)
+        whole = max(left.precision - left.scale, right.precision - right.scale)
+        # Digits before the point come first here, unlike in arithmetic.
+        over = max(0, whole + scale - _MOST_DIGITS)
+        return Kind("decimal", min(whole + scale, _MOST_DIGITS), max(0, scale - over))
+    if one.is_number and other.is_number:
+        return DOUBLE
+    raise NotTranslatedError(f"{one} beside {other}")

@@ -1,0 +1,86 @@
+"""The change of a view as it is staged: rows that leave and rows that enter, in DuckDB's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.graph.duck.queries import Translated
+from spark_jobs.graph.duck.typed import quoted, text_of
+from spark_jobs.graph.maintenance.relation import WEIGHT
+
+# The staged column that says what becomes of a row, and its words.
+OPERATION = "__operation"
+LEAVES, ENTERS = "leaves", "enters"
+
+
+def keyed(change: Translated, types: Mapping[str, str]) -> str:
+    """Where a key tells rows apart, a row leaves or enters once; anything else is an error.
+
+    Args:
+        change: the view's columns and ``__w``.
+        types: of the published table's columns, by name.
+    """
+    word = (
+        f"CASE {WEIGHT} WHEN -1 THEN '{LEAVES}' WHEN 1 THEN '{ENTERS}'"
+        f" ELSE {_fault('a row of a unique key comes twice')} END AS {OPERATION}"
+    )
+    return change.typed_as(types, word)
+
+
+def bagged(change: Translated, types: Mapping[str, str], published: str) -> str:
+    """A table without a key: all copies of a row leave, and those that stay enter again.
+
+    Args:
+        change: the view's columns and ``__w``.
+        types: of the published table's columns, by name.
+        published: the name of its relation.
+    """
+    names = ", ".join(map(quoted, types))
+    of_fewer = ", ".join(f"f.{quoted(name)}" for name in types)
+    same = " AND ".join(f"f.{quoted(n)} IS NOT DISTINCT FROM p.{quoted(n)}" for n in types)
+    lacking = _fault("a row is to leave that is not there")
+    each = "unnest(generate_series(1::BIGINT, copies))"
+    return (
+        f"WITH change AS ({change.typed_as(types, WEIGHT)}),"
+        f" counted AS (SELECT {of_fewer}, f.{WEIGHT} AS fewer, count(p.here) AS here"
+        f" FROM (FROM change WHERE {WEIGHT} < 0) AS f"
+        f" LEFT JOIN (SELECT *, 1 AS here FROM {quoted(published.lower())}) AS p ON {same}"
+        f" GROUP BY ALL),"
+        f" moved AS ("
+        f"SELECT {names}, '{LEAVES}' AS {OPERATION},"
+        f" CASE WHEN here + fewer >= 0 THEN here ELSE CAST({lacking} AS BIGINT) END AS copies"
+        f" FROM counted"
+        f" UNION ALL SELECT {names}, '{ENTERS}', CAST(here + fewer AS BIGINT)"
+        f" FROM counted WHERE here + fewer > 0"
+        f" UNION ALL SELECT {names}, '{ENTERS}', CAST({WEIGHT} AS BIGINT)"
+        f" FROM change WHERE {WEIGHT} > 0)"
+        f" SELECT {names}, {OPERATION} FROM (SELECT *, {each} AS copy FROM moved) AS m"
+    )
+
+
+def differing(staged: str, published: str, names: list[str]) -> tuple[str, str]:
+    """The rows in which two tables of one shape differ, and the rows staged that are among them.
+
+    Args:
+        staged: the name of the relation with the rows as they are to be.
+        published: of the one with the rows as they are.
+        names: the columns.
+
+    Returns:
+        SQL for the rows that differ, each once, and for those that are to come, as often as they
+        are staged.
+    """
+    columns = ", ".join(map(quoted, names))
+    one, other = quoted(staged), quoted(published)
+    rows = (
+        f"SELECT DISTINCT {columns} FROM ("
+        f"(SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other})"
+        f" UNION ALL (SELECT {columns} FROM {other} EXCEPT ALL SELECT {columns} FROM {one})) AS d"
+    )
+    same = " AND ".join(f"s.{quoted(n)} IS NOT DISTINCT FROM d.{quoted(n)}" for n in names)
+    entering = f"SELECT {columns} FROM {one} AS s SEMI JOIN ({rows}) AS d ON {same}"
+    return rows, entering
+
+
+def _fault(text: str) -> str:
+    return f"error({text_of(text)})"

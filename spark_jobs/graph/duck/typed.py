@@ -1,0 +1,172 @@
+"""Expressions in DuckDB's words, each with the type that Spark gives it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.kinds import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    as_decimal,
+    common_kind,
+    decimal,
+)
+
+# Division that rounds half up, for which DuckDB has no operator; once for each connection.
+MACRO = (
+    "CREATE OR REPLACE TEMP MACRO __half_up(n, d) AS"
+    " (CASE WHEN (n < 0) = (d < 0) THEN 1 ELSE -1 END)::HUGEINT"
+    " * ((2::HUGEINT * abs(n) + abs(d)) // (2::HUGEINT * abs(d)))"
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?(\+00:00)?)?")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression.
+
+    Attributes:
+        sql: for DuckDB, in parentheses where it needs them.
+        kind: as Spark has it.
+        literal: the text of a number or a string that stands for itself.
+    """
+
+    sql: str
+    kind: Kind
+    literal: str | None = None
+
+
+def quoted(name: str) -> str:
+    """An identifier for DuckDB.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_of(value: str) -> str:
+    """A string literal for DuckDB."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(text: str) -> Typed:
+    """A number as Spark types it: by its digits.
+
+    Raises:
+        NotTranslatedError: it does not fit a type of the list.
+
+    >>> str(number("0.06").kind), str(number("3000000000").kind)
+    ('decimal(2,2)', 'bigint')
+    """
+    if re.fullmatch(r"-?\d+", text):
+        value = int(text)
+        kind = Kind("int") if -(2**31) <= value < 2**31 else Kind("bigint")
+        if not -(2**63) <= value < 2**63:
+            raise NotTranslatedError("a whole number beyond BIGINT")
+    elif re.fullmatch(r"-?\d*\.\d*", text) and re.search(r"\d", text):
+        whole, _, behind = text.lstrip("-").partition(".")
+        digits = len(whole.lstrip("0")) + len(behind)
+        kind = decimal(max(digits, 1), len(behind))
+    else:
+        raise NotTranslatedError(f"the number {text}")
+    return Typed(f"CAST({text_of(text)} AS {kind.in_duckdb})", kind, text)
+
+
+def exact_literal(value: Typed) -> Typed:
+    """A whole number written beside a decimal: Spark takes it for a decimal of its digits."""
+    if value.literal is None or not value.kind.is_integer:
+        return value
+    digits = len(value.literal.lstrip("-").lstrip("0")) or 1
+    kind = Kind("decimal", digits, 0)
+    return Typed(f"CAST({text_of(value.literal)} AS {kind.in_duckdb})", kind, value.literal)
+
+
+def converted(value: Typed, kind: Kind) -> Typed:
+    """A value in a type, as Spark's CAST in ANSI mode gives it.
+
+    Raises:
+        NotTranslatedError: the engines may give it in different ways.
+    """
+    if value.kind == kind:
+        return value
+    if value.kind == NULL:
+        return Typed(f"CAST(NULL AS {kind.in_duckdb})", kind)
+    if value.kind == STRING and value.literal is not None:
+        return _read(value.literal, kind)
+    if not _alike(value.kind, kind):
+        raise NotTranslatedError(f"a conversion of {value.kind} to {kind}")
+    inner = f"trunc({value.sql})" if value.kind.is_decimal and kind.is_integer else value.sql
+    return Typed(f"CAST({inner} AS {kind.in_duckdb})", kind)
+
+
+def _alike(given: Kind, wanted: Kind) -> bool:
+    if given.is_exact and wanted.is_exact:
+        return True
+    if wanted == DOUBLE:
+        return given.is_integer
+    if wanted == STRING:
+        return given.is_integer or given in {BOOLEAN, DATE}
+    return (given, wanted) in {(TIMESTAMP, DATE), (DATE, TIMESTAMP)}
+
+
+def _read(text: str, kind: Kind) -> Typed:
+    """A date or a moment that is written as a text; other texts Spark alone reads."""
+    if kind == DATE and _DATE.fullmatch(text):
+        return Typed(f"DATE {text_of(text)}", kind)
+    if kind == TIMESTAMP and _TIMESTAMP.fullmatch(text):
+        moment = text.removesuffix("+00:00")
+        return Typed(f"TIMESTAMPTZ {text_of(f'{moment}+00')}", kind)
+    raise NotTranslatedError(f"the text {text!r} as {kind}")
+
+
+def in_common(values: list[Typed]) -> list[Typed]:
+    """Values in the type in which Spark compares them or gives one of them.
+
+    Raises:
+        NotTranslatedError: there is none that both engines agree about.
+    """
+    kinds = {one.kind for one in values}
+    # A text beside a moment is read as one.
+    moments = kinds & {DATE, TIMESTAMP}
+    if len(moments) == 1:
+        kind = moments.pop()
+        values = [converted(v, kind) if v.literal and v.kind == STRING else v for v in values]
+    kind = common_kind(one.kind for one in values)
+    return [converted(one, kind) for one in values]
+
+
+def raw(value: Typed) -> str:
+    """A decimal without its point, as a whole number of 128 bits."""
+    kind = as_decimal(value.kind)
+    if kind.scale == 0:
+        return f"CAST({value.sql} AS HUGEINT)"
+    shift = Kind("decimal", kind.scale + 1, 0)
+    return f"CAST({value.sql} * CAST('1{'0' * kind.scale}' AS {shift.in_duckdb}) AS HUGEINT)"
+
+
+def pointed(whole: str, kind: Kind) -> str:
+    """A whole number of 128 bits as a decimal with that many digits behind the point."""
+    if kind.scale == 0:
+        return f"CAST({whole} AS {kind.in_duckdb})"
+    unit = f"CAST('0.{'0' * (kind.scale - 1)}1' AS DECIMAL({kind.scale},{kind.scale}))"
+    return f"CAST(CAST({whole} AS DECIMAL(38,0)) * {unit} AS {kind.in_duckdb})"
+
+
+def divided(left: Typed, right: Typed, kind: Kind) -> Typed:
+    """The quotient of two exact values, rounded half up; an error where the divisor is 0."""
+    shift = kind.scale + as_decimal(right.kind).scale - as_decimal(left.kind).scale
+    above, below = raw(left), raw(right)
+    if shift >= 0:
+        above = f"({above} * CAST('1{'0' * shift}' AS HUGEINT))"
+    else:
+        below = f"({below} * CAST('1{'0' * -shift}' AS HUGEINT))"
+    return Typed(pointed(f"__half_up({above}, {below})", kind), kind)

@@ -1,0 +1,229 @@
+"""DuckDB over plain tables, in this process: for queries that ``graph.duck`` has translated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from spark_jobs.graph.duck.kinds import Kind, kind_of
+from spark_jobs.graph.duck.queries import Translated
+from spark_jobs.graph.duck.typed import MACRO, quoted, text_of
+from spark_jobs.storage import log
+from spark_jobs.storage.history import feed_files
+from spark_jobs.storage.lake import remote_location
+from spark_jobs.storage.plain import PlainTable, plain_files, plain_table
+from spark_jobs.storage.tables import CAME, CHANGE_TYPE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# DuckDB fails a query with one of these; Spark may still answer it.
+DuckError = duckdb.Error
+WEIGHT = "__w"
+# The optimizer's rules that a refresh does without: younger rewritings of whole plans, of which
+# one was seen to lose rows of unions and outer joins over one subquery. What makes queries fast
+# (pushing filters down, the order of joins, statistics) is not among them.
+_RULES_LEFT_OUT = (
+    "aggregate_function_rewriter",
+    "aggregate_reuse",
+    "common_aggregate",
+    "common_subexpressions",
+    "common_subplan",
+    "cte_filter_pusher",
+    "cte_inlining",
+    "deliminator",
+    "distinct_aggregate_rewrite",
+    "duplicate_groups",
+    "grouping_sets",
+    "join_elimination",
+    "late_materialization",
+    "materialized_cte",
+    "outer_join_simplification",
+    "partial_aggregate_pushdown",
+    "partitioned_execution",
+    "projection_placement",
+    "projection_pullup",
+    "redundant_order_keys",
+    "remote_pushdown",
+    "sampling_pushdown",
+    "scalar_fn_pushdown",
+    "top_n_window_elimination",
+    "type_pushdown",
+    "unnest_rewriter",
+    "window_rewriter",
+    "window_self_join",
+)
+# What a file may hold of a column's type: Spark's older form of a moment has no zone.
+_ALSO = {"TIMESTAMP WITH TIME ZONE": {"TIMESTAMP"}}
+
+Columns = dict[str, Kind | None]
+
+
+class Duck(AbstractContextManager["Duck"]):
+    """A connection that reads tables' files; what it names and computes goes with its context.
+
+    Attributes:
+        known: its relations, by name in lower case; a column whose type or whose files' type is
+            not one that both engines hold has None.
+    """
+
+    def __init__(self, *, memory: str, spill: Path) -> None:
+        """Open it.
+
+        Args:
+            memory: how much all connections of this process may hold together, for instance
+                ``2 GiB``; what is more is spilled.
+            spill: where to.
+        """
+        self.known: dict[str, Columns] = {}
+        self._connection = _instance(memory, str(spill)).cursor()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute(f"SET disabled_optimizers = '{','.join(_RULES_LEFT_OUT)}'")
+        self._connection.execute(MACRO)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+        if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+            # It answers nothing more; the next refresh gets another one.
+            _instance.cache_clear()
+
+    def content(self, name: str, location: str, version: int | None = None) -> bool:
+        """Name a table at a version, or as it is now; False where its files are not its rows."""
+        table = _here(location, version)
+        if table is None:
+            return False
+        self._view(name, _columns(table), [(_paths(table, table.files), "")])
+        return True
+
+    def changes(self, name: str, location: str, *, after: int, upto: int) -> bool:
+        """Name the rows that came (``__w`` 1) and went (-1) after one version, up to another.
+
+        Returns:
+            False where the table's files do not tell them.
+        """
+        table = _here(location, upto)
+        files = None if table is None else feed_files(location, after=after, upto=upto)
+        if table is None or files is None or not plain_files(files.all):
+            return False
+        came = ", ".join(map(text_of, CAME))
+        parts = [
+            (
+                _paths(table, files.changes),
+                f"CAST(CASE WHEN {CHANGE_TYPE} IN ({came}) THEN 1 ELSE -1 END AS INTEGER)",
+            ),
+            (_paths(table, files.came), "CAST(1 AS INTEGER)"),
+            (_paths(table, files.went), "CAST(-1 AS INTEGER)"),
+        ]
+        self._view(name, _columns(table), parts, weighted=True)
+        return True
+
+    def compute(self, name: str, query: Translated) -> None:
+        """Compute a query once and name its rows."""
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {quoted(name.lower())} AS {query.sql}"
+        )
+        self.known[name.lower()] = dict(query.columns)
+
+    def same(self, name: str, other: str) -> None:
+        """Give a relation a second name."""
+        text = f"CREATE OR REPLACE TEMP VIEW {quoted(name.lower())} AS FROM {quoted(other.lower())}"
+        self._connection.execute(text)
+        self.known[name.lower()] = self.known[other.lower()]
+
+    def fetch(self, sql: str) -> pa.Table:
+        """The rows of a query in DuckDB's words."""
+        return self._connection.sql(sql).to_arrow_table()
+
+    def _view(
+        self,
+        name: str,
+        columns: Columns,
+        parts: Iterable[tuple[Sequence[str], str]],
+        *,
+        weighted: bool = False,
+    ) -> None:
+        read = [(files, weight) for files, weight in parts if files]
+        known = columns
+        for files, _ in read:
+            known = self._as_in_files(files, known)
+        selects = [self._select(files, known, weight if weighted else "") for files, weight in read]
+        if not selects:
+            nothing = [
+                f"CAST(NULL AS {kind.in_duckdb}) AS {quoted(one)}"
+                for one, kind in known.items()
+                if kind is not None
+            ]
+            if weighted:
+                nothing.append(f"CAST(NULL AS INTEGER) AS {WEIGHT}")
+            selects = [f"SELECT {', '.join(nothing or ['1 AS __none'])} WHERE FALSE"]
+        text = " UNION ALL ".join(selects)
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name.lower())} AS {text}")
+        self.known[name.lower()] = known | ({WEIGHT: Kind("int")} if weighted else {})
+
+    def _as_in_files(self, files: Sequence[str], columns: Columns) -> Columns:
+        """The columns; None for those that the files hold in another type than the log says."""
+        described = self._connection.execute(f"DESCRIBE FROM {_reader(files)}").fetchall()
+        held = {str(row[0]).lower(): str(row[1]) for row in described}
+        return {
+            name: kind
+            if kind is not None
+            and (
+                held.get(name) == kind.in_duckdb or held.get(name) in _ALSO.get(kind.in_duckdb, ())
+            )
+            else None
+            for name, kind in columns.items()
+        }
+
+    def _select(self, files: Sequence[str], columns: Mapping[str, Kind | None], weight: str) -> str:
+        values = [
+            f"CAST({quoted(name)} AS {kind.in_duckdb}) AS {quoted(name)}"
+            for name, kind in columns.items()
+            if kind is not None
+        ]
+        if weight:
+            values.append(f"{weight} AS {WEIGHT}")
+        return f"SELECT {', '.join(values or ['1 AS __none'])} FROM {_reader(files)}"
+
+
+@lru_cache(maxsize=4)
+def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
+    """One for a process: it takes longer to start than most refreshes to compute."""
+    return duckdb.connect(
+        config={
+            "memory_limit": memory,
+            "temp_directory": spill,
+            # Nothing is fetched from anywhere.
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "preserve_insertion_order": "false",
+        }
+    )
+
+
+def _here(location: str, version: int | None) -> PlainTable | None:
+    """A plain table on a file system of this machine; an object store is left to Spark."""
+    return None if remote_location(location) else plain_table(location, version)
+
+
+def _columns(table: PlainTable) -> Columns:
+    return {one.name.lower(): kind_of(one.type) for one in log.columns_of(table.schema)}
+
+
+def _paths(table: PlainTable, files: Iterable[str]) -> list[str]:
+    return [f"{table.location}/{one}" for one in files]
+
+
+def _reader(files: Sequence[str]) -> str:
+    """Files of one table: a column that one of them lacks is NULL there."""
+    return f"read_parquet([{', '.join(map(text_of, files))}], union_by_name = true)"
