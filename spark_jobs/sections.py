@@ -199,7 +199,7 @@ class GraphSettings(BaseModel):
 
 
 class BreakerSettings(BaseModel):
-    """Which refreshes wait until a person lets them pass: those above both limits."""
+    """Which refreshes wait until a person lets them pass: those above both limits of a pair."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -207,6 +207,10 @@ class BreakerSettings(BaseModel):
     rows: int = Field(default=10_000_000, ge=0)
     # So many times the rows that the last refreshes of the view read, in the median.
     times: float = Field(default=10, ge=1)
+    # Records that came for a silver table since the view was published and are in quarantine.
+    quarantined_rows: int = Field(default=100, ge=0)
+    # Their share of all that came.
+    quarantined_share: float = Field(default=0.05, ge=0, le=1)
 
 
 class CareSettings(BaseModel):

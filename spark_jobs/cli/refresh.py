@@ -60,7 +60,7 @@ def refresh(
         str | None,
         typer.Option(help="Views refreshed under one tick use the same versions of their inputs."),
     ] = None,
-    allow_large: Annotated[
+    let_pass: Annotated[
         str | None,
         typer.Option(
             metavar="REASON",
@@ -75,8 +75,8 @@ def refresh(
     from spark_jobs.state.types import utc_now
 
     allowed = None
-    if allow_large is not None:
-        allowed = f"let pass by {getpass.getuser()}: {why(allow_large).reason}"
+    if let_pass is not None:
+        allowed = f"let pass by {getpass.getuser()}: {why(let_pass).reason}"
     with open_project(context) as project:
         chosen = chosen_views(project.manifest, views, everything=all_views)
         used_tick = tick or f"cli-{utc_now():%Y%m%dT%H%M%S.%f}"
@@ -96,7 +96,7 @@ def refresh(
                     used_tick,
                     progress=progress,
                     force=force,
-                    allow_large=allowed,
+                    let_pass=allowed,
                 )
                 for view in chosen
             ]
@@ -119,7 +119,7 @@ def _refresh_one(
     *,
     progress: Progress,
     force: bool,
-    allow_large: str | None,
+    let_pass: str | None,
 ) -> ViewResult:
     task = progress.add_task(view, total=None)
 
@@ -129,7 +129,7 @@ def _refresh_one(
     started, plan, problem = perf_counter(), None, None
     try:
         show("plan")
-        plan = refresher.plan(view, tick=tick, force=force, allow_large=allow_large)
+        plan = refresher.plan(view, tick=tick, force=force, let_pass=let_pass)
         refresher.carry_out(plan, on_step=show)
     except LakehouseError as error:
         problem = error

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.gold import auditing, ledger, publishing, staging
+from spark_jobs.gold.arrivals import arrivals
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.keeping import sweep_groups
@@ -113,7 +114,7 @@ class Refresher:
         return plan
 
     def plan(
-        self, view: str, *, tick: str, force: bool = False, allow_large: str | None = None
+        self, view: str, *, tick: str, force: bool = False, let_pass: str | None = None
     ) -> RefreshPlan:
         """Decide, with the tick's versions, and put the attempt into the ledger.
 
@@ -121,7 +122,7 @@ class Refresher:
             view: the gold view.
             tick: the views of one tick use the same versions.
             force: compute again also where nothing moved.
-            allow_large: who lets a refresh pass that is far larger than usual, and why.
+            let_pass: who lets a refresh pass that would wait for a person, and why.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -130,7 +131,7 @@ class Refresher:
         self.context.entry(view)
         ledger.settle(self.context, view)
         pin = pinned_for(self.context, tick)
-        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin, allow_large=allow_large)
+        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin, let_pass=let_pass)
         return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
 
     def follow(self, view: str, *, pin: Pin) -> RefreshPlan:
@@ -224,12 +225,12 @@ class Refresher:
                 attempt_id, status=AttemptStatus.SUPERSEDED, error=None
             )
         passed = f"attempt {attempt_id} was let pass"
-        outcome = self.run(attempt.view, tick=attempt.tick, allow_large=passed)
+        outcome = self.run(attempt.view, tick=attempt.tick, let_pass=passed)
         attempt_id = outcome.plan.attempt_id
         return Published(attempt.view, attempt_id, outcome.version, outcome.changed)
 
     def run(
-        self, view: str, *, tick: str, force: bool = False, allow_large: str | None = None
+        self, view: str, *, tick: str, force: bool = False, let_pass: str | None = None
     ) -> Outcome:
         """Plan, stage, audit, publish and record; the arguments are those of ``plan``.
 
@@ -238,7 +239,7 @@ class Refresher:
             LakehouseError: any other condition of the steps.
         """
         started = perf_counter()
-        plan = self.plan(view, tick=tick, force=force, allow_large=allow_large)
+        plan = self.plan(view, tick=tick, force=force, let_pass=let_pass)
         self.carry_out(plan)
         return self.outcome(plan, seconds=perf_counter() - started)
 
@@ -283,7 +284,7 @@ class Refresher:
         )
 
     def _plan(
-        self, view: str, *, tick: str, force: bool, pin: Pin, allow_large: str | None = None
+        self, view: str, *, tick: str, force: bool, pin: Pin, let_pass: str | None = None
     ) -> tuple[RefreshPlan, int]:
         entry = self.context.entry(view)
         seen = observe(self.context, view, pin=pin)
@@ -294,7 +295,8 @@ class Refresher:
                 plan,
                 usual=usual_rows(ledger.rows_read(self.context, view)),
                 limits=self.context.settings.breaker,
-                allowed=allow_large,
+                arrivals=arrivals(self.context, view, published=seen.published),
+                let_pass=let_pass,
             )
         return plan, seen.epoch
 

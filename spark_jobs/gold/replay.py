@@ -161,7 +161,7 @@ class Replayer:
         for view in self._ordered(downstream(self._context.manifest, replayed)):
             try:
                 tick, allowed = f"{replay_id}/follow", f"{replay_id} was asked for"
-                outcome = self._refresher.run(view, tick=tick, allow_large=allowed)
+                outcome = self._refresher.run(view, tick=tick, let_pass=allowed)
                 news[view] = outcome.plan.line
             except LakehouseError as error:
                 news[view] = f"failed: {error.condition}: {error.primary}"

@@ -50,11 +50,11 @@ FORCE = Param(
 )
 
 # Airflow's form takes an empty text for one that is missing, and would let nobody trigger.
-ALLOW_LARGE = Param(
+LET_PASS = Param(
     default=None,
     type=["null", "string"],
     maxLength=300,
-    title="Let a large refresh pass",
+    title="Let the refresh pass",
     description="Why, in 10 signs or more, where the last run waits for a person. Empty: not.",
 )
 
@@ -99,7 +99,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
             "on_failure_callback": [_alert(blueprint, settings)],
         },
         allowed_run_types=None if blueprint.backfills else BUT_BACKFILLS,
-        params={} if blueprint.outlet is None else {"force": FORCE, "allow_large": ALLOW_LARGE},
+        params={} if blueprint.outlet is None else {"force": FORCE, "let_pass": LET_PASS},
         render_template_as_native_obj=False,
     )
     with dag:

@@ -45,7 +45,7 @@ def plan(view: str, context: Context) -> str:
     with refresher() as steps:
         if scope.time is None:
             planned = steps.plan(
-                view, tick=scope.tick, force=scope.force, allow_large=allowed(context)
+                view, tick=scope.tick, force=scope.force, let_pass=allowed(context)
             )
         else:
             asked = Recompute(code=ReasonCode.BACKFILLED, time=scope.time)
@@ -191,14 +191,14 @@ def who(context: Context) -> str:
 
 
 def allowed(context: Context) -> str | None:
-    """Who lets a refresh pass that is far larger than usual, and why; None: nobody.
+    """Who lets a refresh pass that would wait for a person, and why; None: nobody.
 
     Raises:
         ReplayRequestError: what was typed is no reason.
     """
     from spark_jobs.planning.request import why
 
-    reason = context["params"].get("allow_large")
+    reason = context["params"].get("let_pass")
     return f"let pass by {who(context)}: {why(reason).reason}" if reason else None
 
 

@@ -1,13 +1,15 @@
-"""The circuit breaker: a refresh that would read far more than is usual waits for a person.
+"""The circuit breaker: a refresh that somebody should look at first waits for a person.
 
+Two kinds do: those that would read far more than is usual, and those of inputs whose records went
+into quarantine in a number that speaks of a broken producer, so that the result would lack them.
 What a person asked for passes: a first build, a forced refresh, and every replay, which is planned
 elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median_low
 
 from spark_jobs.planning.decision import Decision, Full, Incremental, Reason, ReasonCode, Skip
@@ -16,12 +18,23 @@ from spark_jobs.sections import BreakerSettings
 
 # Of fewer refreshes nobody can say what is usual.
 FEWEST = 3
-# The first three are what a person asked for; of the last, the view's own refreshes say that it
-# takes less time than following the change.
+# What a person asked for.
 ASKED_FOR = frozenset(
     {ReasonCode.FORCED, ReasonCode.REPLAYED, ReasonCode.BACKFILLED, ReasonCode.ROLLED_BACK}
 )
-_PASS = ASKED_FOR | {ReasonCode.FIRST_BUILD, ReasonCode.FULL_IS_FASTER}
+_PASS = ASKED_FOR | {ReasonCode.FIRST_BUILD}
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What came for a silver table since a view was published, and what of it is in quarantine."""
+
+    table: str
+    records: int
+    quarantined: int
+
+    def __str__(self) -> str:
+        return f"{self.quarantined:,} of {self.records:,} new records of {self.table}"
 
 
 def usual_rows(reads: Sequence[int]) -> int | None:
@@ -29,8 +42,23 @@ def usual_rows(reads: Sequence[int]) -> int | None:
     return median_low(reads) if len(reads) >= FEWEST else None
 
 
+def quarantines_much(quarantined: int, records: int, limits: BreakerSettings) -> bool:
+    """Whether so many rejected records are more than the few that are always there.
+
+    >>> limits = BreakerSettings(quarantined_rows=100, quarantined_share=0.05)
+    >>> [quarantines_much(*one, limits) for one in [(101, 2000), (101, 2020), (100, 100)]]
+    [True, False, False]
+    """
+    return quarantined > max(limits.quarantined_rows, limits.quarantined_share * records)
+
+
 def guarded(
-    plan: RefreshPlan, *, usual: int | None, limits: BreakerSettings, allowed: str | None = None
+    plan: RefreshPlan,
+    *,
+    usual: int | None,
+    limits: BreakerSettings,
+    arrivals: Sequence[Arrivals] = (),
+    let_pass: str | None = None,
 ) -> RefreshPlan:
     """The plan, or the decision to wait for a person instead.
 
@@ -38,22 +66,36 @@ def guarded(
         plan: with its estimate.
         usual: rows that the view's refreshes usually read; None where nobody knows.
         limits: the settings.
-        allowed: who lets a large refresh pass, and why; None: nobody.
+        arrivals: of the silver tables that the view reads.
+        let_pass: who lets the refresh pass, and why; None: nobody.
     """
-    rows = plan_reads(plan)
-    if plan.skips or plan.reason.code in _PASS or rows is None or usual is None:
+    if plan.skips or plan.reason.code in _PASS:
         return plan
-    if rows <= max(limits.rows, limits.times * usual):
+    why = " and ".join(_concerns(plan, usual=usual, limits=limits, arrivals=arrivals))
+    if not why:
         return plan
-    size = f"it reads {rows:,} rows where {usual:,} are usual"
-    if allowed is not None:
-        text = f"{plan.reason.text}; {size}; {allowed}"
+    if let_pass is not None:
+        text = f"{plan.reason.text}; {why}; {let_pass}"
         return replace(plan, decision=_for(plan.decision, Reason(plan.reason.code, text)))
     text = (
-        f"waits for a person, {size} ({plan.line}); "
-        f"tidemark refresh {plan.view} --allow-large REASON lets it pass once"
+        f"waits for a person, {why} ({plan.line}); "
+        f"tidemark refresh {plan.view} --let-pass REASON lets it pass once"
     )
     return replace(plan, decision=Skip(Reason(ReasonCode.WAITS_FOR_PERSON, text)))
+
+
+def _concerns(
+    plan: RefreshPlan, *, usual: int | None, limits: BreakerSettings, arrivals: Sequence[Arrivals]
+) -> Iterator[str]:
+    rows = plan_reads(plan)
+    # The view's own refreshes may say that a full one takes less time than following the change.
+    if plan.reason.code is ReasonCode.FULL_IS_FASTER or rows is None or usual is None:
+        pass
+    elif rows > max(limits.rows, limits.times * usual):
+        yield f"it reads {rows:,} rows where {usual:,} are usual"
+    for one in arrivals:
+        if quarantines_much(one.quarantined, one.records, limits):
+            yield f"{one} are in quarantine"
 
 
 def plan_reads(plan: RefreshPlan) -> int | None:

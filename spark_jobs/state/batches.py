@@ -67,13 +67,20 @@ def silver_batch_recorded(
     return connection.scalar(select(columns.batch_id).where(ours)) is not None
 
 
-def silver_totals(connection: Connection, silver: str, *, epoch: int | None = None) -> SilverTotals:
+def silver_totals(
+    connection: Connection,
+    silver: str,
+    *,
+    epoch: int | None = None,
+    since: datetime | None = None,
+) -> SilverTotals:
     """The sums for one silver table.
 
     Args:
         connection: any transaction.
         silver: the silver table's name.
         epoch: only batches of this epoch; all epochs when None.
+        since: only batches that ended later.
     """
     columns = SILVER_BATCHES.c
     query = select(
@@ -84,6 +91,8 @@ def silver_totals(connection: Connection, silver: str, *, epoch: int | None = No
     ).where(columns.silver == silver)
     if epoch is not None:
         query = query.where(columns.epoch == epoch)
+    if since is not None:
+        query = query.where(columns.at > since)
     row = connection.execute(query).mappings().one()
     return SilverTotals(
         silver=silver,

@@ -242,10 +242,12 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
         with self._read() as connection:
             return batches.silver_batch_recorded(connection, silver, epoch=epoch, batch_id=batch_id)
 
-    def silver_totals(self, silver: str, *, epoch: int | None = None) -> SilverTotals:
-        """The sums over a silver table's batches, of one epoch or of all."""
+    def silver_totals(
+        self, silver: str, *, epoch: int | None = None, since: datetime | None = None
+    ) -> SilverTotals:
+        """The sums over a silver table's batches: of one epoch or all, those of late or all."""
         with self._read() as connection:
-            return batches.silver_totals(connection, silver, epoch=epoch)
+            return batches.silver_totals(connection, silver, epoch=epoch, since=since)
 
     def record_progress(self, entry: StreamProgress) -> None:
         """Replace a query's row."""

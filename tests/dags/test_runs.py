@@ -87,7 +87,7 @@ def test_a_refresh_far_larger_than_usual_waits_until_the_form_lets_it_pass(
         clear_number=0,
         triggering_user_name="oncall",
     )
-    filled_in = {"allow_large": "ten orders, OPS-12"}
+    filled_in = {"let_pass": "ten orders, OPS-12"}
     task = SimpleNamespace(xcom_push=lambda **_: None)
     attempt_id = steps.plan("order_totals", {"dag_run": by_hand, "params": filled_in, "ti": task})
     assert last_attempt().attempt_id == attempt_id

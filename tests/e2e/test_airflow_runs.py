@@ -287,9 +287,9 @@ def test_a_refresh_far_larger_than_usual_is_skipped_until_a_person_lets_it_pass(
     assert set(airflow.tasks(skipped).values()) == {"skipped"}
     log = airflow.log(skipped, "plan")
     assert "waits for a person" in log
-    assert "--allow-large REASON lets it pass once" in log
+    assert "--let-pass REASON lets it pass once" in log
     assert airflow.totals() == before
-    passes = {"allow_large": "the orders of a year, all at once"}
+    passes = {"let_pass": "the orders of a year, all at once"}
     passed = airflow.ended(airflow.trigger("oncall", DAG, passes))
     assert passed["state"] == "success", airflow.tasks(passed)
     assert airflow.totals()["fay"] == Decimal("0.01") * MANY

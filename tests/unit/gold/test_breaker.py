@@ -62,7 +62,7 @@ def test_it_waits_in_the_ledger_until_a_person_lets_it_pass_once(refresher: Refr
     assert "it reads 60 rows where 2 are usual" in (row.reason or "")
     assert view_status(refresher.context, "sums", now=NOON).waits
 
-    passed = refresher.plan("sums", tick="by hand", allow_large="let pass by ann: corrected")
+    passed = refresher.plan("sums", tick="by hand", let_pass="let pass by ann: corrected")
     row = store.attempt(passed.attempt_id)
     assert (row.status, row.decision) == (AttemptStatus.PLANNED, "incremental")
     assert (row.reason or "").endswith("; let pass by ann: corrected")
@@ -111,7 +111,7 @@ def test_people_see_it_and_are_asked_for_a_reason(
     assert "waits; skipped; skip: waits for a person" in tidemark("status").stdout
     refused = tidemark("refresh", "sums")
     assert (refused.exit_code, "it reads 60 rows where 2 are usual" in refused.stdout) == (1, True)
-    without = tidemark("refresh", "sums", "--allow-large", "because")
+    without = tidemark("refresh", "sums", "--let-pass", "because")
     assert getattr(without.exception, "condition", None) == "REPLAY_REQUEST"
     named = tidemark("status", "--check")
     assert named.exit_code == 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.planning.breaker import guarded, usual_rows
+from spark_jobs.planning.breaker import Arrivals, guarded, usual_rows
 from spark_jobs.planning.decision import Full, Incremental, Reason, ReasonCode, Skip
 from spark_jobs.planning.plan import Estimate, RefreshPlan, plan_refresh
 from spark_jobs.sections import BreakerSettings
@@ -37,7 +37,7 @@ def test_a_full_refresh_far_above_what_is_usual_waits_and_says_why() -> None:
     found = guarded(plan(), usual=100, limits=LIMITS)
     assert found.line == (
         "skip: waits for a person, it reads 50,000 rows where 100 are usual (full: definition "
-        "changed); tidemark refresh daily --allow-large REASON lets it pass once"
+        "changed); tidemark refresh daily --let-pass REASON lets it pass once"
     )
     assert found.estimate == plan().estimate, "the ledger keeps how large it would have been"
 
@@ -73,15 +73,15 @@ def test_what_is_skipped_anyway_stays_as_it_is() -> None:
 
 
 def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
-    found = guarded(plan(), usual=100, limits=LIMITS, allowed="let pass by ann: new column")
+    found = guarded(plan(), usual=100, limits=LIMITS, let_pass="let pass by ann: new column")
     assert found.line == (
         "full: definition changed; it reads 50,000 rows where 100 are usual; "
         "let pass by ann: new column"
     )
-    followed = guarded(plan(FOLLOWED, changed=2000), usual=1, limits=LIMITS, allowed="ann")
+    followed = guarded(plan(FOLLOWED, changed=2000), usual=1, limits=LIMITS, let_pass="ann")
     assert isinstance(followed.decision, Incremental)
     assert followed.decision.rule == "kept_groups"
-    small = guarded(plan(rows=10), usual=100, limits=LIMITS, allowed="ann")
+    small = guarded(plan(rows=10), usual=100, limits=LIMITS, let_pass="ann")
     assert small == plan(rows=10), "nothing had to be let pass"
 
 
@@ -90,3 +90,31 @@ def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
 )
 def test_what_is_usual_is_the_median_of_enough(reads: list[int], usual: int | None) -> None:
     assert usual_rows(reads) == usual
+
+
+ORDERS = Arrivals("silver.orders", records=2000, quarantined=101)
+FEW = Arrivals("silver.users", records=20, quarantined=20)
+
+
+def test_a_refresh_waits_where_much_of_what_came_is_in_quarantine() -> None:
+    found = guarded(plan(FOLLOWED), usual=None, limits=LIMITS, arrivals=(FEW, ORDERS))
+    assert found.line == (
+        "skip: waits for a person, 101 of 2,000 new records of silver.orders are in quarantine "
+        "(incremental: rows moved); tidemark refresh daily --let-pass REASON lets it pass once"
+    )
+    assert guarded(plan(FOLLOWED), usual=None, limits=LIMITS, arrivals=(FEW,)) == plan(FOLLOWED)
+    large = guarded(plan(), usual=100, limits=LIMITS, arrivals=(ORDERS,))
+    assert "where 100 are usual and 101 of 2,000 new records" in large.line
+
+
+@pytest.mark.parametrize("code", ["FIRST_BUILD", "FORCED", "REPLAYED"])
+def test_what_was_asked_for_passes_with_much_in_quarantine(code: str) -> None:
+    asked = plan(Full(Reason(ReasonCode(code), "because")))
+    assert guarded(asked, usual=None, limits=LIMITS, arrivals=(ORDERS,)) == asked
+
+
+def test_that_a_full_refresh_is_quicker_excuses_no_quarantine() -> None:
+    quicker = plan(Full(Reason(ReasonCode.FULL_IS_FASTER, "because")))
+    found = guarded(quicker, usual=100, limits=LIMITS, arrivals=(ORDERS,))
+    assert found.reason.code is ReasonCode.WAITS_FOR_PERSON
+    assert "usual" not in found.line
