@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.reporting import report_begin, report_end
-from spark_jobs.gold.staging import discard
+from spark_jobs.gold.staging import DUCKDB, discard
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode, scope_of
 from spark_jobs.planning.experience import PastRefresh
@@ -154,6 +154,7 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
                     changed=estimate.get("changed"),
                     total=estimate.get("rows"),
                     counted=bool(actual.get("counted")),
+                    in_process=actual.get("engine") == DUCKDB,
                 )
             )
     return tuple(found)

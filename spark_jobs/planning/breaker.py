@@ -23,6 +23,9 @@ ASKED_FOR = frozenset(
     {ReasonCode.FORCED, ReasonCode.REPLAYED, ReasonCode.BACKFILLED, ReasonCode.ROLLED_BACK}
 )
 _PASS = ASKED_FOR | {ReasonCode.FIRST_BUILD}
+# Full refreshes that take less time than following the change, or are likely to: by the view's own
+# refreshes.
+_QUICK = frozenset({ReasonCode.FULL_IS_FASTER, ReasonCode.FULL_IS_TRIED})
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,7 @@ def _concerns(
     plan: RefreshPlan, *, usual: int | None, limits: BreakerSettings, arrivals: Sequence[Arrivals]
 ) -> Iterator[str]:
     rows = plan_reads(plan)
-    # The view's own refreshes may say that a full one takes less time than following the change.
-    if plan.reason.code is ReasonCode.FULL_IS_FASTER or rows is None or usual is None:
+    if plan.reason.code in _QUICK or rows is None or usual is None:
         pass
     elif rows > max(limits.rows, limits.times * usual):
         yield f"it reads {rows:,} rows where {usual:,} are usual"

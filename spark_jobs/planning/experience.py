@@ -14,6 +14,9 @@ _CLEARLY = 0.85
 _ALIKE = 3
 # After so many full refreshes in a row changes are followed once, to learn what that takes now.
 _FULL_IN_A_ROW = 20
+# What a full refresh in this process takes at the least, and for each row of the inputs. Hopeful on
+# purpose: it only decides whether one is tried.
+_HOPED_SECONDS, _HOPED_SECONDS_A_ROW = 0.15, 1e-8
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class PastRefresh:
         changed: rows of the inputs that had changed; None where logs did not say.
         total: rows of the inputs; None where logs did not say.
         counted: whether it followed changes and had to count kept groups from all rows first.
+        in_process: whether it was computed without Spark.
     """
 
     incremental: bool
@@ -33,6 +37,7 @@ class PastRefresh:
     changed: int | None
     total: int | None
     counted: bool = False
+    in_process: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,21 @@ class Forecast:
 
     Attributes:
         overdue: changes were not followed for so long that it is to be tried again.
+        hoped: what a full refresh may take that was never tried; None where one was, or where
+            nothing is to be hoped for.
     """
 
     full: float | None = None
     incremental: float | None = None
     overdue: bool = False
+    hoped: float | None = None
+
+    @property
+    def invites_full(self) -> bool:
+        """Whether computing everything is to be tried, because it may well be faster."""
+        if self.hoped is None or self.incremental is None:
+            return False
+        return self.hoped < _CLEARLY * self.incremental
 
     @property
     def favours_full(self) -> bool:
@@ -73,12 +88,18 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     that it saves. That is spread over as many refreshes as used them before: where large changes
     and small ones take turns, nobody did.
 
+    Only refreshes by the engine of the newest count: what Spark takes says nothing about DuckDB. A
+    first build is always Spark's, so a full refresh in this process may never have been seen.
+
     Args:
         past: of the same definition.
         changed: rows of the inputs that changed.
         total: rows of the inputs.
     """
+    here = bool(past) and past[0].in_process
+    past = [one for one in past if one.in_process == here]
     full = [one for one in past if not one.incremental][:_LATEST]
+    untried = here and not full and total is not None
     followed = [one for one in past if one.incremental and not one.counted]
     alike = [one for one in followed if _alike(one.changed, changed)]
     incremental = _typical(_scaled(one.seconds, one.changed, changed) for one in alike[:_LATEST])
@@ -92,6 +113,7 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
         full=_typical(_scaled(one.seconds, one.total, total) for one in full),
         incremental=incremental,
         overdue=last is not None and last >= _FULL_IN_A_ROW,
+        hoped=_HOPED_SECONDS + _HOPED_SECONDS_A_ROW * (total or 0) if untried else None,
     )
 
 

@@ -31,6 +31,7 @@ _BY_ROWS = frozenset(
         ReasonCode.INPUT_CHANGED_NO_RULE,
         ReasonCode.STRATEGY_FULL,
         ReasonCode.FULL_IS_FASTER,
+        ReasonCode.FULL_IS_TRIED,
         ReasonCode.CHANGE_TOO_LARGE,
         ReasonCode.CHANGE_FEED_MISSING,
     }

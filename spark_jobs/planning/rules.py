@@ -86,6 +86,12 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
             f"following the changes {expected.incremental:.1f} s"
         )
         return _refused(ReasonCode.FULL_IS_FASTER, text)
+    if expected.invites_full:
+        text = (
+            f"a full refresh was not tried yet and may take {expected.hoped:.1f} s, "
+            f"following the changes {expected.incremental:.1f} s"
+        )
+        return _refused(ReasonCode.FULL_IS_TRIED, text)
     share = largest_share(moved)
     known = expected.full is not None and expected.incremental is not None
     if not known and share is not None and share > LARGEST_SHARE:

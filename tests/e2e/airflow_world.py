@@ -54,6 +54,7 @@ owner: analytics
 refresh: micro-batch
 every: 1 minute
 freshness: 5 minutes
+strategy: incremental
 */
 SELECT o.customer AS customer, CAST(SUM(o.amount) AS DECIMAL(12, 2)) AS revenue
 FROM bronze.orders AS o

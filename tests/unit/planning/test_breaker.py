@@ -63,7 +63,9 @@ def test_of_a_followed_change_only_the_changed_rows_count() -> None:
     assert not waits(plan(FOLLOWED, changed=None))
 
 
-@pytest.mark.parametrize("code", ["FIRST_BUILD", "FORCED", "FULL_IS_FASTER", "REPLAYED"])
+@pytest.mark.parametrize(
+    "code", ["FIRST_BUILD", "FORCED", "FULL_IS_FASTER", "FULL_IS_TRIED", "REPLAYED"]
+)
 def test_what_was_asked_for_or_is_known_to_be_quick_never_waits(code: str) -> None:
     assert not waits(plan(Full(Reason(ReasonCode(code), "because"))))
 

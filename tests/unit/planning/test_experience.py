@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spark_jobs.planning.experience import Forecast, PastRefresh, forecast
@@ -93,3 +95,41 @@ def test_counting_is_spread_over_the_refreshes_that_use_it() -> None:
     often = [computed(1.0), *[followed(0.5)] * 30, counted(9.0)]
     found = forecast(often, changed=10, total=1000)
     assert (found.incremental, found.favours_full) == ((9.0 + 30 * 0.5) / 31, False)
+
+
+def here(one: PastRefresh) -> PastRefresh:
+    return replace(one, in_process=True)
+
+
+def test_what_spark_takes_says_nothing_about_refreshes_in_process() -> None:
+    past = [here(followed(0.4)), followed(9.0), computed(3.0)]
+    found = forecast(past, changed=10, total=1000)
+    assert (found.full, found.incremental) == (None, 0.4)
+    back = [followed(9.0), here(followed(0.4)), computed(3.0), here(computed(0.1))]
+    assert forecast(back, changed=10, total=1000).as_dict() == {"full": 3.0, "incremental": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "total", "invites"),
+    [
+        (0.4, 1000, True),
+        (0.1, 1000, False),
+        (0.4, 8_000_000, True),
+        (0.4, 800_000_000, False),
+        (30.0, 800_000_000, True),
+        (0.4, None, False),
+    ],
+)
+def test_a_full_refresh_in_process_is_tried_where_it_may_be_quicker(
+    seconds: float, total: int | None, *, invites: bool
+) -> None:
+    past = [here(followed(seconds)), computed(3.0)]
+    assert forecast(past, changed=10, total=total).invites_full is invites
+    tried = [here(followed(seconds)), here(computed(2 * seconds)), computed(3.0)]
+    assert not forecast(tried, changed=10, total=total).invites_full, "once it is known"
+    assert not forecast([followed(seconds)], changed=10, total=total).invites_full
+
+
+def test_nothing_is_tried_before_following_is_known() -> None:
+    for past in ([computed(3.0)], [here(counted(9.0)), computed(3.0)]):
+        assert not forecast(past, changed=10, total=1000).invites_full
