@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.contenders import Contender, DuckFull, Lake, Versions, contenders
+from benchmarks.contenders import Contender, DuckFull, Lake, Ours, Versions, contenders
 from benchmarks.measure import Cost, measured
 from benchmarks.records import Record, Run, ScaleFacts, run_facts
 from benchmarks.report import write_report
@@ -68,6 +68,14 @@ class Bench:
             self.tell(f"{name}: build")
             self._refresh(name, now)
 
+    def learn(self, names: Sequence[str], share: float) -> None:
+        """One refresh of each query by those whose choice depends on what earlier ones took."""
+        self.step += 1
+        change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
+        for name in names:
+            self.tell(f"{name}: {share:.1%} changed, to learn")
+            self._refresh(name, change.versions, learning=True)
+
     def round(self, names: Sequence[str], share: float, *, keep: bool) -> None:
         """One refresh of each query at a share; a round that warms up is not kept."""
         self.step += 1
@@ -82,9 +90,13 @@ class Bench:
                     for contender, (chosen, cost) in {**done, **idle}.items()
                 ]
 
-    def _refresh(self, name: str, now: Versions) -> dict[str, tuple[str, Cost]]:
+    def _refresh(
+        self, name: str, now: Versions, *, learning: bool = False
+    ) -> dict[str, tuple[str, Cost]]:
         """All contenders in an order that changes with each step, then the comparison."""
         serving = [one for one in self.contenders if one.serves(name)]
+        if learning:
+            serving = [one for one in serving if isinstance(one, (Ours, DuckFull))]
         random.Random(f"{self.seed} {self.step} {name}").shuffle(serving)  # noqa: S311
         done = {one.name: measured(partial(one.run, name, now)) for one in serving}
         truth = next(one for one in serving if isinstance(one, DuckFull)).result(name)
@@ -130,6 +142,9 @@ def main(
     shares: Annotated[list[float] | None, typer.Option("--share", help="Changed orders.")] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds.")] = 3,
     warm_up: Annotated[int, typer.Option(min=0, help="Rounds before, not measured.")] = 1,
+    learning: Annotated[
+        int, typer.Option(min=0, help="Rounds before those, of ours alone, so that it can choose.")
+    ] = 2,
     seed: Annotated[int, typer.Option(help="Decides data changes and order.")] = 1,
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "4g",
     java_options: Annotated[str, typer.Option(help="Of the JVM.")] = "-XX:+UseSerialGC",
@@ -153,16 +168,19 @@ def main(
         **vars(run_facts(seed=seed, spark=spark)), scale=scale, repetitions=repetitions
     )
     console = Console(stderr=True)
+    rounds = learning + warm_up + repetitions
     try:
         with (
             opened(work, scale=scale, names=names, spark=spark, hindsight=hindsight) as opening,
-            _progress(console, len(names) * (1 + len(chosen) * (warm_up + repetitions))) as tell,
+            _progress(console, len(names) * (1 + len(chosen) * rounds)) as tell,
         ):
             bench = Bench(*opening, seed, tell)
             bench.build(names)
             # One share after the other, as tables change: what a first refresh of its kind
             # has to build, the rounds that warm up build.
             for share in chosen:
+                for _ in range(learning):
+                    bench.learn(names, share)
                 for at in range(warm_up + repetitions):
                     bench.round(names, share, keep=at >= warm_up)
     except WrongResultError as error:

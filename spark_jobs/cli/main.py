@@ -34,6 +34,7 @@ from spark_jobs.cli import (
     rollback,
     shell,
     sink,
+    source,
     stack,
     status,
     stream,
@@ -79,6 +80,7 @@ app.command()(upgrade.upgrade)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(rebuild.rebuild)
 app.command()(forget.forget)
+app.add_typer(source.app, name="source")
 app.add_typer(sink.app, name="sink")
 app.command()(load.load)
 app.command()(demo.demo)

@@ -35,6 +35,18 @@ class SourceUnknownError(LakehouseError):
         )
 
 
+class SourceDatabaseUnsetError(LakehouseError):
+    """Nothing says which database the changes come from."""
+
+    condition = "SOURCE_DATABASE_UNSET"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no source database is known",
+            hint="Set source_database in tidemark.yml, or start the local stack.",
+        )
+
+
 class NotInQuarantineError(LakehouseError):
     """Records that are named and were never rejected."""
 

@@ -31,6 +31,7 @@ from tests.e2e import oracle
 from tests.e2e.running import RunningStack
 from tests.e2e.soundness import (
     PATIENCE_SECONDS,
+    TABLES,
     assert_sound,
     wait_drained,
 )
@@ -176,3 +177,30 @@ def test_a_title_that_is_taken_down_leaves_the_view_its_table_and_its_topic(
     gone = [key for key in last if json.loads(key)["title_id"] == title]
     assert len(gone) == len(before) - len(kept)
     assert all(last[key] is None for key in gone)
+
+
+def test_a_new_snapshot_of_every_table_changes_nothing_and_is_followed(
+    stack: RunningStack, shop: str
+):
+    assert "Nothing was done" in stack.tidemark("source", "resnapshot").stdout
+    before = oracle.gold_rows(stack.settings, "viewership_summary")
+    ends = oracle.kafka_ends(stack.settings)["titles"]
+    titles = len(oracle.postgres_rows(stack.settings, shop, "titles"))
+    assert titles
+
+    stack.tidemark("source", "resnapshot", "--run", "--reason", "a rehearsal of a lost slot")
+    oracle.wait_until(
+        lambda: oracle.kafka_ends(stack.settings)["titles"] >= ends + titles,
+        seconds=PATIENCE_SECONDS,
+        what="the snapshot",
+    )
+    wait_drained(stack, shop)
+    gone = json.loads(stack.tidemark("source", "retract", "--json").stdout)
+    assert {one["source"]: one["rows"] for one in gone} == dict.fromkeys(TABLES, 0)
+    stack.tidemark("refresh", "viewership_summary")
+    assert oracle.gold_rows(stack.settings, "viewership_summary") == before
+
+    with psycopg.connect(shop) as connection:
+        connection.execute("UPDATE titles SET name = name || ' (restored)'")
+    wait_drained(stack, shop)
+    assert_sound(stack, "viewership_summary")

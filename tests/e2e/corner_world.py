@@ -1,0 +1,235 @@
+"""Tables in Postgres, their connector and the streams into a lake of their own.
+
+The services are those of the shared stack.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from deltalake import DeltaTable
+from psycopg import sql
+from pyspark.sql import SparkSession
+
+from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.bronze.flow import BronzeFlow
+from spark_jobs.bronze.topics import Topics
+from spark_jobs.bronze.transactions import read_transactions
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.local.connect import client, connector_config, states
+from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.silver.flow import SilverFlow
+from spark_jobs.silver.reconcile import reconcile_silver
+from spark_jobs.silver.transactions import incomplete_transactions
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.tables import read
+from tests.e2e import oracle
+from tests.e2e.running import RunningStack, write_files
+
+_NUMBERS = count(1)
+COLUMNS = {
+    "id": ("BIGINT", "BIGINT"),
+    "body": ("TEXT", "STRING"),
+    "mood": ("corner_mood", "STRING"),
+    "price": ("NUMERIC(12, 3)", "DECIMAL(12,3)"),
+    "amount": ("NUMERIC", "STRING"),
+    "ratio": ("DOUBLE PRECISION", "DOUBLE"),
+    "small": ("REAL", "FLOAT"),
+    "at": ("TIMESTAMPTZ", "TIMESTAMP"),
+    "local": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+    "day": ("DATE", "DATE"),
+    "tags": ("TEXT[]", "ARRAY<STRING>"),
+    "numbers": ("INT[]", "ARRAY<INT>"),
+    "doc": ("JSONB", "STRING"),
+    "raw": ("BYTEA", "BINARY"),
+}
+# One for each way in which a table can tell what a row was before.
+TABLES = {"corner_default": "DEFAULT", "corner_full": "FULL"}
+# How long to wait for what the streams or the connector bring, on a slow machine.
+SECONDS = 180
+
+
+class Corner:
+    """The tables in Postgres, their connector, and the streams into a lake of their own."""
+
+    def __init__(self, stack: RunningStack, spark: SparkSession, root: Path) -> None:
+        # Of the connector, its slot and its topics: Connect remembers how far a name came.
+        self.name = f"corner{next(_NUMBERS)}"
+        self.stack, self.spark = stack, spark
+        self.shop = dsn(stack.settings, database=SHOP, role=SHOP)
+        self.settings = own_project(root, stack.settings, prefix=self.name)
+        self.manifest: Manifest = compile_project(root)
+        self.lake = Lake(self.settings.lake)
+        self.topics = Topics(KafkaAccess(self.settings.kafka))
+
+    def create(self) -> None:
+        self.execute("DROP TYPE IF EXISTS corner_mood CASCADE")
+        self.execute("CREATE TYPE corner_mood AS ENUM ('calm', 'cross')")
+        self.execute("CREATE TABLE corner_signals (id TEXT PRIMARY KEY, type TEXT, data TEXT)")
+        self.execute(f"GRANT INSERT, DELETE ON corner_signals TO {DEBEZIUM}")
+        columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+        for table, identity in TABLES.items():
+            self.execute(f"CREATE TABLE {table} ({columns}, PRIMARY KEY (id))")
+            self.execute(f"ALTER TABLE {table} REPLICA IDENTITY {identity}")
+            self.execute(f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL")
+
+    def drop(self) -> None:
+        with client(self.stack.settings) as api:
+            api.delete(f"/connectors/{self.name}")
+        oracle.wait_until(self.slot_dropped, seconds=SECONDS, what="the slot is free")
+        for table in (*TABLES, "corner_signals"):
+            self.execute(f"DROP TABLE IF EXISTS {table}")
+        self.execute("DROP TYPE IF EXISTS corner_mood")
+
+    def slot_dropped(self) -> bool:
+        """Drop the slot once its connector has let go of it; it would keep the log for ever."""
+        role = dsn(self.stack.settings, database=SHOP, role=DEBEZIUM)
+        mine = "FROM pg_replication_slots WHERE slot_name = %s"
+        with psycopg.connect(role) as connection:
+            query = f"SELECT pg_drop_replication_slot(slot_name) {mine} AND NOT active"
+            connection.execute(query.encode(), [self.name])
+            return not connection.execute(f"SELECT 1 {mine}".encode(), [self.name]).fetchall()
+
+    def capture(self) -> None:
+        """Register the connector of these tables and wait until it runs."""
+        tables = [f"public.{table}" for table in (*TABLES, "corner_signals")]
+        config = connector_config(self.stack.settings, tables) | {
+            "topic.prefix": self.name,
+            "slot.name": self.name,
+            "signal.data.collection": "public.corner_signals",
+        }
+        with client(self.stack.settings) as api:
+            api.put(f"/connectors/{self.name}/config", json=config).raise_for_status()
+
+            def runs() -> bool:
+                status = api.get(f"/connectors/{self.name}/status")
+                return status.is_success and states(status.json()) == ["RUNNING"] * 2
+
+            oracle.wait_until(runs, seconds=SECONDS, what="the connector runs")
+        wanted = {source.topic for source in self.manifest.sources.values() if source.topic}
+        oracle.wait_until(
+            lambda: self.topics.ids(wanted).keys() == wanted, seconds=SECONDS, what="the snapshot"
+        )
+
+    def execute(self, *statements: str, values: Sequence[Any] = ()) -> None:
+        """Statements of one transaction."""
+        with psycopg.connect(self.shop) as connection:
+            for statement in statements:
+                connection.execute(statement.encode(), values or None)
+
+    def everywhere(self, *statements: str) -> None:
+        """One transaction over both tables; each statement names the table as THE_TABLE."""
+        self.execute(*(one.replace("THE_TABLE", table) for table in TABLES for one in statements))
+
+    def insert(self, **values: Any) -> None:
+        names = sql.SQL(", ").join(map(sql.Identifier, values))
+        marks = sql.SQL(", ").join([sql.Placeholder()] * len(values))
+        with psycopg.connect(self.shop) as connection:
+            for table in TABLES:
+                query = sql.SQL("INSERT INTO {} ({}) VALUES ({})")
+                connection.execute(
+                    query.format(sql.Identifier(table), names, marks), list(values.values())
+                )
+
+    def flows(self, store: ControlStore) -> list[BronzeFlow | SilverFlow]:
+        sources = self.manifest.sources
+        return [
+            *(BronzeFlow(source, self.settings, self.topics) for source in sources.values()),
+            *(
+                SilverFlow(sources[entry.source], entry, self.settings, store)
+                for entry in self.manifest.silver.values()
+            ),
+        ]
+
+    def postgres(self, table: str) -> list[tuple[Any, ...]]:
+        # The connector's word for what is not a number.
+        amount = "replace(amount::text, 'NaN', 'NAN')"
+        texts = {"doc": "doc::text", "amount": amount, "mood": "mood::text"}
+        names = ", ".join(texts.get(name, name) for name in COLUMNS)
+        with psycopg.connect(self.shop, options="-c timezone=UTC") as connection:
+            rows = connection.execute(f"SELECT {names} FROM {table}".encode()).fetchall()
+        return normal(rows)
+
+    def silver(self, table: str) -> list[tuple[Any, ...]]:
+        place = self.lake.location(self.manifest.silver[table].table_name)
+        rows = DeltaTable(place).to_pyarrow_table(columns=list(COLUMNS)).to_pylist()
+        return normal([tuple(row[name] for name in COLUMNS) for row in rows])
+
+    def wait_equal(self) -> None:
+        """Wait until silver holds what Postgres holds, and show the difference if it never does."""
+        deadline = time.monotonic() + SECONDS
+        for table in TABLES:
+            while self.silver(table) != self.postgres(table) and time.monotonic() < deadline:
+                time.sleep(0.5)
+            assert self.silver(table) == self.postgres(table)
+
+
+def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
+    """Declarations of the tables, with the services of another project."""
+    columns = "".join(f"  {name}: {kind!r}\n" for name, (_, kind) in COLUMNS.items())
+    names = ", ".join(f"s.`{name}`" for name in COLUMNS)
+    files = {}
+    for table in TABLES:
+        select = f"SELECT {names} FROM bronze.{table} AS s\n"
+        head = "description: Corner cases.\n"
+        files |= {
+            f"sources/{table}.yml": f"{head}format: debezium\ntopic: {prefix}.public.{table}\n"
+            f"table: public.{table}\nkeys: [id]\ncolumns:\n{columns}",
+            f"sql/silver/{table}.sql": f"/* silver\n{head}*/\n{select}",
+            f"sql/silver/{table}_past.sql": f"/* silver\n{head}stored_as_scd_type: 2\n*/\n{select}",
+        }
+    write_files(root, files)
+    return load_settings(root, state_dir=root / "state", ports=shared.ports.model_dump())
+
+
+def normal(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows that can be compared: NaN is NaN, and a time is in UTC."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            return value.astimezone(UTC)
+        return str(value) if isinstance(value, float) else value
+
+    return sorted((tuple(map(one, row)) for row in rows), key=lambda row: row[0])
+
+
+def large(seed: int) -> str:
+    """A text that PostgreSQL keeps apart from its row."""
+    return "".join(random.Random(seed).choices(string.ascii_letters, k=9000))
+
+
+def values(places: Sequence[str]) -> list[bytes | None]:
+    """The values of all bronze records."""
+    return [
+        value
+        for place in places
+        for value in DeltaTable(place).to_pyarrow_table(columns=["value"]).column(0).to_pylist()
+    ]
+
+
+def assert_sound(corner: Corner, store: ControlStore, *, transactions: int) -> None:
+    """The numbers add up, each transaction is whole, and a rebuild finds nothing to do."""
+    ended = read_transactions(corner.topics, f"{corner.name}.transaction")
+    for source in corner.manifest.sources.values():
+        changes = ended.changes[source.table or ""]
+        bronze = corner.lake.location(source.table_name)
+        assert len(changes) >= transactions
+        found = incomplete_transactions(read(corner.spark, bronze), changes, since=ended.since or 0)
+        assert found == []
+    for entry in corner.manifest.silver.values():
+        flow = SilverFlow(corner.manifest.sources[entry.source], entry, corner.settings, store)
+        bronze = corner.lake.location(flow.source.table_name)
+        balance = reconcile_silver(corner.lake, flow.tables, store=store, source=bronze)
+        assert balance.problems == ()
+        assert flow.rebuilder(corner.spark).preview().right, entry.name
