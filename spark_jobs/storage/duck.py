@@ -82,7 +82,8 @@ class Duck(AbstractContextManager["Duck"]):
             spill: where to.
         """
         self.known: dict[str, Columns] = {}
-        self._connection = _instance(memory, str(spill)).cursor()
+        self._instance = _instance(memory, str(spill))
+        self._connection = self._instance.cursor()
         self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute(f"SET disabled_optimizers = '{','.join(_RULES_LEFT_OUT)}'")
         self._connection.execute(MACRO)
@@ -97,13 +98,14 @@ class Duck(AbstractContextManager["Duck"]):
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
             # It answers nothing more; the next refresh gets another one.
             _instance.cache_clear()
+            _held.cache_clear()
 
     def content(self, name: str, location: str, version: int | None = None) -> bool:
         """Name a table at a version, or as it is now; False where its files are not its rows."""
         table = _here(location, version)
         if table is None:
             return False
-        self._view(name, _columns(table), [(_paths(table, table.files), "")])
+        self._view(name, table, [(_paths(table, table.files), "")])
         return True
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> bool:
@@ -125,7 +127,7 @@ class Duck(AbstractContextManager["Duck"]):
             (_paths(table, files.came), "CAST(1 AS INTEGER)"),
             (_paths(table, files.went), "CAST(-1 AS INTEGER)"),
         ]
-        self._view(name, _columns(table), parts, weighted=True)
+        self._view(name, table, parts, weighted=True)
         return True
 
     def compute(self, name: str, query: Translated) -> None:
@@ -148,15 +150,15 @@ class Duck(AbstractContextManager["Duck"]):
     def _view(
         self,
         name: str,
-        columns: Columns,
+        table: PlainTable,
         parts: Iterable[tuple[Sequence[str], str]],
         *,
         weighted: bool = False,
     ) -> None:
         read = [(files, weight) for files, weight in parts if files]
-        known = columns
+        known = _columns(table)
         for files, _ in read:
-            known = self._as_in_files(files, known)
+            known = _as_in_files(_held(self._instance, table.identity, tuple(files)), known)
         selects = [self._select(files, known, weight if weighted else "") for files, weight in read]
         if not selects:
             nothing = [
@@ -170,20 +172,6 @@ class Duck(AbstractContextManager["Duck"]):
         text = " UNION ALL ".join(selects)
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name.lower())} AS {text}")
         self.known[name.lower()] = known | ({WEIGHT: Kind("int")} if weighted else {})
-
-    def _as_in_files(self, files: Sequence[str], columns: Columns) -> Columns:
-        """The columns; None for those that the files hold in another type than the log says."""
-        described = self._connection.execute(f"DESCRIBE FROM {_reader(files)}").fetchall()
-        held = {str(row[0]).lower(): str(row[1]) for row in described}
-        return {
-            name: kind
-            if kind is not None
-            and (
-                held.get(name) == kind.in_duckdb or held.get(name) in _ALSO.get(kind.in_duckdb, ())
-            )
-            else None
-            for name, kind in columns.items()
-        }
 
     def _select(self, files: Sequence[str], columns: Mapping[str, Kind | None], weight: str) -> str:
         values = [
@@ -209,6 +197,28 @@ def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
             "preserve_insertion_order": "false",
         }
     )
+
+
+@lru_cache(maxsize=256)
+def _held(
+    instance: duckdb.DuckDBPyConnection, identity: str, files: tuple[str, ...]
+) -> dict[str, str]:
+    """The types of the columns in some files of a table, which never change."""
+    del identity
+    with instance.cursor() as connection:
+        described = connection.execute(f"DESCRIBE FROM {_reader(files)}").fetchall()
+    return {str(row[0]).lower(): str(row[1]) for row in described}
+
+
+def _as_in_files(held: Mapping[str, str], columns: Columns) -> Columns:
+    """The columns; None for those that the files hold in another type than the log says."""
+    return {
+        name: kind
+        if kind is not None
+        and (held.get(name) == kind.in_duckdb or held.get(name) in _ALSO.get(kind.in_duckdb, ()))
+        else None
+        for name, kind in columns.items()
+    }
 
 
 def _here(location: str, version: int | None) -> PlainTable | None:

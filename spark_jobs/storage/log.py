@@ -29,6 +29,8 @@ from spark_jobs.storage.lake import plain_location
 
 _FEED = "delta.enableChangeDataFeed"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
+# Node, time and length of a file.
+_Stat = tuple[int, int, int]
 _COMMIT = re.compile(r"\d{20}\.json")
 # Versions of tables that stay open in memory: what a few refreshes at a time read and write.
 _KEPT_OPEN = 64
@@ -81,7 +83,9 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     table = open_table(location)
     if table is None:
         return []
-    return [_commit(entry) for entry in table.history(limit)]
+    # A whole log may be long, and is seldom asked for.
+    kept = None if limit is None else _newest_file(plain_location(location))
+    return list(_history(table, limit) if kept is None else _kept_history(*kept, limit))
 
 
 def commit(location: str, version: int) -> Commit | None:
@@ -234,21 +238,42 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
 
 def _opened(location: str, version: int | None) -> DeltaTable:
     """A table, read from its log once for each version: a refresh asks for one some ten times."""
-    found = _newest(location) if version is None else version
-    file = Path(location, "_delta_log", f"{found or 0:020}.json")
-    try:
-        stat = file.stat()
-    except OSError:
-        # No file system of this machine, a log that was cut off here, or no table.
-        return DeltaTable(location, version=version)
-    # Whoever removes a table and creates another one writes another file.
-    return _kept_open(location, found or 0, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    kept = _newest_file(location) if version is None else _file(location, version)
+    return DeltaTable(location, version=version) if kept is None else _kept_open(*kept)
 
 
 @lru_cache(maxsize=_KEPT_OPEN)
-def _kept_open(location: str, version: int, commit: tuple[int, int, int]) -> DeltaTable:
+def _kept_open(location: str, version: int, commit: _Stat) -> DeltaTable:
     del commit
     return DeltaTable(location, version=version)
+
+
+@lru_cache(maxsize=_KEPT_OPEN)
+def _kept_history(
+    location: str, version: int, commit: _Stat, limit: int | None
+) -> tuple[Commit, ...]:
+    return _history(_kept_open(location, version, commit), limit)
+
+
+def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
+    return tuple(_commit(entry) for entry in table.history(limit))
+
+
+def _newest_file(location: str) -> tuple[str, int, _Stat] | None:
+    found = _newest(location)
+    return None if found is None else _file(location, found)
+
+
+def _file(location: str, version: int) -> tuple[str, int, _Stat] | None:
+    """What tells a version from all others; whoever makes a table anew writes another file.
+
+    None without a file system of this machine, in a log that was cut off here, or without a table.
+    """
+    try:
+        stat = Path(location, "_delta_log", f"{version:020}.json").stat()
+    except OSError:
+        return None
+    return location, version, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def _newest(location: str) -> int | None:

@@ -42,6 +42,7 @@ class PlainTable:
     """A version of a table whose files are its rows.
 
     Attributes:
+        identity: another one where the table was made anew.
         schema: as the log has it: Delta's form of JSON.
         files: paths below the location.
         written: whether rows can be added and files rewritten by these rules as well.
@@ -49,6 +50,7 @@ class PlainTable:
     """
 
     location: str
+    identity: str
     version: int
     schema: Mapping[str, Any]
     files: tuple[str, ...]
@@ -70,7 +72,8 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     if not plain_files(files) or size > MOST_BYTES:
         return None
     schema = json.loads(table.schema().to_json())
-    return PlainTable(plain_location(location), table.version(), schema, files, written, size)
+    place, identity = plain_location(location), str(table.metadata().id)
+    return PlainTable(place, identity, table.version(), schema, files, written, size)
 
 
 def files_are_rows(table: DeltaTable) -> bool:
