@@ -145,8 +145,20 @@ def _freshness(behind: timedelta | None, target: timedelta | None) -> Freshness:
 
 
 def _held(attempts: list[RefreshAttempt]) -> bool:
-    ended = (one.status for one in attempts if one.status in _ENDED)
+    """Whether the newest result of the newest inputs is held.
+
+    What computes published versions again, a backfill for instance, settles nothing.
+    """
+    ended = (one.status for one in attempts if one.status in _ENDED and not _looks_back(one))
     return next(ended, None) is AttemptStatus.HELD
+
+
+def _looks_back(attempt: RefreshAttempt) -> bool:
+    again = attempt.reason_code in _AT_PUBLISHED_VERSIONS or attempt.scope is not None
+    return again and attempt.status is AttemptStatus.PUBLISHED
+
+
+_AT_PUBLISHED_VERSIONS = frozenset({ReasonCode.BACKFILLED, ReasonCode.REPLAYED})
 
 
 _ENDED = frozenset(
