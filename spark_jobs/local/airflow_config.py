@@ -9,7 +9,13 @@ from pathlib import Path
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import AIRFLOW, VERIFIED, authority, dsn
-from spark_jobs.local.secrets import ensure_secret, random_fernet_key, random_password, write_secret
+from spark_jobs.local.secrets import (
+    ensure_secret,
+    random_fernet_key,
+    random_password,
+    random_signing_key,
+    write_secret,
+)
 from spark_jobs.local.spark_connect import connect_url
 from spark_jobs.sections import ExecutorMode
 from spark_jobs.settings import REPOSITORY, Settings
@@ -39,7 +45,7 @@ def write_airflow_config(settings: Settings) -> None:
     """Write ``airflow.cfg`` and the secrets that it points to."""
     ensure_secret(settings, FERNET_KEY_FILE, random_fernet_key)
     ensure_secret(settings, API_KEY_FILE, random_password)
-    ensure_secret(settings, JWT_KEY_FILE, random_password)
+    ensure_secret(settings, JWT_KEY_FILE, random_signing_key)
     # Its two drivers read the demands on the connection from the environment alone.
     url = dsn(settings, database="airflow", role=AIRFLOW).partition("?")[0]
     write_secret(

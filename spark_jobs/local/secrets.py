@@ -23,6 +23,11 @@ def random_password() -> str:
     return secrets.token_urlsafe(24)
 
 
+def random_signing_key() -> str:
+    """A key for HMAC-SHA512, which wants 64 bytes or more (RFC 7518, section 3.2)."""
+    return secrets.token_urlsafe(64)
+
+
 def random_fernet_key() -> str:
     """A key as Airflow's Fernet encryption wants it."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()

@@ -13,17 +13,26 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi.testclient import TestClient
 
 from spark_jobs.local.airflow_config import PLUGINS
+from spark_jobs.local.secrets import random_signing_key
 from spark_jobs.settings import load_settings
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
 AT = "/tidemark/status"
+# One for all tests, since Airflow keeps what it has read.
+SIGNING_KEY = random_signing_key()
 IMPORT = f"""
 import sys
 sys.path.insert(0, {str(PLUGINS)!r})
 import status_page
 print("fastapi" in sys.modules, "deltalake" in sys.modules)
 """
+
+
+@pytest.fixture(autouse=True)
+def signing_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the stack has one; Airflow's own default is too short for what it signs by."""
+    monkeypatch.setenv("AIRFLOW__API_AUTH__JWT_SECRET", SIGNING_KEY)
 
 
 @pytest.fixture
