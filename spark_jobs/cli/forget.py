@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.project import OpenProject, asker, open_project
 from spark_jobs.cli.steps import Steps
 from spark_jobs.cli.stream import sole_application
 
@@ -97,7 +95,7 @@ def forgotten(
             with Steps(Console(stderr=True)).step(f"forget in {source.table_name}"):
                 if because is None:
                     return work.preview(named)
-                who = f"{getpass.getuser()}@{socket.gethostname()}"
+                who = asker()
                 return work.run(named, by=who, reason=because.reason)
         finally:
             spark.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +29,11 @@ class OpenProject:
     settings: Settings
     manifest: Manifest
     store: ControlStore
+
+
+def asker() -> str:
+    """Who runs the command, and where, for what is kept of a person's decisions."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 @contextmanager

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import getpass
 import json
 import re
-import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.cli.faithful_json import is_object, members, parse, printed, whole_number
-from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.project import OpenProject, asker, open_project
 from spark_jobs.names import Disposition
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def readmit(
     if discard and reason is None and offsets is None:
         raise typer.BadParameter("--discard needs --reason or --offsets")
     asked = Readmission(
-        by=f"{getpass.getuser()}@{socket.gethostname()}",
+        by=asker(),
         words=words,
         reason=reason,
         places=None if offsets is None else frozenset(places(offsets)),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.project import OpenProject, asker, open_project
 from spark_jobs.cli.steps import Steps
 
 if TYPE_CHECKING:
@@ -70,7 +68,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
                 rebuilder = flow.rebuilder(spark)
                 if because is None:
                     return rebuilder.preview()
-                who = f"{getpass.getuser()}@{socket.gethostname()}"
+                who = asker()
                 return rebuilder.run(by=who, reason=because.reason)
         finally:
             spark.stop()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
@@ -15,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.project import OpenProject, asker, open_project
 from spark_jobs.cli.reconcile import source_dsn
 from spark_jobs.cli.steps import Steps
 
@@ -55,7 +53,11 @@ def sources() -> None:
 
 
 @app.command()
-def resnapshot(context: typer.Context, reason: Reason = "", run: Run = False) -> None:
+def resnapshot(
+    context: typer.Context,
+    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more.")] = "",
+    run: Run = False,
+) -> None:
     """Let the connector begin anew with a slot and a snapshot, after its slot was lost."""
     from spark_jobs.local.connect import CONNECTOR, SLOT, client, wait_until_running
     from spark_jobs.local.resnapshot import resnapshot as begin_anew
@@ -127,11 +129,12 @@ def retractions(
     from spark_jobs.storage.tables import read
 
     settings, dsn = project.settings, _dsn(project)
-    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    who = asker()
+    steps = Steps(Console(stderr=True))
     spark = driver_session(settings, "tidemark retract", conf=QUIET)
     try:
         for source in sources:
-            with Steps(Console(stderr=True)).step(f"compare {source.name} with {source.table}"):
+            with steps.step(f"compare {source.name} with {source.table}"):
                 bronze = read(spark, Lake(settings.lake).location(source.table_name))
                 most = settings.streams.max_record_bytes
                 found = missed_deletions(spark, bronze, source, dsn=dsn, max_bytes=most)

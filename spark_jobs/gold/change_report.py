@@ -67,12 +67,11 @@ def change_report(context: GoldContext, attempt: RefreshAttempt) -> ChangeReport
     if is_change(attempt):
         change = staged_rows_changed(context, attempt, staged_result(context, attempt))
         some = change.leaves or change.enters
-        leaving, entering = change.frames(context.spark)
         return ChangeReport(
             leaving=change.leaves,
             entering=change.enters,
             same_versions=same,
-            examples=differing_rows(leaving, entering, limit=_EXAMPLES) if some else (),
+            examples=differing_rows(*change.frames(context.spark), limit=_EXAMPLES) if some else (),
         )
     published = plain.read(context.spark, location)
     if not same_columns(published, staged):

@@ -154,13 +154,18 @@ def _held(attempts: list[RefreshAttempt]) -> bool:
 
 
 def _looks_back(attempt: RefreshAttempt) -> bool:
-    again = attempt.reason_code in _AT_PUBLISHED_VERSIONS or attempt.scope is not None
-    return again and attempt.status is AttemptStatus.PUBLISHED
+    published = attempt.status is AttemptStatus.PUBLISHED
+    return published and attempt.reason_code in _AT_PUBLISHED_VERSIONS
 
 
-_AT_PUBLISHED_VERSIONS = frozenset({ReasonCode.BACKFILLED, ReasonCode.REPLAYED})
-
-
+_AT_PUBLISHED_VERSIONS = frozenset(
+    {
+        ReasonCode.BACKFILLED,
+        ReasonCode.REPLAYED,
+        ReasonCode.ROLLED_BACK,
+        ReasonCode.COLUMNS_CHANGED,
+    }
+)
 _ENDED = frozenset(
     {
         AttemptStatus.PUBLISHED,

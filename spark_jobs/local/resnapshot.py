@@ -37,7 +37,7 @@ def resnapshot(
         _accepted(connector, api.put(f"{path}/stop"))
         _until(connector, lambda: _stopped(api, path), "does not stop")
         _accepted(connector, api.delete(f"{path}/offsets"))
-        _until(connector, lambda: _dropped(dsn, slot), f"leaves slot {slot!r} in use")
+        _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
         _accepted(connector, api.put(f"{path}/resume"))
 
 
@@ -47,8 +47,16 @@ def _stopped(api: httpx.Client, path: str) -> bool:
     return status.is_success and states(status.json()) == ["STOPPED"]
 
 
-def _dropped(dsn: str, slot: str) -> bool:
-    """Drop the slot once its reader has let go of it."""
+def drop_slot(dsn: str, slot: str) -> bool:
+    """Drop a slot once its reader has let go of it.
+
+    Args:
+        dsn: the database, as a role that may.
+        slot: its name.
+
+    Returns:
+        whether it is gone, which it also is where there never was one.
+    """
     mine = "FROM pg_replication_slots WHERE slot_name = %s"
     with psycopg.connect(dsn, connect_timeout=5) as connection:
         query = f"SELECT pg_drop_replication_slot(slot_name) {mine} AND NOT active"

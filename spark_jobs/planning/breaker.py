@@ -90,10 +90,8 @@ def guarded(
 def _concerns(
     plan: RefreshPlan, *, usual: int | None, limits: BreakerSettings, arrivals: Sequence[Arrivals]
 ) -> Iterator[str]:
-    rows = plan_reads(plan)
-    if plan.reason.code in _QUICK or rows is None or usual is None:
-        pass
-    elif rows > max(limits.rows, limits.times * usual):
+    rows = None if plan.reason.code in _QUICK else plan_reads(plan)
+    if rows is not None and usual is not None and rows > max(limits.rows, limits.times * usual):
         yield f"it reads {rows:,} rows where {usual:,} are usual"
     for one in arrivals:
         if quarantines_much(one.quarantined, one.records, limits):

@@ -127,7 +127,7 @@ class Duck(AbstractContextManager["Duck"]):
             (_paths(table, files.came), "CAST(1 AS INTEGER)"),
             (_paths(table, files.went), "CAST(-1 AS INTEGER)"),
         ]
-        self._view(name, table, parts, weighted=True)
+        self._view(name, table, parts)
         return True
 
     def compute(self, name: str, query: Translated) -> None:
@@ -151,37 +151,18 @@ class Duck(AbstractContextManager["Duck"]):
         self,
         name: str,
         table: PlainTable,
-        parts: Iterable[tuple[Sequence[str], str]],
-        *,
-        weighted: bool = False,
+        parts: Sequence[tuple[Sequence[str], str]],
     ) -> None:
+        """Name the rows of some files; those of each part may have a weight."""
         read = [(files, weight) for files, weight in parts if files]
+        weighted = any(weight for _, weight in parts)
         known = _columns(table)
         for files, _ in read:
             known = _as_in_files(_held(self._instance, table.identity, tuple(files)), known)
-        selects = [self._select(files, known, weight if weighted else "") for files, weight in read]
-        if not selects:
-            nothing = [
-                f"CAST(NULL AS {kind.in_duckdb}) AS {quoted(one)}"
-                for one, kind in known.items()
-                if kind is not None
-            ]
-            if weighted:
-                nothing.append(f"CAST(NULL AS INTEGER) AS {WEIGHT}")
-            selects = [f"SELECT {', '.join(nothing or ['1 AS __none'])} WHERE FALSE"]
-        text = " UNION ALL ".join(selects)
+        nothing: tuple[Sequence[str], str] = ((), "CAST(NULL AS INTEGER)" if weighted else "")
+        text = " UNION ALL ".join(_select(*one, columns=known) for one in read or [nothing])
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name.lower())} AS {text}")
         self.known[name.lower()] = known | ({WEIGHT: Kind("int")} if weighted else {})
-
-    def _select(self, files: Sequence[str], columns: Mapping[str, Kind | None], weight: str) -> str:
-        values = [
-            f"CAST({quoted(name)} AS {kind.in_duckdb}) AS {quoted(name)}"
-            for name, kind in columns.items()
-            if kind is not None
-        ]
-        if weight:
-            values.append(f"{weight} AS {WEIGHT}")
-        return f"SELECT {', '.join(values or ['1 AS __none'])} FROM {_reader(files)}"
 
 
 @lru_cache(maxsize=4)
@@ -232,6 +213,19 @@ def _columns(table: PlainTable) -> Columns:
 
 def _paths(table: PlainTable, files: Iterable[str]) -> list[str]:
     return [f"{table.location}/{one}" for one in files]
+
+
+def _select(files: Sequence[str], weight: str, *, columns: Columns) -> str:
+    """The rows of files in the columns' types; without files, none."""
+    values = [
+        f"CAST({quoted(name) if files else 'NULL'} AS {kind.in_duckdb}) AS {quoted(name)}"
+        for name, kind in columns.items()
+        if kind is not None
+    ]
+    if weight:
+        values.append(f"{weight} AS {WEIGHT}")
+    rows = f"FROM {_reader(files)}" if files else "WHERE FALSE"
+    return f"SELECT {', '.join(values or ['1 AS __none'])} {rows}"
 
 
 def _reader(files: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     if table is None:
         return []
     # A whole log may be long, and is seldom asked for.
-    kept = None if limit is None else _newest_file(plain_location(location))
+    kept = None if limit is None else _file(plain_location(location), table.version())
     return list(_history(table, limit) if kept is None else _kept_history(*kept, limit))
 
 
@@ -238,7 +238,8 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
 
 def _opened(location: str, version: int | None) -> DeltaTable:
     """A table, read from its log once for each version: a refresh asks for one some ten times."""
-    kept = _newest_file(location) if version is None else _file(location, version)
+    found = _newest(location) if version is None else version
+    kept = None if found is None else _file(location, found)
     return DeltaTable(location, version=version) if kept is None else _kept_open(*kept)
 
 
@@ -257,11 +258,6 @@ def _kept_history(
 
 def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
     return tuple(_commit(entry) for entry in table.history(limit))
-
-
-def _newest_file(location: str) -> tuple[str, int, _Stat] | None:
-    found = _newest(location)
-    return None if found is None else _file(location, found)
 
 
 def _file(location: str, version: int) -> tuple[str, int, _Stat] | None:

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from spark_jobs.access.cassandra import cassandra_cluster
 from spark_jobs.definitions.vocabulary import RedisFormat, SinkSystem
-from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.target import Addresses
 from spark_jobs.sinks.verify import verify_sink
 from tests.unit.sinks import test_crashes, test_delivery
-from tests.unit.sinks.conftest import SCHEMA, Make, Table, no_spark, rows
+from tests.unit.sinks.conftest import Make, Table, no_spark, rows, sink_of_users
 from tests.unit.sinks.test_histories import COMMITS, change
 
 Law = Callable[..., None]
@@ -63,15 +62,7 @@ def test_it_ends_as_the_table(history, tmp_path: Path, addresses: Addresses) -> 
     place = f"t{os.urandom(6).hex()}"
     table, model = Table(str(tmp_path / place)), {1: "a", 2: "b"}
     table.create(rows(dict(model)))
-    entry = SinkEntry(
-        name=place,
-        table="gold.users",
-        system=SinkSystem.CASSANDRA,
-        target=f"serving.{place}",
-        keys=("id",),
-        columns=tuple(SCHEMA.names),
-        file="sql/gold/users.sql",
-    )
+    entry = sink_of_users(place, SinkSystem.CASSANDRA)
     sink = Delivery(entry, table.location, lambda: addresses, tmp_path / "locks", no_spark)
     for commit, looking in history:
         change(table, model, commit)

@@ -269,6 +269,13 @@ class Airflow:
         attempts = [one.watermark.attempt for one in publications(self.days_at)]
         assert len(attempts) == len(set(attempts))
 
+    def days_made_wrong(self) -> tuple[dict[date, int], dict[date, int]]:
+        """The view's rows as they were, up to date, and as they are after ``falsify_days``."""
+        self.refresh_days()
+        right = self.days()
+        self.falsify_days()
+        return right, self.days()
+
     def falsify_days(self) -> None:
         """Change every row under a commit that says it is a publication, as a fault would."""
         latest = latest_publication(self.days_at)

@@ -27,6 +27,7 @@ from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local.connect import client, connector_config, states
 from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
+from spark_jobs.local.resnapshot import drop_slot
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.silver.reconcile import reconcile_silver
@@ -95,11 +96,7 @@ class Corner:
     def slot_dropped(self) -> bool:
         """Drop the slot once its connector has let go of it; it would keep the log for ever."""
         role = dsn(self.stack.settings, database=SHOP, role=DEBEZIUM)
-        mine = "FROM pg_replication_slots WHERE slot_name = %s"
-        with psycopg.connect(role) as connection:
-            query = f"SELECT pg_drop_replication_slot(slot_name) {mine} AND NOT active"
-            connection.execute(query.encode(), [self.name])
-            return not connection.execute(f"SELECT 1 {mine}".encode(), [self.name]).fetchall()
+        return drop_slot(role, self.name)
 
     def capture(self) -> None:
         """Register the connector of these tables and wait until it runs."""

@@ -138,10 +138,7 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
 def test_a_backfill_recomputes_its_days_and_a_replay_the_rest_once_it_is_approved(
     airflow: Airflow,
 ) -> None:
-    airflow.refresh_days()
-    right = airflow.days()
-    airflow.falsify_days()
-    wrong = airflow.days()
+    right, wrong = airflow.days_made_wrong()
     interval = {"from_date": f"{MONDAY}T00:00:00Z", "to_date": f"{MONDAY}T00:00:00Z"}
     with airflow.client("engineer") as engineer:
         refused = engineer.post("/backfills", json={"dag_id": DAG, **interval})
@@ -209,10 +206,7 @@ def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
 def test_a_cancelled_backfill_is_taken_up_by_another_and_a_cleared_run_computes_again(
     airflow: Airflow,
 ) -> None:
-    airflow.refresh_days()
-    right = airflow.days()
-    airflow.falsify_days()
-    wrong = airflow.days()
+    right, wrong = airflow.days_made_wrong()
 
     def of_days() -> list[dict[str, Any]]:
         """The runs of both days, the earlier first."""

@@ -33,8 +33,8 @@ def _coalesce(node: exp.Expr, typed: Translate) -> Typed:
 
 
 def _nullif(node: exp.Expr, typed: Translate) -> Typed:
-    left, right = in_common([typed(node.this), typed(node.expression)])
     first = typed(node.this)
+    left, right = in_common([first, typed(node.expression)])
     return Typed(f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)", first.kind)
 
 

@@ -79,6 +79,21 @@ def no_spark() -> Any:
     raise AssertionError("Spark was asked for a table that delta-rs wrote")
 
 
+def sink_of_users(place: str, system: SinkSystem) -> SinkEntry:
+    """A sink of the table to a place of its own in a system."""
+    redis = system is SinkSystem.REDIS
+    return SinkEntry(
+        name=f"{place}_{system}",
+        table="gold.users",
+        system=system,
+        target=f"{place}:" if redis else f"serving.{place}",
+        keys=("id",),
+        columns=tuple(SCHEMA.names),
+        format=RedisFormat.HASH if redis else None,
+        file="sql/gold/users.sql",
+    )
+
+
 @pytest.fixture
 def make(table: Table, addresses: Addresses, tmp_path: Path) -> Iterator[Make]:
     """Deliveries from the table to a place that nobody else has used."""
@@ -86,18 +101,9 @@ def make(table: Table, addresses: Addresses, tmp_path: Path) -> Iterator[Make]:
     made: list[Delivery] = []
 
     def delivery(system: SinkSystem, columns: tuple[str, ...] = (), **changed: Any) -> Delivery:
-        target = {SinkSystem.REDIS: f"{place}:"}
-        entry = {
-            "name": f"{place}_{system}",
-            "table": "gold.users",
-            "system": system,
-            "target": target.get(system, f"serving.{place}"),
-            "keys": ("id",),
-            "columns": columns or tuple(SCHEMA.names),
-            "format": RedisFormat.HASH if system is SinkSystem.REDIS else None,
-            "file": "sql/gold/users.sql",
-        }
-        sink = SinkEntry(**{**entry, **changed})
+        names = {"columns": columns} if columns else {}
+        usual = sink_of_users(place, system).model_dump()
+        sink = SinkEntry(**{**usual, **names, **changed})
         locks = tmp_path / "locks"
         made.append(Delivery(sink, table.location, lambda: addresses, locks, no_spark))
         return made[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -12,11 +11,10 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.definitions.vocabulary import RedisFormat, SinkSystem
-from spark_jobs.graph.manifest import SinkEntry
+from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.target import Addresses
-from tests.unit.sinks.conftest import SCHEMA, Table, no_spark, rows
+from tests.unit.sinks.conftest import Table, no_spark, rows, sink_of_users
 
 KEYS = st.integers(0, 5)
 # A commit, and the sinks that look at the table after it.
@@ -48,20 +46,11 @@ def test_each_sink_ends_as_the_table(history, tmp_path: Path, addresses: Address
     place = f"t{os.urandom(6).hex()}"
     table, model = Table(str(tmp_path / place)), {1: "a", 2: "b"}
     table.create(rows(dict(model)))
-    entry = SinkEntry(
-        name=place,
-        table="gold.users",
-        system=SinkSystem.REDIS,
-        target=f"{place}:",
-        keys=("id",),
-        columns=tuple(SCHEMA.names),
-        format=RedisFormat.HASH,
-        file="sql/gold/users.sql",
-    )
-    to_redis = Delivery(entry, table.location, lambda: addresses, tmp_path / "locks", no_spark)
-    serving = {"system": SinkSystem.POSTGRES, "target": f"serving.{place}", "format": None}
-    to_postgres = replace(to_redis, sink=entry.model_copy(update=serving))
-    sinks = {SinkSystem.POSTGRES: to_postgres, SinkSystem.REDIS: to_redis}
+    locks = tmp_path / "locks"
+    sinks = {
+        one: Delivery(sink_of_users(place, one), table.location, lambda: addresses, locks, no_spark)
+        for one in SYSTEMS
+    }
     for commit, looking in history:
         change(table, model, commit)
         for system in looking:
