@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -36,12 +36,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Cell:
-    """The refreshes of a query at one share by one contender: medians, and each CPU time."""
+    """The refreshes of a query at one share by one contender: medians, and of each some facts."""
 
     query: str
     share: float
     contender: str
-    chosen: tuple[str, ...]
     cpu: float
     wall: float
     read: int
@@ -49,6 +48,12 @@ class Cell:
     peak: int
     others: float
     cpu_each: tuple[float, ...]
+    chosen_each: tuple[str, ...]
+
+    @property
+    def chosen(self) -> str:
+        """The different ways that were chosen."""
+        return ", ".join(dict.fromkeys(self.chosen_each))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,18 +117,6 @@ def mean(values: Iterable[float]) -> float:
     return geometric_mean(list(values))
 
 
-def best(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Cell | None:
-    """The cheapest of our strategies; None where only the chosen one was measured."""
-    measured = list(_ours(cells, query, share))
-    return min(measured, key=lambda one: one.cpu) if len(measured) > 1 else None
-
-
-def _ours(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> Iterator[Cell]:
-    for (of, at, contender), cell in cells.items():
-        if (of, at) == (query, share) and contender.startswith(OURS) and contender != IDLE:
-            yield cell
-
-
 def run_facts(*, seed: int, spark: SparkSettings) -> Facts:
     """The facts of a run that begins now."""
     return Facts(
@@ -150,7 +143,6 @@ def _cell(key: tuple[str, float, str], records: list[Record]) -> Cell:
         query=query,
         share=share,
         contender=contender,
-        chosen=tuple(dict.fromkeys(one.chosen for one in records)),
         cpu=round(median(one.cpu for one in costs), 3),
         wall=round(median(one.wall for one in costs), 3),
         read=round(median(one.read for one in costs)),
@@ -158,6 +150,7 @@ def _cell(key: tuple[str, float, str], records: list[Record]) -> Cell:
         peak=max(one.peak for one in costs),
         others=round(median(one.others for one in costs), 2),
         cpu_each=tuple(round(one.cpu, 3) for one in costs),
+        chosen_each=tuple(one.chosen for one in records),
     )
 
 

@@ -11,9 +11,10 @@ from spark_jobs.gold.in_process import database, unless_declined
 from spark_jobs.gold.increment import base_of, program_of
 from spark_jobs.gold.keeping import append_groups, takes, write_groups, written_groups
 from spark_jobs.gold.pinned import check_inputs
-from spark_jobs.gold.relations import Relations, prefix_of
+from spark_jobs.gold.relations import Relations
 from spark_jobs.graph.duck.errors import NotTranslatedError
-from spark_jobs.graph.duck.queries import Translated, translated
+from spark_jobs.graph.duck.queries import Translated
+from spark_jobs.graph.duck.remembered import remembered_translation as translated
 from spark_jobs.graph.duck.staged import OPERATION, bagged, keyed
 from spark_jobs.graph.duck.typed import quoted
 from spark_jobs.graph.maintenance.delta import StateUpdate, Step
@@ -67,8 +68,9 @@ def computed_change(context: GoldContext, attempt: RefreshAttempt) -> ComputedCh
             vector=vector,
             clock=attempt.started_at,
             base=base,
-            prefix=prefix_of(attempt),
             by_name=True,
+            # A connection's names are its own, so that they can be those of the last refresh.
+            remembered=True,
         )
         with database(context) as duck:
             return _change(duck, relations, attempt, program)

@@ -17,10 +17,9 @@ from spark_jobs.gold.relations import Relations, prefix_of, ranges_of
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.graph.maintenance.delta import StateUpdate
-from spark_jobs.graph.maintenance.program import Program, derive
-from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.derived import derived_program, remembered_program
+from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
-from spark_jobs.graph.maintenance.states import Cutter
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Query
 from spark_jobs.names import TableVersion
@@ -68,8 +67,20 @@ def program_of(
     base: Publication,
     prefix: str = "__refresh",
     by_name: bool = False,
+    remembered: bool = False,
 ) -> tuple[Program, Relations]:
     """The SQL of the change from a publication to a version vector.
+
+    Args:
+        context: of the project.
+        entry: the view.
+        vector: the versions after the change.
+        clock: what the clock shows then.
+        base: the publication.
+        prefix: the names of all relations start with it.
+        by_name: see ``Relations``.
+        remembered: whether a program that was derived before may be taken; prefix and names are
+            then those of every refresh of the view.
 
     Raises:
         BaseMovedError: the publication had other inputs.
@@ -79,10 +90,8 @@ def program_of(
         raise BaseMovedError(entry.name, f"version {base.version} comes from other inputs")
     relations = Relations(context, entry.name, base, ranges, prefix, by_name)
     clocks = {When.OLD: base.watermark.clock, When.NEW: clock} if entry.reads_clock else {}
-    root, outputs = build(entry.query)
-    cutter = Cutter(relations.types())
-    root = cutter.cut(root)
-    program = derive((root, outputs), relations, clocks, states=cutter.states, prefix=prefix)
+    derive = remembered_program if remembered else derived_program
+    program = derive(entry.query, relations, clocks, types=relations.types(), prefix=prefix)
     return program, relations
 
 

@@ -113,7 +113,9 @@ def _rewrite(groups: KeptGroups, after: DataFrame, attempt: RefreshAttempt, *, f
     few = few and groups.known is not None and groups.rows <= FEW_GROUPS
     rows = small.fetched(after) if few else None
     if rows is None:
-        tables.overwrite(after, groups.location, metadata=_anew(attempt))
+        tables.overwrite(
+            after, groups.location, metadata=_anew(attempt), properties=tables.SHORT_LOG
+        )
     else:
         write_groups(groups, rows, attempt)
 

@@ -87,9 +87,15 @@ def end_attempt(
 
 @contextmanager
 def timed_step(
-    context: GoldContext, attempt: RefreshAttempt, step: str
+    context: GoldContext, attempt: RefreshAttempt, step: str, *, done: AttemptStatus | None = None
 ) -> Iterator[dict[str, Any]]:
     """Time a step; an error in it marks the attempt failed.
+
+    Args:
+        context: of the project.
+        attempt: as the ledger has it when the step begins.
+        step: its name.
+        done: what the attempt is afterwards; None where that is not the step's to say.
 
     Yields:
         facts to be recorded beside the seconds; the step fills them in.
@@ -104,9 +110,11 @@ def timed_step(
             context, attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
         )
         raise
-    actual = context.store.attempt(attempt.attempt_id).actual or {}
+    actual = attempt.actual or {}
     seconds = {**actual.get("seconds", {}), step: round(perf_counter() - started, 3)}
-    context.store.update_attempt(attempt.attempt_id, actual={**actual, **facts, "seconds": seconds})
+    change: AttemptChange = {} if done is None else {"status": done}
+    change["actual"] = {**actual, **facts, "seconds": seconds}
+    context.store.update_attempt(attempt.attempt_id, **change)
 
 
 def settle(context: GoldContext, view: str) -> None:
@@ -155,6 +163,7 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
                     total=estimate.get("rows"),
                     counted=bool(actual.get("counted")),
                     in_process=actual.get("engine") == DUCKDB,
+                    tried=attempt.reason_code == ReasonCode.FULL_IS_TRIED,
                 )
             )
     return tuple(found)

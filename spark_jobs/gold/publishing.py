@@ -28,10 +28,11 @@ from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.storage import log, small, tables
 from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.errors import TableMovedError
-from spark_jobs.storage.tables import CHANGE_FEED, Txn
+from spark_jobs.storage.tables import CHANGE_FEED, SHORT_LOG, Txn
 
 # How often a publication is tried where others commit to its table at the same moment.
 _TRIES = 3
+_PROPERTIES = {**CHANGE_FEED, **SHORT_LOG}
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) 
         if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
             staged = staged_rows(context, attempt)
-            tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=CHANGE_FEED)
+            tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
         elif not _commit_few(location, change, seen, txn, metadata):
             _commit_many(context, location, change, txn, metadata)
 

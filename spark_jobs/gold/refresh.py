@@ -160,12 +160,12 @@ class Refresher:
             QueryFailedError: Spark refuses or fails the query.
         """
         attempt = self._attempt(attempt_id, step="stage")
-        with ledger.timed_step(self.context, attempt, "stage") as facts:
+        begins = attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}
+        done = AttemptStatus.STAGED if begins else None
+        with ledger.timed_step(self.context, attempt, "stage", done=done) as facts:
             staged = staging.stage(self.context, attempt)
             facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
             facts["engine"] = staged.engine
-        if attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}:
-            self.context.store.update_attempt(attempt_id, status=AttemptStatus.STAGED)
         failpoint("gold.stage.recorded")
         return staged
 

@@ -9,8 +9,12 @@ from statistics import median
 # Refreshes of one kind that are looked at: fewer would let one busy minute decide.
 _LATEST = 3
 # What is likely to take a little longer is not worth a change of mind: measurements scatter.
-_CLEARLY = 0.85
-# Following a change says little about a change of so many times fewer rows.
+_CLEARLY = 0.9
+# A way that was gone less often than ``_LATEST`` takes less once caches are warm.
+_WARM = 0.85
+# Following a change is tried where it may take so many times what a full refresh takes.
+_DARED = 10
+# Following a change says little about a change of so many times fewer or more rows.
 _ALIKE = 3
 # After so many full refreshes in a row changes are followed once, to learn what that takes now.
 _FULL_IN_A_ROW = 20
@@ -30,6 +34,7 @@ class PastRefresh:
         total: rows of the inputs; None where logs did not say.
         counted: whether it followed changes and had to count kept groups from all rows first.
         in_process: whether it was computed without Spark.
+        tried: whether it computed everything to learn what that takes.
     """
 
     incremental: bool
@@ -38,6 +43,7 @@ class PastRefresh:
     total: int | None
     counted: bool = False
     in_process: bool = False
+    tried: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,26 +54,45 @@ class Forecast:
         overdue: changes were not followed for so long that it is to be tried again.
         hoped: what a full refresh may take that was never tried; None where one was, or where
             nothing is to be hoped for.
+        at_least: what following takes at the least, where only far smaller changes were followed.
+        seen: how many full refreshes the forecast is from.
     """
 
     full: float | None = None
     incremental: float | None = None
     overdue: bool = False
     hoped: float | None = None
+    at_least: float | None = None
+    seen: int = 0
 
     @property
     def invites_full(self) -> bool:
         """Whether computing everything is to be tried, because it may well be faster."""
-        if self.hoped is None or self.incremental is None:
-            return False
-        return self.hoped < _CLEARLY * self.incremental
+        return self.hoped is not None and self._beats_following(self.hoped)
 
     @property
     def favours_full(self) -> bool:
         """Whether computing everything is clearly the faster way."""
-        if self.full is None or self.incremental is None or self.overdue:
+        if self.full is None or self.overdue:
             return False
-        return self.full < _CLEARLY * self.incremental
+        return self._beats_following(self.full if self.is_warm else _WARM * self.full)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether everything was computed often enough to know what that takes."""
+        return self.seen >= _LATEST
+
+    @property
+    def is_dared(self) -> bool:
+        """Whether so large a change is followed to learn what that takes."""
+        full = self.hoped if self.full is None else self.full
+        if full is None or self.incremental is None or self.at_least is None:
+            return False
+        return full < _CLEARLY * self.incremental <= _CLEARLY * _DARED * full
+
+    def _beats_following(self, full: float) -> bool:
+        following = self.at_least if self.is_dared else self.incremental
+        return following is not None and full < _CLEARLY * following
 
     def as_dict(self) -> dict[str, float | None]:
         """The form for programs, in seconds."""
@@ -81,12 +106,13 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     """Forecast from earlier refreshes, the newest first.
 
     A refresh of more rows takes longer in proportion. One of fewer rows is taken to last as long,
-    because what does not depend on rows is most of it where rows are few; of a change that is
-    smaller by far than all before, nothing is known.
+    because what does not depend on rows is most of it where rows are few. For the same reason a
+    change that is larger by far than all before takes something between what those took and its
+    share of it; one that is smaller by far than all before says nothing.
 
     After a full refresh kept groups are to be counted again, which takes longer than the refresh
     that it saves. That is spread over as many refreshes as used them before: where large changes
-    and small ones take turns, nobody did.
+    and small ones take turns, nobody did. A full refresh that was only a try is no such turn.
 
     Only refreshes by the engine of the newest count: what Spark takes says nothing about DuckDB. A
     first build is always Spark's, so a full refresh in this process may never have been seen.
@@ -101,10 +127,14 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     full = [one for one in past if not one.incremental][:_LATEST]
     untried = here and not full and total is not None
     followed = [one for one in past if one.incremental and not one.counted]
-    alike = [one for one in followed if _alike(one.changed, changed)]
-    incremental = _typical(_scaled(one.seconds, one.changed, changed) for one in alike[:_LATEST])
+    near = [one for one in followed if not _less(one.changed, changed)]
+    near = [one for one in near if not _less(changed, one.changed)]
+    less = [one for one in followed if _less(one.changed, changed)]
+    incremental = _typical(
+        _scaled(one.seconds, one.changed, changed) for one in (near or less)[:_LATEST]
+    )
     counted = [one for one in past if one.counted]
-    if counted and not past[0].incremental:
+    if counted and not past[0].incremental and not past[0].tried:
         counting = median(_scaled(one.seconds, one.total, total) for one in counted[:_LATEST])
         uses = len(followed) / len(counted)
         incremental = (counting + uses * (incremental or 0.0)) / (1 + uses)
@@ -114,11 +144,14 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
         incremental=incremental,
         overdue=last is not None and last >= _FULL_IN_A_ROW,
         hoped=_HOPED_SECONDS + _HOPED_SECONDS_A_ROW * (total or 0) if untried else None,
+        at_least=None if near else _typical(one.seconds for one in less[:_LATEST]),
+        seen=len(full),
     )
 
 
-def _alike(then: int | None, now: int | None) -> bool:
-    return then is None or now is None or then <= _ALIKE * max(now, 1)
+def _less(one: int | None, other: int | None) -> bool:
+    """Whether a change is far smaller than another."""
+    return one is not None and other is not None and other > _ALIKE * max(one, 1)
 
 
 def _scaled(seconds: float, then: int | None, now: int | None) -> float:

@@ -75,7 +75,10 @@ def choose_rule(
         MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
         MaintenanceRule.KEPT_GROUPS: "added to kept groups",
     }
-    return Derived(maintenance.rule.value, words[maintenance.rule], changed_rows(moved))
+    text = words[maintenance.rule]
+    if expected.is_dared and view.strategy is Strategy.AUTO:
+        text += ", to learn what so large a change takes"
+    return Derived(maintenance.rule.value, text, changed_rows(moved))
 
 
 def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
@@ -84,6 +87,7 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
         text = (
             f"a full refresh takes some {expected.full:.1f} s, "
             f"following the changes {expected.incremental:.1f} s"
+            f"{'' if expected.is_warm else ', and the first times are slow'}"
         )
         return _refused(ReasonCode.FULL_IS_FASTER, text)
     if expected.invites_full:

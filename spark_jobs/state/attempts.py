@@ -129,8 +129,11 @@ def update_attempt(
         AttemptNotFoundError: there is none of that id.
     """
     values: dict[str, Any] = {**change, "updated_at": utc_now()}
-    connection.execute(update(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id).values(values))
-    return get_attempt(connection, attempt_id)
+    change_it = update(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id).values(values)
+    row = connection.execute(change_it.returning(*ATTEMPTS.c)).mappings().one_or_none()
+    if row is None:
+        raise AttemptNotFoundError(attempt_id)
+    return _attempt(row)
 
 
 def find_attempt(connection: Connection, attempt_id: str) -> RefreshAttempt | None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from spark_jobs.state.errors import ControlUnreachableError
 
 BUSY_SECONDS: Final = 30
 WRITES: Final = "tidemark_writes"
+# Connections to a SQLite file that stay open. The last one that closes writes the log back into
+# the file and waits for the disk, so that a connection for each use took longer than its queries.
+_IDLE = 2
 
 
 def make_engine(url: str) -> Engine:
@@ -32,11 +38,18 @@ def make_engine(url: str) -> Engine:
             make_private_parent(Path(parsed.database))
         except OSError as error:
             raise ControlUnreachableError(shown, str(error)) from error
-        # A connection for each use: it is opened in less than a millisecond, and a forked child
-        # must not share one with its parent.
-        engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+        engine = create_engine(
+            parsed,
+            poolclass=QueuePool,
+            pool_size=_IDLE,
+            max_overflow=-1,
+            connect_args={"timeout": BUSY_SECONDS},
+        )
         event.listen(engine, "connect", prepare_sqlite)
         event.listen(engine, "begin", begin_sqlite)
+        opened, taken = _of_this_file(Path(parsed.database))
+        event.listen(engine, "connect", opened)
+        event.listen(engine, "checkout", taken)
         return engine
     if backend == "postgresql":
         if parsed.drivername == "postgresql":
@@ -64,6 +77,33 @@ def prepare_sqlite(connection: Any, record: Any) -> None:
         "synchronous = FULL",
     ):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _of_this_file(database: Path) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Hooks that replace a kept connection of a parent process, or to a file that is gone.
+
+    A forked child must not share a connection with its parent, and a database that somebody put
+    back from a copy is another file of the same name. See "Using Connection Pools with
+    Multiprocessing or os.fork()" in SQLAlchemy's documentation.
+    """
+
+    def here() -> tuple[int, int, int]:
+        found = (0, 0)
+        with suppress(FileNotFoundError):
+            about = database.stat()
+            found = (about.st_dev, about.st_ino)
+        return (os.getpid(), *found)
+
+    def opened(connection: Any, record: Any) -> None:
+        del connection
+        record.info["of"] = here()
+
+    def taken(connection: Any, record: Any, proxy: Any) -> None:
+        del connection, proxy
+        if record.info["of"] != here():
+            raise DisconnectionError
+
+    return opened, taken
 
 
 def begin_sqlite(connection: Connection) -> None:

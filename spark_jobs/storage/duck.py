@@ -84,9 +84,6 @@ class Duck(AbstractContextManager["Duck"]):
         self.known: dict[str, Columns] = {}
         self._instance = _instance(memory, str(spill))
         self._connection = self._instance.cursor()
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute(f"SET disabled_optimizers = '{','.join(_RULES_LEFT_OUT)}'")
-        self._connection.execute(MACRO)
 
     def __exit__(
         self,
@@ -168,7 +165,7 @@ class Duck(AbstractContextManager["Duck"]):
 @lru_cache(maxsize=4)
 def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
     """One for a process: it takes longer to start than most refreshes to compute."""
-    return duckdb.connect(
+    instance = duckdb.connect(
         config={
             "memory_limit": memory,
             "temp_directory": spill,
@@ -178,6 +175,10 @@ def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
             "preserve_insertion_order": "false",
         }
     )
+    instance.execute("SET GLOBAL TimeZone = 'UTC'")
+    instance.execute(f"SET GLOBAL disabled_optimizers = '{','.join(_RULES_LEFT_OUT)}'")
+    instance.execute(MACRO)
+    return instance
 
 
 @lru_cache(maxsize=256)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,10 +32,17 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 # Node, time and length of a file.
 _Stat = tuple[int, int, int]
 _COMMIT = re.compile(r"\d{20}\.json")
-# Versions of tables that stay open in memory: what a few refreshes at a time read and write.
-_KEPT_OPEN = 64
+# Versions of tables that are remembered: what a few refreshes at a time read and write.
+_KEPT = 64
 # Where Delta's names of types differ from Spark SQL's.
 _SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class _OfVersion(Protocol[_T_co]):
+    def __call__(self, location: str, version: int | None = None) -> _T_co: ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,30 @@ class TableSize:
     files: int
 
 
+def once_a_version(compute: Callable[[str, int | None], _T]) -> _OfVersion[_T]:
+    """Compute something once for each version of a table: what a version holds never changes.
+
+    Args:
+        compute: given a location and a version, or None for the newest.
+    """
+
+    @lru_cache(maxsize=_KEPT)
+    def kept(location: str, version: int, commit: _Stat) -> _T:
+        del commit
+        return compute(location, version)
+
+    @wraps(compute)
+    def found(location: str, version: int | None = None) -> _T:
+        place = plain_location(location)
+        number = _newest(place) if version is None else version
+        commit = None if number is None else _stat(place, number)
+        if number is None or commit is None:
+            return compute(location, version)
+        return kept(location, number, commit)
+
+    return found
+
+
 def table_version(location: str) -> TableVersion | None:
     """The table's identity and newest version, or None where there is no table."""
     table = open_table(location)
@@ -83,9 +114,11 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     table = open_table(location)
     if table is None:
         return []
-    # A whole log may be long, and is seldom asked for.
-    kept = None if limit is None else _file(plain_location(location), table.version())
-    return list(_history(table, limit) if kept is None else _kept_history(*kept, limit))
+    stat = _stat(plain_location(location), table.version())
+    if limit is None or stat is None:
+        # A whole log may be long, and is seldom asked for.
+        return list(_history(table, limit))
+    return list(_kept_history(location, table.version(), stat, limit))
 
 
 def commit(location: str, version: int) -> Commit | None:
@@ -118,6 +151,7 @@ def transaction_version(location: str, app_id: str) -> int | None:
     return None if table is None else table.transaction_version(app_id)
 
 
+@once_a_version
 def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]:
     """The columns at a version, or at the newest.
 
@@ -170,6 +204,7 @@ def feeds_changes(properties: Mapping[str, str | None] | None) -> bool:
     return (properties or {}).get(_FEED) == "true"
 
 
+@once_a_version
 def size(location: str, version: int | None = None) -> TableSize:
     """Rows, bytes and files of a version, from the log alone.
 
@@ -216,7 +251,7 @@ def open_table(location: str, *, version: int | None = None) -> DeltaTable | Non
         LogUnreadableError: the version is not readable any more.
     """
     try:
-        return _opened(plain_location(location), version)
+        return _opened(location, version)
     except TableNotFoundError:
         return None
     except DeltaError as error:
@@ -236,40 +271,34 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
     return table
 
 
-def _opened(location: str, version: int | None) -> DeltaTable:
+@once_a_version
+def _opened(location: str, version: int | None = None) -> DeltaTable:
     """A table, read from its log once for each version: a refresh asks for one some ten times."""
-    found = _newest(location) if version is None else version
-    kept = None if found is None else _file(location, found)
-    return DeltaTable(location, version=version) if kept is None else _kept_open(*kept)
+    return DeltaTable(plain_location(location), version=version)
 
 
-@lru_cache(maxsize=_KEPT_OPEN)
-def _kept_open(location: str, version: int, commit: _Stat) -> DeltaTable:
-    del commit
-    return DeltaTable(location, version=version)
-
-
-@lru_cache(maxsize=_KEPT_OPEN)
+@lru_cache(maxsize=_KEPT)
 def _kept_history(
     location: str, version: int, commit: _Stat, limit: int | None
 ) -> tuple[Commit, ...]:
-    return _history(_kept_open(location, version, commit), limit)
+    del commit
+    return _history(_opened(location, version), limit)
 
 
 def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
     return tuple(_commit(entry) for entry in table.history(limit))
 
 
-def _file(location: str, version: int) -> tuple[str, int, _Stat] | None:
+def _stat(place: str, version: int) -> _Stat | None:
     """What tells a version from all others; whoever makes a table anew writes another file.
 
     None without a file system of this machine, in a log that was cut off here, or without a table.
     """
     try:
-        stat = Path(location, "_delta_log", f"{version:020}.json").stat()
+        stat = Path(place, "_delta_log", f"{version:020}.json").stat()
     except OSError:
         return None
-    return location, version, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _newest(location: str) -> int | None:

@@ -58,6 +58,7 @@ class PlainTable:
     bytes: int
 
 
+@log.once_a_version
 def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     """A version of a table, or the newest; None where there is none, or it is not plain."""
     table = log.open_table(location, version=version)

@@ -93,6 +93,7 @@ def write_rows(
             rows.cast(pa.schema(columns)),
             mode="overwrite",
             schema_mode="overwrite",
+            configuration=dict(tables.SHORT_LOG),
             commit_properties=_commit(metadata),
         )
     except CommitFailedError as error:

@@ -23,6 +23,9 @@ CHANGE_TYPE = "_change_type"
 CAME = ("insert", "update_postimage")
 
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
+# For a table that refreshes commit to: whoever opens it reads every commit since the last time the
+# log was condensed, 40 ms for a hundred of them, and delta-rs condenses every hundred by default.
+SHORT_LOG = {"delta.checkpointInterval": "10"}
 
 
 class ColumnSpec(Protocol):

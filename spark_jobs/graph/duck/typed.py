@@ -19,9 +19,9 @@ from spark_jobs.graph.duck.kinds import (
     decimal,
 )
 
-# Division that rounds half up, for which DuckDB has no operator; once for each connection.
+# Division that rounds half up, for which DuckDB has no operator; once for each database.
 MACRO = (
-    "CREATE OR REPLACE TEMP MACRO __half_up(n, d) AS"
+    "CREATE OR REPLACE MACRO __half_up(n, d) AS"
     " (CASE WHEN (n < 0) = (d < 0) THEN 1 ELSE -1 END)::HUGEINT"
     " * ((2::HUGEINT * abs(n) + abs(d)) // (2::HUGEINT * abs(d)))"
 )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import Known, Translated, translated
+from spark_jobs.graph.duck.remembered import FrozenKnown, frozen
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 from spark_jobs.graph.maintenance.relation import When, Writer
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Relation, named_relation
+
+_VIEWS = 128
 
 
 class _AsNamed:
@@ -55,10 +59,20 @@ def whole_view(
     Raises:
         NotTranslatedError: it has something that is not on the list.
     """
+    clocked = clock if entry.reads_clock else None
+    return _whole(entry.query, tuple(names.items()), frozen(known), clocked)
+
+
+@lru_cache(maxsize=_VIEWS)
+def _whole(
+    query: str, names: tuple[tuple[str, str], ...], known: FrozenKnown, clock: datetime | None
+) -> Translated:
+    """One for a query as long as its inputs have the same columns: each refresh asks for it."""
     try:
-        root, outputs = build(entry.query)
+        root, outputs = build(query)
     except NotIncrementalError as error:
         raise NotTranslatedError(error.text) from error
-    clocks = {When.NEW: clock} if entry.reads_clock else {}
-    found = translated(Writer(_AsNamed(names), clocks).relation(root, When.NEW), known)
+    clocks = {} if clock is None else {When.NEW: clock}
+    rows = Writer(_AsNamed(dict(names)), clocks).relation(root, When.NEW)
+    found = translated(rows, {name: dict(columns) for name, columns in known})
     return found.renamed(dict(outputs))

@@ -58,9 +58,39 @@ def test_a_change_that_is_smaller_by_far_is_followed_to_learn() -> None:
     assert not forecast(past, changed=100, total=1000).favours_full
 
 
-def test_a_little_faster_is_no_reason() -> None:
-    assert not forecast([computed(0.9), followed(1.0)], changed=10, total=1000).favours_full
-    assert forecast([computed(0.8), followed(1.0)], changed=10, total=1000).favours_full
+@pytest.mark.parametrize(
+    ("full", "times", "favoured"),
+    [(0.95, 3, False), (0.85, 3, True), (1.05, 1, True), (1.1, 1, False)],
+)
+def test_a_little_faster_is_no_reason_once_the_caches_are_warm(
+    full: float, times: int, *, favoured: bool
+) -> None:
+    past = [*[computed(full)] * times, followed(1.0)]
+    assert forecast(past, changed=10, total=1000).favours_full is favoured
+
+
+@pytest.mark.parametrize(
+    ("full", "small", "dared"),
+    [(2.0, 1.0, True), (2.0, 2.5, False), (0.9, 1.0, False), (50.0, 1.0, False)],
+)
+def test_a_change_that_is_larger_by_far_is_followed_once_where_that_may_pay(
+    full: float, small: float, *, dared: bool
+) -> None:
+    """Ten times the rows take up to ten times as long: where full is slower, it is no question."""
+    past = [*[computed(full)] * 3, followed(small, changed=1)]
+    found = forecast(past, changed=10, total=1000)
+    assert (found.incremental, found.at_least) == (10 * small, small)
+    assert found.is_dared is dared
+    assert found.favours_full is (full in {2.0, 0.9} and not dared)
+    learnt = forecast([followed(9.0), *past], changed=10, total=1000)
+    assert (learnt.incremental, learnt.at_least, learnt.is_dared) == (9.0, None, False)
+
+
+def test_a_try_is_no_turn_to_full_refreshes() -> None:
+    tried = replace(computed(1.0), tried=True)
+    past = [followed(0.5), counted(9.0)]
+    assert forecast([tried, *past], changed=10, total=1000).incremental == 0.5
+    assert forecast([computed(1.0), *past], changed=10, total=1000).incremental == (9.0 + 0.5) / 2
 
 
 def test_after_many_full_refreshes_changes_are_followed_once() -> None:

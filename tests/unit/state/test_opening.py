@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import Engine, inspect, text
 
 from spark_jobs.state.engine import make_engine
 from spark_jobs.state.errors import ControlSchemaNewerError, ControlUnreachableError
@@ -85,6 +86,42 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "control.db").write_text("hello" * 1000)
     with pytest.raises(ControlUnreachableError):
         ControlStore.open(f"sqlite:///{tmp_path}/control.db")
+
+
+def test_a_store_keeps_its_connection(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path}/control.db")
+    numbers = [_marked(engine) for _ in range(3)]
+    engine.dispose()
+    assert numbers == [1, 2, 3]
+
+
+def test_a_database_that_was_put_back_is_opened_anew(tmp_path: Path) -> None:
+    path = tmp_path / "control.db"
+    engine = make_engine(f"sqlite:///{path}")
+    assert _marked(engine) == 1
+    path.rename(tmp_path / "before.db")
+    assert _marked(engine) == 1
+    engine.dispose()
+
+
+def test_a_forked_child_opens_a_connection_of_its_own(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path}/control.db")
+    assert _marked(engine) == 1
+    child = os.fork()
+    if child == 0:
+        os._exit(_marked(engine))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert _marked(engine) == 2
+    engine.dispose()
+
+
+def _marked(engine: Engine) -> int:
+    """How often the connection that is given was given before, and this time."""
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TEMP TABLE IF NOT EXISTS marks (one INTEGER)")).close()
+        connection.execute(text("INSERT INTO marks VALUES (1)")).close()
+        return int(connection.execute(text("SELECT COUNT(*) FROM marks")).scalar_one())
 
 
 def test_no_connection_stays_open(tmp_path: Path) -> None:
