@@ -55,7 +55,8 @@ class Forecast:
         hoped: what a full refresh may take that was never tried; None where one was, or where
             nothing is to be hoped for.
         at_least: what following takes at the least, where only far smaller changes were followed.
-        seen: how many full refreshes the forecast is from.
+        computed: how many full refreshes the forecast is from.
+        followed: and how many that followed changes.
     """
 
     full: float | None = None
@@ -63,7 +64,8 @@ class Forecast:
     overdue: bool = False
     hoped: float | None = None
     at_least: float | None = None
-    seen: int = 0
+    computed: int = 0
+    followed: int = 0
 
     @property
     def invites_full(self) -> bool:
@@ -75,12 +77,7 @@ class Forecast:
         """Whether computing everything is clearly the faster way."""
         if self.full is None or self.overdue:
             return False
-        return self._beats_following(self.full if self.is_warm else _WARM * self.full)
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether everything was computed often enough to know what that takes."""
-        return self.seen >= _LATEST
+        return self._beats_following(_warm(self.full, self.computed))
 
     @property
     def is_dared(self) -> bool:
@@ -92,7 +89,7 @@ class Forecast:
 
     def _beats_following(self, full: float) -> bool:
         following = self.at_least if self.is_dared else self.incremental
-        return following is not None and full < _CLEARLY * following
+        return following is not None and full < _CLEARLY * _warm(following, self.followed)
 
     def as_dict(self) -> dict[str, float | None]:
         """The form for programs, in seconds."""
@@ -145,8 +142,14 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
         overdue=last is not None and last >= _FULL_IN_A_ROW,
         hoped=_HOPED_SECONDS + _HOPED_SECONDS_A_ROW * (total or 0) if untried else None,
         at_least=None if near else _typical(one.seconds for one in less[:_LATEST]),
-        seen=len(full),
+        computed=len(full),
+        followed=len(near or less),
     )
+
+
+def _warm(seconds: float, seen: int) -> float:
+    """What something takes that was seen a number of times, once caches are warm."""
+    return seconds if seen >= _LATEST else _WARM * seconds
 
 
 def _less(one: int | None, other: int | None) -> bool:

@@ -87,7 +87,6 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
         text = (
             f"a full refresh takes some {expected.full:.1f} s, "
             f"following the changes {expected.incremental:.1f} s"
-            f"{'' if expected.is_warm else ', and the first times are slow'}"
         )
         return _refused(ReasonCode.FULL_IS_FASTER, text)
     if expected.invites_full:

@@ -59,13 +59,22 @@ def test_a_change_that_is_smaller_by_far_is_followed_to_learn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("full", "times", "favoured"),
-    [(0.95, 3, False), (0.85, 3, True), (1.05, 1, True), (1.1, 1, False)],
+    ("full", "computes", "follows", "favoured"),
+    [
+        (0.95, 3, 3, False),
+        (0.85, 3, 3, True),
+        (1.05, 1, 3, True),
+        (1.1, 1, 3, False),
+        (0.8, 3, 1, False),
+        (0.7, 3, 1, True),
+        (0.95, 1, 1, False),
+        (0.85, 2, 2, True),
+    ],
 )
-def test_a_little_faster_is_no_reason_once_the_caches_are_warm(
-    full: float, times: int, *, favoured: bool
+def test_a_little_faster_is_no_reason_and_first_times_are_slow(
+    full: float, computes: int, follows: int, *, favoured: bool
 ) -> None:
-    past = [*[computed(full)] * times, followed(1.0)]
+    past = [*[computed(full)] * computes, *[followed(1.0)] * follows]
     assert forecast(past, changed=10, total=1000).favours_full is favoured
 
 
@@ -77,7 +86,7 @@ def test_a_change_that_is_larger_by_far_is_followed_once_where_that_may_pay(
     full: float, small: float, *, dared: bool
 ) -> None:
     """Ten times the rows take up to ten times as long: where full is slower, it is no question."""
-    past = [*[computed(full)] * 3, followed(small, changed=1)]
+    past = [*[computed(full)] * 3, *[followed(small, changed=1)] * 3]
     found = forecast(past, changed=10, total=1000)
     assert (found.incremental, found.at_least) == (10 * small, small)
     assert found.is_dared is dared

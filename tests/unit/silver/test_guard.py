@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +34,8 @@ def test_a_held_table_is_waited_for(
     with ControlStore.open(settings.control_url) as store:
         # Each writer is a process of its own.
         processes = itertools.count(1)
-        monkeypatch.setattr(guard.os, "getpid", lambda: next(processes))
+        pids = SimpleNamespace(getpid=lambda: next(processes))
+        monkeypatch.setattr(guard, "os", pids)
 
         def second() -> None:
             with table_guard(settings, store, ORDERS):
