@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spark_jobs.names import Layer
+
 
 class Ports(BaseModel):
     """Loopback ports of the local stack; each can be changed when it is taken."""
@@ -327,6 +329,9 @@ class SecuritySettings(BaseModel):
     # token for Spark Connect. The local stack generates what that needs; for servers elsewhere the
     # same secrets are put into <state_dir>/secrets.
     enabled: bool = False
+    # The layers whose files every account of the machine may read. The others, and what was
+    # rejected, are for the account that runs the pipeline and its group.
+    readable: tuple[Layer, ...] = (Layer.GOLD,)
 
 
 class ControlDatabase(StrEnum):

@@ -32,6 +32,8 @@ from spark_jobs.local.status import PartStatus, part_statuses
 from spark_jobs.local.supervisor import Supervisor
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import connect_url_file
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.rights import restrict
 
 POLL_SECONDS = 0.1
 
@@ -91,6 +93,7 @@ class Stack:
         names = [step.name for step in steps if isinstance(step, Part)]
         check_machine(self.settings, names)
         self.settings.state.mkdir(parents=True, exist_ok=True)
+        restrict(Lake(self.settings.lake), readable=self.settings.security.readable)
         if MANIFEST_PARTS & set(names):
             write_manifest(self.settings)
         with self.only_one():

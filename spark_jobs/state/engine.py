@@ -35,7 +35,7 @@ def make_engine(url: str) -> Engine:
     shown = parsed.render_as_string(hide_password=True)
     if backend == "sqlite" and parsed.database:
         try:
-            make_private_parent(Path(parsed.database))
+            make_private(Path(parsed.database))
         except OSError as error:
             raise ControlUnreachableError(shown, str(error)) from error
         engine = create_engine(
@@ -58,10 +58,15 @@ def make_engine(url: str) -> Engine:
     raise ControlUnreachableError(shown, "Only SQLite files and PostgreSQL are served")
 
 
-def make_private_parent(database: Path) -> None:
-    """Create the directory of a SQLite file for its owner only; one that exists stays as it is."""
+def make_private(database: Path) -> None:
+    """Create a SQLite file and its directory for their owner only; what exists stays as it is.
+
+    SQLite gives the files of its log the rights of this one.
+    """
     if not database.parent.exists():
         database.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    if not database.exists():
+        database.touch(mode=0o600)
 
 
 def prepare_sqlite(connection: Any, record: Any) -> None:

@@ -47,6 +47,20 @@ def remote_location(location: str) -> bool:
     return "://" in plain_location(location)
 
 
+# What lies in the lake beside the layers.
+_KINDS = (
+    "changes",
+    "checkpoints",
+    "locks",
+    "quarantine",
+    "rebuild",
+    "releases",
+    "staging",
+    "state",
+    "tombstones",
+)
+
+
 def lock_directory(lake: str, state: Path) -> Path:
     """Where lock files lie: in the lake, so that whoever writes there on this machine meets them.
 
@@ -74,6 +88,11 @@ class Lake:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", plain_location(self.root))
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of all folders right below the root."""
+        return (*Layer, *(f"{RESERVED_DIRECTORY_PREFIX}{kind}" for kind in _KINDS))
 
     def location(self, table: TableName) -> str:
         """A table that this project writes."""

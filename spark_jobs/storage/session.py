@@ -22,6 +22,8 @@ from spark_jobs.storage.conf import (
     session_environment,
 )
 from spark_jobs.storage.errors import SparkUnreachableError
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.rights import restrict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,6 +119,7 @@ def driver_session(
     for key, value in session_environment(settings).items():
         os.environ.setdefault(key, value)
     settings.state.mkdir(parents=True, exist_ok=True)
+    restrict(Lake(settings.lake), readable=settings.security.readable)
     return builder.getOrCreate()
 
 
