@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -72,6 +73,7 @@ class BronzeFlow:
         facts = self._check()
         write_text(self._identity_file, json.dumps({"topic": self.topic, "id": facts.topic_id}))
         streams = self.settings.streams
+        share = math.ceil(streams.max_offsets_per_trigger / streams.bronze_tasks)
         kafka = (
             spark.readStream.format("kafka")
             .options(**self.topics.access.spark())
@@ -80,13 +82,14 @@ class BronzeFlow:
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
             .option("maxOffsetsPerTrigger", streams.max_offsets_per_trigger)
+            # So that catching up uses the cores; a partition is else one task, however much waits.
+            .option("maxRecordsPerPartition", share)
             # Records of aborted transactions are no records.
             .option("kafka.isolation.level", "read_committed")
             .load()
         )
-        # One file a batch: its records are bounded, copying them is quick, and who reads bronze
-        # opens few files.
-        records = bronze_records(kafka).coalesce(1)
+        # Few files a batch: copying its records is quick, and who reads bronze opens each of them.
+        records = bronze_records(kafka).coalesce(streams.bronze_tasks)
         writer = write_stream(
             records,
             self.table,
