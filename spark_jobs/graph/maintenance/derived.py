@@ -77,11 +77,14 @@ class _Derived:
     answers: Mapping[tuple[str, ...], object]
 
     def holds(self, tables: Tables) -> bool:
-        """Whether the derivation would hear the same; everything is asked, as it would ask."""
+        """Whether the derivation would hear the same; if so, all was asked that it would ask.
+
+        Relations come last: who is asked for one makes it ready to be read, and nobody reads those
+        of a program that is not taken.
+        """
         asked = _Asked(tables)
-        for question in self.answers:
-            asked.ask(*question)
-        return asked.answers == self.answers
+        questions = sorted(self.answers, key=lambda one: isinstance(self.answers[one], exp.Expr))
+        return all(asked.ask(*question) == self.answers[question] for question in questions)
 
 
 @lru_cache(maxsize=_VIEWS)
@@ -116,11 +119,10 @@ class _Asked:
     def part_types(self, table: str) -> Mapping[str, str] | None:
         return self._noted(self.tables.part_types(table), "part_types", table)
 
-    def ask(self, name: str, *arguments: str) -> None:
+    def ask(self, name: str, *arguments: str) -> object:
         """Ask again what was asked under this name."""
         question: Callable[..., object] | object = getattr(self, name)
-        if callable(question):
-            question(*arguments)
+        return question(*arguments) if callable(question) else question
 
     def _noted(self, answer: _T, *question: str) -> _T:
         self.answers[question] = answer.copy() if isinstance(answer, exp.Expr) else answer

@@ -90,6 +90,14 @@ def test_another_answer_gives_another_program(other: Named) -> None:
     assert program(Named()) is found, "both are kept"
 
 
+def test_nothing_is_read_of_a_program_that_is_not_taken() -> None:
+    program(Named(changed=frozenset({"silver.a", "silver.b"})))
+    fresh, second = Named(), Named()
+    derived_program(JOINED, fresh, {}, types=TYPES, prefix="_")
+    program(second)
+    assert second.read == fresh.read
+
+
 def test_another_clock_or_query_gives_another_program() -> None:
     found = program(Named())
     assert program(Named(), canonical("SELECT a.k FROM silver.a AS a")) is not found
