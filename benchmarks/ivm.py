@@ -144,9 +144,9 @@ def main(
     warm_up: Annotated[int, typer.Option(min=0, help="Rounds before, not measured.")] = 1,
     learning: Annotated[
         int, typer.Option(min=0, help="Rounds before those, of ours alone, so that it can choose.")
-    ] = 2,
+    ] = 4,
     seed: Annotated[int, typer.Option(help="Decides data changes and order.")] = 1,
-    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "4g",
+    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "3g",
     java_options: Annotated[str, typer.Option(help="Of the JVM.")] = "-XX:+UseSerialGC",
     hindsight: Annotated[
         bool, typer.Option(help="Measure each strategy, to tell which was the best.")

@@ -10,7 +10,7 @@ from statistics import median
 _LATEST = 3
 # What is likely to take a little longer is not worth a change of mind: measurements scatter.
 _CLEARLY = 0.9
-# A way that was gone less often than ``_LATEST`` takes less once caches are warm.
+# The way that was gone less often takes less once its caches are warm.
 _WARM = 0.85
 # Following a change is tried where it may take so many times what a full refresh takes.
 _DARED = 10
@@ -18,9 +18,12 @@ _DARED = 10
 _ALIKE = 3
 # After so many full refreshes in a row changes are followed once, to learn what that takes now.
 _FULL_IN_A_ROW = 20
+# Changes are followed so often before a full refresh is tried, which drops what they kept: what the
+# first one took says little.
+_BEFORE_A_TRY = 2
 # What a full refresh in this process takes at the least, and for each row of the inputs. Hopeful on
 # purpose: it only decides whether one is tried.
-_HOPED_SECONDS, _HOPED_SECONDS_A_ROW = 0.15, 1e-8
+_HOPED_SECONDS, _HOPED_SECONDS_A_ROW = 0.1, 5e-9
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,17 @@ class Forecast:
     @property
     def invites_full(self) -> bool:
         """Whether computing everything is to be tried, because it may well be faster."""
-        return self.hoped is not None and self._beats_following(self.hoped)
+        if self.hoped is None or self._following is None or self.followed < _BEFORE_A_TRY:
+            return False
+        return self.hoped < _CLEARLY * self._following
 
     @property
     def favours_full(self) -> bool:
         """Whether computing everything is clearly the faster way."""
-        if self.full is None or self.overdue:
+        if self.full is None or self._following is None or self.overdue:
             return False
-        return self._beats_following(_warm(self.full, self.computed))
+        full = _warm(self.full, self.computed, self.followed)
+        return full < _CLEARLY * _warm(self._following, self.followed, self.computed)
 
     @property
     def is_dared(self) -> bool:
@@ -87,13 +93,13 @@ class Forecast:
             return False
         return full < _CLEARLY * self.incremental <= _CLEARLY * _DARED * full
 
-    def _beats_following(self, full: float) -> bool:
-        following = self.at_least if self.is_dared else self.incremental
-        return following is not None and full < _CLEARLY * _warm(following, self.followed)
-
     def as_dict(self) -> dict[str, float | None]:
         """The form for programs, in seconds."""
         return {"full": _rounded(self.full), "incremental": _rounded(self.incremental)}
+
+    @property
+    def _following(self) -> float | None:
+        return self.at_least if self.is_dared else self.incremental
 
 
 NO_EXPERIENCE = Forecast()
@@ -130,26 +136,32 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     incremental = _typical(
         _scaled(one.seconds, one.changed, changed) for one in (near or less)[:_LATEST]
     )
+    at_least = None if near else _typical(one.seconds for one in less[:_LATEST])
     counted = [one for one in past if one.counted]
     if counted and not past[0].incremental and not past[0].tried:
         counting = median(_scaled(one.seconds, one.total, total) for one in counted[:_LATEST])
         uses = len(followed) / len(counted)
         incremental = (counting + uses * (incremental or 0.0)) / (1 + uses)
+        at_least = None if at_least is None else (counting + uses * at_least) / (1 + uses)
     last = next((at for at, one in enumerate(past) if one.incremental), None)
     return Forecast(
         full=_typical(_scaled(one.seconds, one.total, total) for one in full),
         incremental=incremental,
         overdue=last is not None and last >= _FULL_IN_A_ROW,
         hoped=_HOPED_SECONDS + _HOPED_SECONDS_A_ROW * (total or 0) if untried else None,
-        at_least=None if near else _typical(one.seconds for one in less[:_LATEST]),
+        at_least=at_least,
         computed=len(full),
         followed=len(near or less),
     )
 
 
-def _warm(seconds: float, seen: int) -> float:
-    """What something takes that was seen a number of times, once caches are warm."""
-    return seconds if seen >= _LATEST else _WARM * seconds
+def _warm(seconds: float, seen: int, other: int) -> float:
+    """What a way may take that was gone so often, and the other way so often.
+
+    Were both forgiven what they took at first, the one that is gone anyway would be kept to; were
+    neither, the other would be judged by one cold measurement, and never be measured again.
+    """
+    return _WARM * seconds if seen < min(other, _LATEST) else seconds
 
 
 def _less(one: int | None, other: int | None) -> bool:

@@ -162,9 +162,10 @@ def test_what_spark_takes_says_nothing_about_refreshes_in_process() -> None:
 def test_a_full_refresh_in_process_is_tried_where_it_may_be_quicker(
     seconds: float, total: int | None, *, invites: bool
 ) -> None:
-    past = [here(followed(seconds)), computed(3.0)]
+    past = [*[here(followed(seconds))] * 2, computed(3.0)]
     assert forecast(past, changed=10, total=total).invites_full is invites
-    tried = [here(followed(seconds)), here(computed(2 * seconds)), computed(3.0)]
+    assert not forecast(past[1:], changed=10, total=total).invites_full, "the first is slow"
+    tried = [here(followed(seconds)), here(computed(2 * seconds)), *past]
     assert not forecast(tried, changed=10, total=total).invites_full, "once it is known"
     assert not forecast([followed(seconds)], changed=10, total=total).invites_full
 
@@ -172,3 +173,17 @@ def test_a_full_refresh_in_process_is_tried_where_it_may_be_quicker(
 def test_nothing_is_tried_before_following_is_known() -> None:
     for past in ([computed(3.0)], [here(counted(9.0)), computed(3.0)]):
         assert not forecast(past, changed=10, total=1000).invites_full
+
+
+def test_a_larger_change_is_not_dared_where_its_groups_are_to_be_counted_first() -> None:
+    kept = [followed(1.0, changed=1), counted(9.0), *[computed(2.0)] * 3]
+    assert forecast(kept, changed=10, total=1000).is_dared
+    dropped = forecast([computed(2.0), *kept], changed=10, total=1000)
+    assert (dropped.at_least, dropped.favours_full) == ((9.0 + 1.0) / 2, True)
+
+
+def test_one_cold_full_refresh_is_not_the_last() -> None:
+    past = [here(followed(1.0)), here(computed(1.0)), here(followed(1.0))]
+    assert forecast(past, changed=10, total=1000).favours_full
+    past = [here(followed(1.0)), *[here(computed(1.0))] * 3, here(followed(1.0))]
+    assert not forecast(past, changed=10, total=1000).favours_full

@@ -275,10 +275,10 @@ def test_the_faster_way_is_taken_by_experience() -> None:
 
 def test_a_way_that_may_be_faster_is_tried_once() -> None:
     known = PastRefresh(incremental=True, seconds=2.5, changed=5, total=9, in_process=True)
-    counted = replace(moved(), inputs=moved().inputs[:1], past=(known,))
+    counted = replace(moved(), inputs=moved().inputs[:1], past=(known, known))
     plan = plan_refresh(MAINTAINED, counted, tick="t", clock=NOON)
     assert plan.reason.code is ReasonCode.FULL_IS_TRIED
-    assert "was not tried yet and may take 0.2 s, following the changes 2.5 s" in plan.line
+    assert "was not tried yet and may take 0.1 s, following the changes 2.5 s" in plan.line
     insisting = MAINTAINED.model_copy(update={"strategy": Strategy.INCREMENTAL})
     plan = plan_refresh(insisting, counted, tick="t", clock=NOON)
     assert isinstance(plan.decision, Incremental)
