@@ -106,9 +106,9 @@ class StreamSettings(BaseModel):
     # inputs were quiet for longer is refreshed at once.
     gold_trigger_seconds: float = Field(default=5, gt=0)
     # Back-pressure: no batch of one source holds more records than this.
-    max_offsets_per_trigger: int = Field(default=200_000, ge=1)
-    # How many tasks take in one batch of one source, at most; each makes a file. A full batch has
-    # as many even where its topic has one partition.
+    max_offsets_per_trigger: int = Field(default=1_000_000, ge=1)
+    # How many tasks take in one batch of one source that is large, at most; each makes a file. A
+    # full batch has as many even where its topic has one partition.
     bronze_tasks: int = Field(default=2, ge=1)
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)

@@ -48,7 +48,8 @@ def main(
         list[str] | None,
         typer.Option(help="Triggers of bronze, silver and gold, such as 5,5,5; in seconds."),
     ] = None,
-    events: Annotated[int, typer.Option(min=1, help="In a topic that is full.")] = 2_000_000,
+    events: Annotated[int, typer.Option(min=1, help="To take in.")] = 5_000_000,
+    counted: Annotated[int, typer.Option(min=1, help="To count, beside the peer.")] = 1_000_000,
     rate: Annotated[int, typer.Option(min=1, help="Events a second.")] = 10_000,
     seconds: Annotated[float, typer.Option(min=1, help="With events, for latency.")] = 120,
     idle_seconds: Annotated[float, typer.Option(min=1, help="Without events.")] = 60,
@@ -59,11 +60,12 @@ def main(
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds of changes.")] = 3,
     seed: Annotated[int, typer.Option(help="Decides changes and order.")] = 1,
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = SparkSettings().driver_memory,
+    java_options: Annotated[str, typer.Option(help="Of the JVM.")] = SparkSettings().java_options,
     results: Annotated[Path, typer.Option(help="Where the JSON goes.")] = RESULTS,
     papers: Annotated[Path, typer.Option(help="Where table and plot go.")] = PAPERS,
 ) -> None:
     """Measure, check every result, and write a table and a plot; other sections stay as found."""
-    spark = SparkSettings(master="local[2]", driver_memory=memory)
+    spark = SparkSettings(master="local[2]", driver_memory=memory, java_options=java_options)
     paces = [_pace(one) for one in pace or [_default_pace()]]
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -80,7 +82,7 @@ def main(
             SectionName.UPSERTS: lambda: bench.upserts(
                 rows=rows, changes=changes, repetitions=repetitions, seed=seed
             ),
-            SectionName.PEER: lambda: _peer(bench, paces[0], events),
+            SectionName.PEER: lambda: _peer(bench, paces[0], counted),
             SectionName.MEMORY: lambda: steady(bench, paces[0], rate=steady_rate, minutes=minutes),
         }
         for name in only or [one for one in SectionName if one is not SectionName.MEMORY]:

@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.bronze.errors import CheckpointLostError, DataLossError
 from spark_jobs.bronze.guard import check_topic
-from spark_jobs.bronze.table import COLUMNS, bronze_records, lacking_columns
+from spark_jobs.bronze.landing import Landing
+from spark_jobs.bronze.table import COLUMNS, lacking_columns, received
 from spark_jobs.bronze.topics import TopicFacts, Topics
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
@@ -20,7 +21,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.storage.checkpoints import last_committed, last_planned, read_text, write_text
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
-from spark_jobs.storage.streams import create_stream_table, write_stream
+from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import add_columns
 
 # Bronze starts a checkpoint once; a lost one is refused, so there is no second.
@@ -88,16 +89,17 @@ class BronzeFlow:
             .option("kafka.isolation.level", "read_committed")
             .load()
         )
-        # Few files a batch: copying its records is quick, and who reads bronze opens each of them.
-        records = bronze_records(kafka).coalesce(streams.bronze_tasks)
-        writer = write_stream(
-            records,
-            self.table,
-            checkpoint=self.checkpoint,
-            partition_by=(BronzeColumn.ARRIVAL_DATE,),
+        landing = Landing(
+            self.table, self.checkpoint, tasks=streams.bronze_tasks, care=self.settings.care
         )
-        pace = f"{streams.bronze_trigger_seconds} seconds"
-        return writer.queryName(self.name).trigger(processingTime=pace).start()
+        return (
+            received(kafka)
+            .writeStream.queryName(self.name)
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(processingTime=f"{streams.bronze_trigger_seconds} seconds")
+            .foreachBatch(landing.land)
+            .start()
+        )
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
         """The condition behind a query's failure, or None where trying again may help."""

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from datetime import datetime
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.graph.manifest import Column
+from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.log import schema
 
 COLUMNS = (
-    Column(name=BronzeColumn.KEY, type="binary", description="The Kafka key as received."),
-    Column(name=BronzeColumn.VALUE, type="binary", description="The Kafka value as received."),
-    Column(name=BronzeColumn.HEADERS, type="array<struct<key:string,value:binary>>"),
-    Column(name=BronzeColumn.TOPIC, type="string"),
-    Column(name=BronzeColumn.PARTITION, type="int"),
-    Column(name=BronzeColumn.OFFSET, type="bigint"),
-    Column(name=BronzeColumn.TIMESTAMP, type="timestamp", description="Kafka's own timestamp."),
-    Column(
+    Declared(name=BronzeColumn.KEY, type="binary", description="The Kafka key as received."),
+    Declared(name=BronzeColumn.VALUE, type="binary", description="The Kafka value as received."),
+    Declared(name=BronzeColumn.HEADERS, type="array<struct<key:string,value:binary>>"),
+    Declared(name=BronzeColumn.TOPIC, type="string"),
+    Declared(name=BronzeColumn.PARTITION, type="int"),
+    Declared(name=BronzeColumn.OFFSET, type="bigint"),
+    Declared(name=BronzeColumn.TIMESTAMP, type="timestamp", description="Kafka's own timestamp."),
+    Declared(
         name=BronzeColumn.ARRIVED_AT,
         type="timestamp",
         description="When the batch that holds the record was read.",
     ),
-    Column(name=BronzeColumn.ARRIVAL_DATE, type="date", description="UTC; the partition column."),
+    Declared(name=BronzeColumn.ARRIVAL_DATE, type="date", description="UTC; the partition column."),
 )
+_ARRIVAL = (BronzeColumn.ARRIVED_AT, BronzeColumn.ARRIVAL_DATE)
 
 
-def lacking_columns(location: str) -> list[Column]:
+def lacking_columns(location: str) -> list[Declared]:
     """The columns that a bronze table of an earlier release has not.
 
     Raises:
@@ -36,10 +41,32 @@ def lacking_columns(location: str) -> list[Column]:
     return [column for column in COLUMNS if column.name not in held]
 
 
-def bronze_records(kafka: DataFrame) -> DataFrame:
-    """Kafka records as bronze rows; nothing is parsed."""
-    arrived = sf.current_timestamp()
-    received = kafka.withColumns(
-        {BronzeColumn.ARRIVED_AT: arrived, BronzeColumn.ARRIVAL_DATE: sf.to_date(arrived)}
+def received(kafka: DataFrame) -> DataFrame:
+    """Kafka records as bronze has them, but for when they arrived; nothing is parsed."""
+    return kafka.select(*(one.name for one in COLUMNS if one.name not in _ARRIVAL))
+
+
+def arrived(records: DataFrame, at: datetime) -> DataFrame:
+    """The rows of bronze, of what ``received`` gave."""
+    moment = sf.lit(at)
+    return records.withColumns(
+        {BronzeColumn.ARRIVED_AT: moment, BronzeColumn.ARRIVAL_DATE: sf.to_date(moment)}
     )
-    return received.select(*(str(column.name) for column in COLUMNS))
+
+
+def arrived_here(records: pa.Table, at: datetime) -> pa.Table:
+    """The rows of bronze, of what ``received`` gave, in this process."""
+    for name, value in (
+        (BronzeColumn.ARRIVED_AT, pa.scalar(at, pa.timestamp("us", "UTC"))),
+        (BronzeColumn.ARRIVAL_DATE, pa.scalar(at.date(), pa.date32())),
+    ):
+        records = records.append_column(str(name), pa.repeat(value, records.num_rows))
+    return records
+
+
+def length() -> Column:
+    """The bytes of a record."""
+    header = "octet_length(h.key) + nvl(octet_length(h.value), 0)"
+    headers = f"aggregate(headers, 0, (n, h) -> n + {header})"
+    parts = ("octet_length(key)", "octet_length(value)", headers)
+    return reduce(Column.__add__, (sf.coalesce(sf.expr(one), sf.lit(0)) for one in parts))

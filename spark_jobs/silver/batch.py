@@ -23,6 +23,7 @@ from spark_jobs.silver.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.event_rows import EventRows
 from spark_jobs.silver.history_rows import HistoryRows
 from spark_jobs.silver.outcome import HeldTables, Outcome
+from spark_jobs.silver.prepared import prepared
 from spark_jobs.silver.releases import unsettled
 from spark_jobs.silver.rows import COORDINATES, silver_rows
 from spark_jobs.silver.tables import QUARANTINE_COLUMNS, SilverTables
@@ -104,9 +105,15 @@ class BatchApplier:
         released = read(spark, self.tables.releases) if known else None
         return unsettled(bronze, released, rejected, epoch=self.epoch)
 
-    def _rows(self, bronze: DataFrame) -> DataFrame:
-        typed = typed_records(bronze, self.source, max_bytes=self.max_bytes)
-        return silver_rows(typed, self.source, self.entry, projection=self.projection)
+    @cached_property
+    def _rows(self) -> Callable[[DataFrame], DataFrame]:
+        """Bronze records to rows of this table."""
+
+        def way(bronze: DataFrame) -> DataFrame:
+            typed = typed_records(bronze, self.source, max_bytes=self.max_bytes)
+            return silver_rows(typed, self.source, self.entry, projection=self.projection)
+
+        return prepared(way)
 
     @cached_property
     def writer(self) -> EventRows | CurrentRows | HistoryRows:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import Disposition
 from spark_jobs.silver.dispositions import DISPOSITION, KNOWN, upsert_dispositions
 from spark_jobs.silver.filling import fill_current
-from spark_jobs.silver.outcome import HeldTables, Outcome, fits_here
-from spark_jobs.silver.rows import CANDIDATE, COORDINATES, DELETED
+from spark_jobs.silver.judging_here import judged_changes
+from spark_jobs.silver.outcome import HeldTables, Outcome
+from spark_jobs.silver.rows import BYTES, CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.tables import SilverTables
 from spark_jobs.silver.truncations import (
     RememberedTruncations,
@@ -27,7 +29,9 @@ from spark_jobs.silver.truncations import (
 from spark_jobs.silver.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.unavailable import UNFILLED
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage.batches import BatchWriter
+from spark_jobs.storage.batches import BatchWriter, fits_here
+from spark_jobs.storage.keyed import can_look_up
+from spark_jobs.storage.small import to_arrow, travels
 from spark_jobs.storage.streams import Merge
 from spark_jobs.storage.tables import Txn
 
@@ -55,10 +59,13 @@ class CurrentRows:
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
-        few = fits_here(rows)
+        few = fits_here(rows, sf.col(BYTES))
+        known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
+        here = self._judged_here(rows) if few and not known else None
+        if here is not None:
+            return here
         near = self._near(rows) if few else None
         held = self._held(rows) if near is None else near
-        known = self.truncations.now() if self.tables.tombstones in self.held.filled else ()
         first = self._outcome(rows, held, known, few=few)
         truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
         if not truncates and not lacks:
@@ -72,6 +79,24 @@ class CurrentRows:
             # How long values are that were taken from other rows, the records do not tell.
             few = False
         return self._outcome(rows, held, known, few=few)
+
+    def _judged_here(self, rows: DataFrame) -> Outcome | None:
+        """What becomes of a few records, without Spark; None where it must tell."""
+        keys = self.tables.entry.keys
+        kinds = (rows.schema[key].dataType.simpleString() for key in keys)
+        if not can_look_up(kinds) or not travels(rows):
+            return None
+        batch = to_arrow(rows)
+        truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
+        if truncated or batch.column(UNFILLED).null_count < batch.num_rows:
+            return None
+        asked = batch.filter(batch.column(CANDIDATE)).select(list(keys))
+        names = (*keys, SEQUENCE, *COORDINATES)
+        held = self.held.near_here(asked, self._places, names)
+        if held is None:
+            return None
+        judged = judged_changes(batch, held, keys=keys)
+        return Outcome.of_here(judged, rows, KNOWN, DELETED, told=dict.fromkeys(_RARE, False))
 
     def _outcome(
         self,
@@ -105,20 +130,20 @@ class CurrentRows:
         groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
         if not groups:
             return
-        rows = outcome.having(Disposition.APPLIED)
         names = tuple(column.name for column in self.tables.columns)
         truncates = any(group[_TRUNCATES] for group in groups)
         if any(group[DELETED] for group in groups):
             # A key may be deleted many times; who asks takes the last.
             columns = [column.name for column in self.tables.tombstone_columns]
-            gone = rows.where(DELETED).select(*columns)
+            gone = outcome.applied(columns, {DELETED: True})
             self.writer.append(gone, self.tables.tombstones, txn=txn, few=outcome.few)
             if truncates:
                 self.truncations.forget()
             failpoint("silver.after_tombstones")
         if truncates or any(group[KNOWN] for group in groups):
             # Of a batch's truncations only the last of all is applied.
-            last = truncations_in(rows, timed=False)[-1].sequence if truncates else None
+            applied = outcome.having(Disposition.APPLIED) if truncates else None
+            last = None if applied is None else truncations_in(applied, timed=False)[-1].sequence
             how = Merge(
                 self.tables.entry.keys,
                 names,
@@ -127,8 +152,8 @@ class CurrentRows:
                 delete=f"s.{DELETED} AND {NEWER}",
                 delete_others=None if last is None else sf.col(f"t.{SEQUENCE}") < last,
             )
-            merged = rows.select(*names, DELETED)
+            merged = outcome.applied([*names, DELETED])
             self.writer.merge(merged, self.tables.table, how, txn=txn, few=outcome.few)
         elif not all(group[DELETED] for group in groups):
-            added = rows.where(f"NOT {DELETED}").select(*names)
+            added = outcome.applied(names, {DELETED: False})
             self.writer.append(added, self.tables.table, txn=txn, few=outcome.few)

@@ -12,10 +12,12 @@ from pyspark.sql import functions as sf
 from spark_jobs.names import Disposition
 from spark_jobs.silver.dispositions import KNOWN, append_dispositions
 from spark_jobs.silver.expiry import expired_sql, horizon
-from spark_jobs.silver.outcome import HeldTables, Outcome, fits_here
-from spark_jobs.silver.rows import CANDIDATE, COORDINATES, EVENT_ID
+from spark_jobs.silver.judging_here import EXPIRED, SAME_TEXT, judged_events
+from spark_jobs.silver.outcome import HeldTables, Outcome
+from spark_jobs.silver.rows import BYTES, CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.tables import SilverTables
-from spark_jobs.storage.batches import BatchWriter
+from spark_jobs.storage.batches import BatchWriter, fits_here
+from spark_jobs.storage.small import to_arrow, travels
 from spark_jobs.storage.tables import Txn
 
 
@@ -30,24 +32,32 @@ class EventRows:
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
-        few = fits_here(rows)
+        few = fits_here(rows, sf.col(BYTES))
+        here = self._judged_here(rows) if few else None
+        if here is not None:
+            return here
         found = append_dispositions(
             rows,
-            self._held(rows, few=few),
+            self.held.read(rows.sparkSession, self.tables.table),
             identity=self.tables.identity,
             expired=self._expired(),
         )
         return Outcome.of(found, few=few)
 
-    def _held(self, rows: DataFrame, *, few: bool) -> DataFrame | None:
-        identity = self.tables.identity
-        if few:
-            asked = rows.where(CANDIDATE).select(identity)
-            read = rows.select(identity, *COORDINATES).schema
-            near = self.held.near(asked, [self.tables.table], read)
-            if near is not None:
-                return near[0] if near else None
-        return self.held.read(rows.sparkSession, self.tables.table)
+    def _judged_here(self, rows: DataFrame) -> Outcome | None:
+        """What becomes of a few records, without Spark; None where it must tell."""
+        identity, table = self.tables.identity, self.tables.table
+        kind = rows.schema[identity].dataType.simpleString()
+        if kind not in SAME_TEXT or not travels(rows):
+            return None
+        expired = self._expired()
+        told = rows if expired is None else rows.withColumn(EXPIRED, expired)
+        batch = to_arrow(told)
+        asked = batch.filter(batch.column(CANDIDATE)).select([identity])
+        held = self.held.near_here(asked, [table], (identity, *COORDINATES))
+        if held is None:
+            return None
+        return Outcome.of_here(judged_events(batch, held, identity=identity), rows)
 
     def _expired(self) -> Column | None:
         expiry = self.tables.entry.expiry
@@ -62,6 +72,5 @@ class EventRows:
             return
         identity = [EVENT_ID] if self.tables.entry.event_id is None else []
         names = [column.name for column in self.tables.columns if column.name not in identity]
-        fresh = outcome.having(Disposition.APPLIED).where(~sf.col(KNOWN))
-        fresh = fresh.select(*names, *identity)
+        fresh = outcome.applied([*names, *identity], {KNOWN: False})
         self.writer.append(fresh, self.tables.table, txn=txn, few=outcome.few)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, StringType, StructType
 
 from spark_jobs.names import Disposition
-from spark_jobs.silver.dispositions import DISPOSITION
-from spark_jobs.silver.rows import BYTES
+from spark_jobs.silver.dispositions import DISPOSITION, KNOWN
+from spark_jobs.storage.batches import Rows
 from spark_jobs.storage.keyed import can_look_up, rows_with_keys
 from spark_jobs.storage.log import size
+from spark_jobs.storage.small import given
 from spark_jobs.storage.tables import read
 
 ROWS_PER_FILE = 100_000
-# A batch up to these is held in this process, beside everything else that runs in it.
-MOST_ROWS_HERE = 100_000
-MOST_BYTES_HERE = 2**26
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,52 @@ class Outcome:
     """The records of a batch with their dispositions.
 
     Attributes:
-        rows: kept in memory; rows without a disposition are no records of the batch.
+        made: gives ``rows``.
         groups: how many records there are of each disposition and kind, in the column ``count``.
         few: whether the records fit into this process.
+        here: the records, where they were judged in this process.
     """
 
-    rows: DataFrame
+    made: Callable[[], DataFrame]
     groups: Sequence[Row]
     few: bool = False
+    here: pa.Table | None = None
 
     @classmethod
     def of(cls, annotated: DataFrame, *kinds: Column | str, few: bool = False) -> Outcome:
         """Compute the rows and count them, by disposition and by what else matters."""
         rows = annotated.localCheckpoint(eager=False)
         groups = rows.groupBy(DISPOSITION, *kinds).count().collect()
-        return cls(rows, [group for group in groups if group[DISPOSITION] is not None], few)
+        known = [group for group in groups if group[DISPOSITION] is not None]
+        return cls(lambda: rows, known, few)
+
+    @classmethod
+    def of_here(
+        cls, judged: pa.Table, batch: DataFrame, *kinds: str, told: Mapping[str, bool] | None = None
+    ) -> Outcome:
+        """What was judged in this process, counted by disposition and by what else matters.
+
+        Args:
+            judged: the batch's columns, ``DISPOSITION`` and ``KNOWN``.
+            batch: the records as they were before.
+            kinds: columns of ``judged``.
+            told: what else each group says.
+        """
+
+        def schema() -> StructType:
+            first = StructType(list(batch.schema.fields))
+            return first.add(DISPOSITION, StringType()).add(KNOWN, BooleanType())
+
+        counted = judged.group_by([DISPOSITION, *kinds]).aggregate([([], "count_all")])
+        groups = [
+            Row(**{**one, "count": one["count_all"], **(told or {})}) for one in counted.to_pylist()
+        ]
+        return cls(lambda: given(batch.sparkSession, judged, schema), groups, few=True, here=judged)
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """Kept in memory; rows without a disposition are no records of the batch."""
+        return self.made()
 
     @property
     def counts(self) -> dict[Disposition, int]:
@@ -57,11 +88,27 @@ class Outcome:
         rows = in_few_files(self.rows, sum(self.counts.values()))
         return rows.where(sf.col(DISPOSITION).isin(*map(str, dispositions)))
 
+    def applied(self, names: Sequence[str], flags: Mapping[str, bool] | None = None) -> Rows:
+        """Columns of the records that are applied.
 
-def fits_here(rows: DataFrame) -> bool:
-    """Whether the rows of a batch fit into this process; takes a job, which computes them."""
-    [(count, size_bytes)] = rows.agg(sf.count(sf.lit(1)), sf.sum(BYTES)).collect()
-    return int(count) <= MOST_ROWS_HERE and int(size_bytes or 0) <= MOST_BYTES_HERE
+        Args:
+            names: of the columns.
+            flags: what columns without NULL must say.
+        """
+        wanted = (flags or {}).items()
+
+        def frame() -> DataFrame:
+            rows = self.having(Disposition.APPLIED)
+            for name, value in wanted:
+                rows = rows.where(sf.col(name) == value)
+            return rows.select(*names)
+
+        if self.here is None:
+            return Rows(frame)
+        chosen = pc.equal(self.here.column(DISPOSITION), str(Disposition.APPLIED))
+        for name, value in wanted:
+            chosen = pc.and_(chosen, pc.equal(self.here.column(name), value))
+        return Rows(frame, self.here.filter(chosen).select(list(names)))
 
 
 def in_few_files(rows: DataFrame, count: int) -> DataFrame:
@@ -81,7 +128,7 @@ class HeldTables:
 
     def read(self, spark: SparkSession, location: str) -> DataFrame | None:
         """A table as it is now, or None while it is empty."""
-        return read(spark, location) if self._has_rows(location) else None
+        return read(spark, location) if self.has_rows(location) else None
 
     def near(
         self, keys: DataFrame, locations: Sequence[str], schema: StructType
@@ -98,21 +145,41 @@ class HeldTables:
         """
         if not can_look_up(field.dataType.simpleString() for field in keys.schema.fields):
             return None
-        filled = [location for location in locations if self._has_rows(location)]
-        asked = keys.toArrow() if filled else None
-        found: list[pa.Table] = []
-        for location in filled:
-            rows = None if asked is None else rows_with_keys(location, asked, schema.names)
-            if rows is None:
-                return None
-            found.append(rows)
+        filled = [location for location in locations if self.has_rows(location)]
+        found = self.near_here(keys.toArrow(), filled, schema.names) if filled else []
+        if found is None:
+            return None
         if not any(rows.num_rows for rows in found):
             return []
         # In one piece: Spark takes an empty one between others for the end.
         rows = pa.concat_tables(found).combine_chunks()
         return [keys.sparkSession.createDataFrame(rows, schema)]
 
-    def _has_rows(self, location: str) -> bool:
+    def near_here(
+        self, keys: pa.Table, locations: Sequence[str], names: Sequence[str]
+    ) -> list[pa.Table] | None:
+        """The rows of tables that have some keys, and maybe others, by table.
+
+        Args:
+            keys: of types that can be looked up.
+            locations: of the tables; nothing is told of empty ones.
+            names: the columns that are read of each row.
+
+        Returns:
+            None where Spark must read the tables.
+        """
+        found = []
+        for location in locations:
+            if not self.has_rows(location):
+                continue
+            rows = rows_with_keys(location, keys, names)
+            if rows is None:
+                return None
+            found.append(rows)
+        return found
+
+    def has_rows(self, location: str) -> bool:
+        """Whether a table was seen to hold rows, or does so now."""
         if location not in self.filled and not size(location).files:
             return False
         self.filled.add(location)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
@@ -12,12 +13,50 @@ from spark_jobs.sections import CareSettings
 from spark_jobs.storage import small, tables
 from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.keyed import append_once, can_look_up, merge_once
-from spark_jobs.storage.plain import plain_table
+from spark_jobs.storage.plain import open_for_adding
 from spark_jobs.storage.streams import Merge, merge
 from spark_jobs.storage.tables import Txn
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+# A batch up to these is held in this process, beside everything else that runs in it.
+MOST_ROWS_HERE = 100_000
+MOST_BYTES_HERE = 2**26
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to write.
+
+    Attributes:
+        make: gives them to Spark.
+        here: the rows, where they are in this process; all their types travel.
+    """
+
+    make: Callable[[], DataFrame]
+    here: pa.Table | None = None
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The rows in Spark."""
+        return self.make()
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows in this process."""
+        return small.to_arrow(self.frame) if self.here is None else self.here
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of their columns."""
+        return self.frame.columns if self.here is None else self.here.column_names
+
+    @property
+    def travel(self) -> bool:
+        """Whether all types mean the same in Spark, in Arrow and in a table."""
+        return self.here is not None or small.travels(self.frame)
 
 
 @dataclass(frozen=True)
@@ -32,7 +71,7 @@ class BatchWriter:
 
     care: CareSettings
 
-    def append(self, rows: DataFrame, location: str, *, txn: Txn, few: bool) -> None:
+    def append(self, rows: Rows, location: str, *, txn: Txn, few: bool) -> None:
         """Add rows to a table, once.
 
         Args:
@@ -41,14 +80,14 @@ class BatchWriter:
             txn: the identity of the write.
             few: whether the rows fit into this process.
         """
-        table = _open_for_appending(location, rows.columns) if few and small.travels(rows) else None
+        table = open_for_appending(location, rows.columns) if few and rows.travel else None
         if table is None:
-            tables.append(rows, location, txn=txn)
+            tables.append(rows.frame, location, txn=txn)
             return
-        append_once(table, rows.toArrow(), txn=txn)
+        append_once(table, rows.table, txn=txn)
         self._join(location, rows)
 
-    def merge(self, rows: DataFrame, location: str, how: Merge, *, txn: Txn, few: bool) -> None:
+    def merge(self, rows: Rows, location: str, how: Merge, *, txn: Txn, few: bool) -> None:
         """Merge rows into a table by key, once.
 
         Args:
@@ -60,27 +99,43 @@ class BatchWriter:
         """
         table = _open_for_merging(location, rows, how) if few else None
         if table is None:
-            merge(rows, location, how, txn=txn)
+            merge(rows.frame, location, how, txn=txn)
             return
-        merge_once(table, rows.toArrow(), how, txn=txn)
+        merge_once(table, rows.table, how, txn=txn)
         self._join(location, rows)
 
-    def _join(self, location: str, rows: DataFrame) -> None:
-        join_small_files(location, self.care, spark=lambda: rows.sparkSession)
+    def _join(self, location: str, rows: Rows) -> None:
+        join_small_files(location, self.care, spark=lambda: rows.frame.sparkSession)
 
 
-def _open_for_appending(location: str, columns: Sequence[str]) -> DeltaTable | None:
-    plain = plain_table(location)
-    if plain is None or not plain.written:
+def fits_here(rows: DataFrame, length: Column) -> bool:
+    """Whether the rows of a batch fit into this process; takes a job, which computes them.
+
+    Args:
+        rows: of the batch.
+        length: of a row, in bytes; NULL counts as nothing.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    [(count, size)] = rows.agg(F.count(F.lit(1)), F.sum(length)).collect()
+    return int(count) <= MOST_ROWS_HERE and int(size or 0) <= MOST_BYTES_HERE
+
+
+def open_for_appending(location: str, columns: Sequence[str]) -> DeltaTable | None:
+    """A table as it is now, of any size, if rows of these columns can be added without Spark."""
+    table = open_for_adding(location)
+    return None if table is None else _with_columns(table, columns)
+
+
+def _open_for_merging(location: str, rows: Rows, how: Merge) -> DeltaTable | None:
+    if how.delete_others is not None or not rows.travel:
         return None
-    return _with_columns(DeltaTable(plain.location, version=plain.version), columns)
-
-
-def _open_for_merging(location: str, rows: DataFrame, how: Merge) -> DeltaTable | None:
-    kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    if how.delete_others is not None or not can_look_up(kinds[key] for key in how.keys):
-        return None
-    table = small.open_for_rewriting(location) if small.travels(rows) else None
+    if rows.here is None:
+        kinds = {field.name: field.dataType.simpleString() for field in rows.frame.schema.fields}
+        # Of rows that are here, the keys were looked up.
+        if not can_look_up(kinds[key] for key in how.keys):
+            return None
+    table = small.open_for_rewriting(location)
     return None if table is None else _with_columns(table, how.columns)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ FORMAT = "v1"
 
 @dataclass(frozen=True)
 class BatchOffsets:
-    """Where a batch ended, as its one source tells it."""
+    """Where a batch ended, as its one source tells it.
+
+    Attributes:
+        at: when it was planned; None where that is not told.
+    """
 
     batch_id: int
     offsets: dict[str, Any]
+    at: datetime | None = None
 
 
 def last_committed(checkpoint: str) -> BatchOffsets | None:
@@ -52,7 +58,15 @@ def planned(checkpoint: str, batch_id: int) -> BatchOffsets | None:
     version, *lines = text.splitlines() or [""]
     if version != FORMAT:
         raise CheckpointFormatError(checkpoint, found=version, known=FORMAT)
-    return BatchOffsets(batch_id, json.loads(lines[1]))
+    milliseconds = json.loads(lines[0]).get("batchTimestampMs")
+    at = None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return BatchOffsets(batch_id, json.loads(lines[1]), at)
+
+
+def query_id(checkpoint: str) -> str | None:
+    """The id of the query that the checkpoint belongs to; None before its first start."""
+    text = read_text(f"{checkpoint}/metadata")
+    return None if text is None else str(json.loads(text)["id"])
 
 
 def read_text(location: str) -> str | None:

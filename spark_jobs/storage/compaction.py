@@ -11,8 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties
+from deltalake import CommitProperties, DeltaTable
 
 from spark_jobs.sections import CareSettings
 from spark_jobs.storage import log, small
@@ -58,6 +59,42 @@ def small_files(location: str, care: CareSettings) -> int:
         return 0
     sizes = log.files(table).column("size_bytes")
     return int(pc.sum(pc.less(sizes, care.small_file_bytes)).as_py() or 0)
+
+
+def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value: str) -> int | None:
+    """Join the small files of one partition where there are too many of them, without Spark.
+
+    The caller has the sole right to write the table, and what it wrote stands already: an error
+    is logged, and the next write tries again.
+
+    Args:
+        table: as it is now; may be written without Spark.
+        care: what is small, and too many.
+        column: that partitions the table.
+        value: the partition's.
+
+    Returns:
+        how many files the table has now; None where nothing was done.
+    """
+    try:
+        files = log.files(table)
+        inside = pc.equal(files.column(f"partition.{column}").cast(pa.string()), value)
+        small_ones = pc.and_(inside, pc.less(files.column("size_bytes"), care.small_file_bytes))
+        if int(pc.sum(small_ones).as_py() or 0) < care.small_files:
+            return None
+        # Up to the size that is no longer small, so that a record is not copied again and again.
+        table.optimize.compact(
+            partition_filters=[(column, "=", value)],
+            target_size=care.small_file_bytes,
+            max_concurrent_tasks=1,
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
+    except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows
+        logger.warning("small files not joined location=%s error=%s", table.table_uri, error)
+        return None
+    count = int(log.files(table).num_rows)
+    logger.info("small files joined location=%s files=%d", table.table_uri, count)
+    return count
 
 
 def _join(location: str, care: CareSettings, spark: Callable[[], SparkSession]) -> int:

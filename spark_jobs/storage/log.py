@@ -250,12 +250,16 @@ def open_table(location: str, *, version: int | None = None) -> DeltaTable | Non
     Raises:
         LogUnreadableError: the version is not readable any more.
     """
-    try:
-        return _opened(location, version)
-    except TableNotFoundError:
-        return None
-    except DeltaError as error:
-        raise LogUnreadableError(location, str(error)) from error
+    return _if_there(location, lambda: _opened(location, version))
+
+
+def open_to_write(location: str) -> DeltaTable | None:
+    """A table as it is now, and not the one that is remembered: whoever writes it moves it on.
+
+    Raises:
+        LogUnreadableError: its log is not readable.
+    """
+    return _if_there(location, lambda: DeltaTable(plain_location(location)))
 
 
 def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
@@ -269,6 +273,15 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
     if table is None:
         raise TableMissingError(location)
     return table
+
+
+def _if_there(location: str, opening: Callable[[], DeltaTable]) -> DeltaTable | None:
+    try:
+        return opening()
+    except TableNotFoundError:
+        return None
+    except DeltaError as error:
+        raise LogUnreadableError(location, str(error)) from error
 
 
 @once_a_version

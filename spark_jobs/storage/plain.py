@@ -83,6 +83,13 @@ def files_are_rows(table: DeltaTable) -> bool:
     return not any(one in schema for one in _NO_FILE_ROWS) and _features(table)[0]
 
 
+def open_for_adding(location: str) -> DeltaTable | None:
+    """A table as it is now, of any size, if rows can be added to it by these rules."""
+    table = log.open_to_write(location)
+    addable = table is not None and files_are_rows(table) and _features(table)[1]
+    return table if addable else None
+
+
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
     """A table at a version, or as it is now; of what columns carry, only their descriptions."""
     table = plain_table(location, version)

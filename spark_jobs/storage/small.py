@@ -44,8 +44,25 @@ def fetched(frame: DataFrame, *, most: int = MOST_ROWS) -> pa.Table | None:
     """The rows of a DataFrame; None where there are more, or types that do not travel."""
     if not travels(frame):
         return None
-    rows = frame.limit(most + 1).toArrow()
+    rows = to_arrow(frame.limit(most + 1))
     return None if rows.num_rows > most else rows
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, in this process.
+
+    Spark knows a struct without NULL inside that is NULL itself; to Arrow that is an error.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    # As it is written, a type may hold NULL anywhere.
+    wider = {
+        name: F.col(tables.quoted(name)).cast(kind)
+        for name, kind in kinds.items()
+        if kind.startswith(("struct<", "array<", "map<"))
+    }
+    return (frame.withColumns(wider) if wider else frame).toArrow()
 
 
 def given(session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What streams need of Delta: merges with a transaction id, streaming reads and writes."""
+"""What streams need of Delta: tables, merges with a transaction id, streaming reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from spark_jobs.storage.tables import (
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 # A stream commits every few seconds: Delta joins small files after a commit, in the process that
 # wrote it, and a failure of that fails no batch. The log is condensed less often than by default,
@@ -139,19 +138,6 @@ def read_stream(spark: SparkSession, location: str) -> DataFrame:
         .option("maxBytesPerTrigger", BATCH_BYTES)
         .option("maxFilesPerTrigger", BATCH_FILES)
         .load(location)
-    )
-
-
-def write_stream(
-    frame: DataFrame, location: str, *, checkpoint: str, partition_by: tuple[str, ...] = ()
-) -> DataStreamWriter:
-    """A writer that appends each batch once; the caller names, paces and starts it."""
-    return (
-        frame.writeStream.format("delta")
-        .outputMode("append")
-        .partitionBy(*partition_by)
-        .option("checkpointLocation", checkpoint)
-        .option("path", location)
     )
 
 

@@ -23,7 +23,6 @@ from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import log
 from spark_jobs.storage.lake import Lake
 from tests.e2e import oracle
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
@@ -120,7 +119,6 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Events]:
         "bronze_trigger_seconds": 0.5,
         "silver_trigger_seconds": 0.5,
         "max_offsets_per_trigger": READ,
-        "bronze_tasks": 2,
     }
     made = Events(RunningStack(own_settings(project, streams=pace)))
     try:
@@ -149,13 +147,6 @@ def after_outage(events: Events) -> Events:
     shutil.rmtree(Path(Lake(events.settings.lake).checkpoint("bronze.forgotten", 1)))
     events.running.start("streams")
     return events
-
-
-def test_a_full_batch_of_one_partition_is_taken_in_by_several_tasks(events: Events) -> None:
-    table = Lake(events.settings.lake).location(TableName.parse("bronze.forgotten"))
-    batches = [one for one in log.commits(table) if "numOutputRows" in one.metrics]
-    (first,) = [one.metrics for one in batches if one.operation == "STREAMING UPDATE"]
-    assert (first["numOutputRows"], first["numAddedFiles"]) == (str(READ), "2")
 
 
 def test_a_topic_of_several_partitions_balances_also_when_some_are_added(events: Events) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,14 +15,14 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.sections import CareSettings
 from spark_jobs.silver import batch as batch_module
-from spark_jobs.silver import current_rows, history_rows, outcome
+from spark_jobs.silver import current_rows, history_rows
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.outcome import HeldTables
 from spark_jobs.state.batches import SilverBatch
-from spark_jobs.storage import tables
+from spark_jobs.storage import batches, tables
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
 from spark_jobs.storage.tables import read
@@ -255,7 +256,7 @@ def test_few_rows_are_written_as_spark_writes_them(
         for _ in range(2):
             here.apply(frame, number)
             with monkeypatch.context() as patch:
-                patch.setattr(outcome, "MOST_ROWS_HERE", 0)
+                patch.setattr(batches, "MOST_ROWS_HERE", 0)
                 there.apply(frame, number)
         first += len(records)
     assert here_record == there_record
@@ -276,6 +277,70 @@ def test_few_rows_are_written_as_spark_writes_them(
     ]
     assert writers == [{"delta-rs"}, {"delta-rs"}, {"Apache-Spark"}]
     assert size(here.tables.table).files == 1
+
+
+def few_events(random: Random) -> list[Record]:
+    """Some of each kind: new, known, twice, left out by the SELECT, broken, too old, and empty."""
+    when = ("2026-01-02T00:00:00Z", "2025-11-02T00:00:00Z", None)
+    return [
+        (b"k", None)
+        if random.random() < 0.1
+        else event(
+            event_id=random.choice("12345678"),
+            user_id=random.choice([1, 2, None, -1, "x"]),
+            amount=random.choice([1.5, 2]),
+            at=random.choice(when),
+        )
+        for _ in range(random.randrange(1, 9))
+    ]
+
+
+LEAVING = CLICKS.model_copy(update={"expiry": Expiry(column="at", days=30)})
+UNNAMED = CLICKS.model_copy(
+    update={
+        "event_id": None,
+        "projection": "SELECT user_id, at FROM source WHERE user_id >= 0",
+        "columns": EVENTS.columns[1::2],
+    }
+)
+NUMBERS = columns(event_id="bigint", user_id="bigint", amount="decimal(12,2)", at="timestamp")
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [("string", CLICKS), ("string", LEAVING), ("string", UNNAMED), ("bigint", CLICKS)],
+    ids=["by text", "leaving", "unnamed", "by number"],
+)
+def test_few_events_are_judged_as_spark_judges_them(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    entry: SilverEntry,
+) -> None:
+    """The same rows, the same quarantine, the same counts, over random batches that run twice."""
+    random, source = Random(7), EVENTS
+    if kind == "bigint":
+        source, entry = (one.model_copy(update={"columns": NUMBERS}) for one in (EVENTS, entry))
+    here, here_record = started(spark, tmp_path / "here", source, entry)
+    there, there_record = started(spark, tmp_path / "there", source, entry)
+    first = 0
+    for number in range(6):
+        records = few_events(random)
+        frame = bronze(spark, records, first=first)
+        for _ in range(2):
+            here.apply(frame, number)
+            with monkeypatch.context() as patch:
+                patch.setattr(batches, "MOST_ROWS_HERE", 0)
+                there.apply(frame, number)
+        first += len(records)
+    assert here_record == there_record
+    told = {name for one in here_record for name, count in counts(one).items() if count}
+    assert {"applied", "duplicate", "ignored", "quarantined"} <= told
+    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
+        assert bag(read(spark, mine)) == bag(read(spark, theirs))
+    engines = {one.get("engineInfo", "").split(":")[0] for one in written(here.tables.table)}
+    assert engines == {"delta-rs"}
 
 
 def written(location: str) -> list[dict[str, Any]]:

@@ -97,7 +97,11 @@ OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
             ("waiting: it is down", "sink-behind"),
         ),
         ("sink.spend_redis", {"state": StreamState.FAILED}, ("failed: no error", "sink-behind")),
-        ("bronze.orders", {"lag_records": 200_001}, ("200,001 records behind", "stream-silent")),
+        (
+            "bronze.orders",
+            {"lag_records": 1_000_001},
+            ("1,000,001 records behind", "stream-silent"),
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_runbook(

@@ -8,6 +8,8 @@ from pathlib import Path
 from spark_jobs.storage.checkpoints import (
     last_committed,
     last_planned,
+    planned,
+    query_id,
     read_text,
     write_text,
 )
@@ -43,3 +45,14 @@ def test_a_checkpoint_tells_what_was_planned_and_what_ended(tmp_path: Path):
     assert last_planned(place) == 11
     assert committed is not None
     assert (committed.batch_id, committed.offsets) == (10, {"t": {"0": 10}})
+
+
+def test_a_checkpoint_tells_when_a_batch_was_planned_and_whose_it_is(tmp_path: Path):
+    place = str(tmp_path / "checkpoint")
+    assert query_id(place) is None
+    write_text(f"{place}/metadata", '{"id":"a-b-c"}')
+    write_text(f"{place}/offsets/3", 'v1\n{"batchTimestampMs":1767323045678}\n{"t":{"0":1}}')
+    assert query_id(place) == "a-b-c"
+    found = planned(place, 3)
+    assert found is not None
+    assert found.at == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
