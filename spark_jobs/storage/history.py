@@ -285,7 +285,10 @@ def vacuum(location: str, *, days: float) -> None:
 def remove_table(location: str) -> None:
     """Remove a table's files; one that is gone is fine."""
     if remote_location(location):
-        DeltaStorageHandler(location).delete_root_dir_contents()
+        files = PyFileSystem(DeltaStorageHandler(location))
+        for one in files.get_file_info(FileSelector("", recursive=True, allow_not_found=True)):
+            if one.type is FileType.File:
+                files.delete_file(one.path)
     else:
         shutil.rmtree(plain_location(location), ignore_errors=True)
 
