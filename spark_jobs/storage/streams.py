@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable, Schema
 
 from spark_jobs.settings import Settings
-from spark_jobs.storage.lake import plain_location, remote_location
+from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.tables import (
     CHANGE_FEED,
     ColumnSpec,
     Txn,
-    create_if_missing,
     struct_type,
 )
 
@@ -90,15 +89,10 @@ def create_stream_table(
 ) -> None:
     """Create an empty table for a stream to write, unless there is one already.
 
-    An empty table is a log entry; on a file system it is written without a Spark job, because
-    an application with dozens of tables would otherwise take a minute to start.
+    An empty table is a log entry. It is written without a Spark job, because an application with
+    dozens of tables would otherwise take a minute to start.
     """
     properties = {**STREAM_TABLE, **(CHANGE_FEED if change_feed else {})}
-    if remote_location(location):
-        create_if_missing(
-            spark, location, columns, partition_by=partition_by, properties=properties
-        )
-        return
     if table_version(location) is None:
         DeltaTable.create(
             plain_location(location),

@@ -59,22 +59,6 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
     return reader.load(location)
 
 
-def create_if_missing(
-    spark: SparkSession,
-    location: str,
-    columns: Sequence[ColumnSpec],
-    *,
-    partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-) -> None:
-    """Create an empty table, unless there is one already."""
-    empty = spark.createDataFrame([], struct_type(spark, columns))
-    writer = empty.write.format("delta").mode("ignore")
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
-    _with_options(writer, properties or {}).save(location)
-
-
 def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec]) -> None:
     """Add columns to a table in one commit; they are NULL in the rows that it has."""
     added = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)

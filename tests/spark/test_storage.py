@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import CHANGE_FEED, Txn
 
 
@@ -34,7 +35,7 @@ def test_a_created_table_is_read_back_with_its_types(
 ) -> None:
     location = f"{tmp_path}/{folder}/t"
     for _ in range(2):
-        tables.create_if_missing(spark, location, COLUMNS, properties=CHANGE_FEED)
+        create_stream_table(spark, location, COLUMNS, change_feed=True)
     assert log.table_version(location).version == 0
     assert [(c.name, c.type, c.description) for c in log.schema(location)] == [
         ("id", "bigint", "The row's id."),
