@@ -11,19 +11,24 @@ PYTEST := .venv/bin/pytest
 ifdef PROFILE
 export TIDEMARK_PROFILE := $(PROFILE)
 endif
+# What a profile's stack has beyond the small one's.
+NEEDS_cluster := s3
 
-.PHONY: help setup setup-cassandra up down status logs demo check fmt lint golden docs clean \
-	test test-unit test-spark test-dags e2e e2e-cluster e2e-cassandra test-tpch bench-ivm bench-storm bench-streams \
+.PHONY: help setup setup-cassandra setup-s3 up down status logs demo check fmt lint golden docs clean \
+	test test-unit test-spark test-dags e2e e2e-cluster e2e-cassandra e2e-s3 test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing: system packages, the Python environment, jars
-	@sh scripts/bootstrap.sh
+	@sh scripts/bootstrap.sh $(NEEDS_$(PROFILE))
 
 setup-cassandra: ## Install also what a sink to a local Cassandra needs
 	@sh scripts/bootstrap.sh cassandra
+
+setup-s3: ## Install also what a lake in an object store needs, and a local server of one
+	@sh scripts/bootstrap.sh s3
 
 up: setup ## Start the local stack and wait until every part is ready
 	@$(TIDEMARK) stack up
@@ -70,11 +75,14 @@ test-dags: ## Tests of the DAGs
 e2e: ## Tests against a local stack of their own
 	$(PYTEST) -m services --timeout 1200 -p no:randomly
 
-e2e-cluster: setup ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
+e2e-cluster: setup-s3 ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
 	$(PYTEST) -m cluster --timeout 3600 -p no:randomly -rP
 
 e2e-cassandra: setup-cassandra ## Sinks to a real Cassandra: not in `make test`, which needs none
 	$(PYTEST) -m cassandra -p no:randomly
+
+e2e-s3: setup-s3 ## A lake in an object store: not in `make test`, which needs none
+	$(PYTEST) -m s3 --timeout 1800 -p no:randomly
 
 test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds four of them
 	TIDEMARK_TPCH=all $(PYTEST) tests/tpch -p no:randomly

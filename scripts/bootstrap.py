@@ -1,7 +1,8 @@
 """Sets a fresh machine up: system packages, the Python environment and the jars.
 
 Needs only Python, and does nothing in a fraction of a second when everything is there. The argument
-``cassandra`` adds what only a sink to a local Cassandra needs.
+``cassandra`` adds what only a sink to a local Cassandra needs, ``s3`` what a lake in an object
+store needs, and the local server of one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ MINIMUM_DISK_GIB = 5
 MINIMUM_JAVA = 17
 POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
 CLASSPATHS = ("spark", "kafka")
-ON_DEMAND = "cassandra"
+ON_DEMAND = {"cassandra": ("cassandra",), "s3": ("s3", "s3proxy")}
+# Sources in Java, and the jars that are made of them.
+COMPILED = {
+    ROOT / "spark_jobs/storage/ConditionalLogStore.java": ROOT
+    / "jars/s3/target/dependency/tidemark-log-store.jar",
+    ROOT / "spark_jobs/local/ObjectStore.java": ROOT
+    / "jars/s3proxy/target/dependency/tidemark-object-store.jar",
+}
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 UV = ROOT / ".bootstrap/bin/uv"
 
@@ -42,7 +50,7 @@ def main() -> int:
     """Do what is missing; returns the exit status."""
     began = time.monotonic()
     try:
-        done = [*machine(), *java(), *packages(), *environment(), *jars()]
+        done = [*machine(), *java(), *packages(), *environment(), *jars(), *compiled()]
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
@@ -208,7 +216,24 @@ def jars() -> list[str]:
 
 def classpaths() -> tuple[str, ...]:
     """What the stack needs, and what was asked for."""
-    return (*CLASSPATHS, ON_DEMAND) if ON_DEMAND in sys.argv[1:] else CLASSPATHS
+    asked_for = (name for word in sys.argv[1:] for name in ON_DEMAND.get(word, ()))
+    return (*CLASSPATHS, *asked_for)
+
+
+def compiled() -> list[str]:
+    """Compile what is ours in Java and runs beside the jars of S3, where it changed."""
+    if "s3" not in classpaths():
+        return []
+    stamp = ROOT / "jars/s3/target/compiled-stamp"
+    wanted = digest(*COMPILED, *filter(Path.exists, COMPILED.values()))
+    if read(stamp) == wanted:
+        return []
+    say("compiling what is ours in Java")
+    compiler = [str(ROOT / ".venv/bin/python"), "-m", "spark_jobs.local.compile_java"]
+    if run(compiler, cwd=ROOT) != 0:
+        raise SetupError("Java sources do not compile", "see above; then run it again")
+    stamp.write_text(digest(*COMPILED, *COMPILED.values()))
+    return ["compiled"]
 
 
 def stale_jars(name: str) -> bool:

@@ -28,6 +28,7 @@ class Ports(BaseModel):
     # Cassandra listens where it is started; the second port is for its nodes among themselves.
     cassandra: int = 29042
     cassandra_storage: int = 27000
+    object_store: int = 29000
     # Of further parts of a kind, and of Spark's own cluster: only where ``local`` asks for them.
     kafka_2: int = 29094
     kafka_controller_2: int = 29095
@@ -359,6 +360,9 @@ class LocalSettings(BaseModel):
     # server, so with two cores each can have one core on each worker.
     spark_worker_cores: int = Field(default=2, ge=1)
     spark_worker_memory: str = "2g"
+    # An object store that speaks S3's protocol; the lake is in it where ``lake_root`` is empty.
+    # `make setup-s3` fetches what it needs.
+    object_store: bool = False
     # Used where ``control_db`` is empty.
     control: ControlDatabase = ControlDatabase.SQLITE
     free_memory_gib: float = Field(default=4, ge=0)

@@ -8,9 +8,11 @@ Order of precedence: environment variables ``TIDEMARK_*`` (nested with ``__``, f
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,9 @@ PROFILES = "profiles"
 LOOPBACK = "127.0.0.1"
 # The role and the database that the control database of the local stack has in its PostgreSQL.
 CONTROL = "control"
+# The bucket that the local stack's object store has, and the region that its clients name.
+BUCKET = "tidemark"
+REGION = "us-east-1"
 
 
 class Settings(BaseSettings):
@@ -68,7 +73,8 @@ class Settings(BaseSettings):
     profile: str = Field(default="", pattern=r"^[a-z0-9-]*$")
     # Everything that runs writes below this one directory.
     state_dir: Path = Path()
-    # The storage root: a path, or the URL of an object store. Empty: <state_dir>/lake.
+    # The storage root: a path, or the URL of an object store. Empty: <state_dir>/lake, or the local
+    # stack's object store where ``local.object_store`` asks for one.
     lake_root: str = ""
     # A SQLAlchemy URL. Empty: as ``local.control`` says, SQLite in <state_dir>/control.db or the
     # local stack's PostgreSQL.
@@ -82,6 +88,9 @@ class Settings(BaseSettings):
     spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
     kafka_jars: Path = REPOSITORY / "jars/kafka/target/dependency"
     cassandra_jars: Path = REPOSITORY / "jars/cassandra/target/dependency"
+    # What Spark needs beside them for a lake in S3; `make setup-s3` fetches it.
+    s3_jars: Path = REPOSITORY / "jars/s3/target/dependency"
+    s3proxy_jars: Path = REPOSITORY / "jars/s3proxy/target/dependency"
     # A name for the log and the DAG tags; never part of a path.
     environment: str = "local"
     ports: Ports = Ports()
@@ -136,6 +145,8 @@ class Settings(BaseSettings):
         """The storage root, as a URL or an absolute path without a trailing slash."""
         if "://" in self.lake_root:
             return self.lake_root.rstrip("/")
+        if self.local.object_store and not self.lake_root:
+            return f"s3a://{BUCKET}/lake"
         return str(
             (self.project_dir / self.lake_root).resolve() if self.lake_root else self.state / "lake"
         )
@@ -157,6 +168,16 @@ class Settings(BaseSettings):
     def control_passfile(self) -> Path:
         """The password file, in libpq's form, of the control database in PostgreSQL."""
         return self.secrets_dir / "control.pgpass"
+
+    @cached_property
+    def store_endpoint(self) -> str:
+        """Where the local stack's object store listens."""
+        return f"http://{LOOPBACK}:{self.ports.object_store}"
+
+    @cached_property
+    def store_variables(self) -> Path:
+        """The variables by which clients reach that store, as JSON; there once it was started."""
+        return self.secrets_dir / "object-store.json"
 
     @cached_property
     def kafka(self) -> str:
@@ -208,7 +229,7 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         problem = f"there is no {files[0]}; there is {', '.join(known) or 'no profile'}"
         raise ProblemsError([SettingError("profile", problem)])
     try:
-        return Settings(project_dir=chosen.resolve(), **overrides)
+        settings = Settings(project_dir=chosen.resolve(), **overrides)
     except ValidationError as error:
         raise ProblemsError(
             [
@@ -220,6 +241,20 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
                 for one in error.errors()
             ]
         ) from error
+    use_object_store(settings)
+    return settings
+
+
+def use_object_store(settings: Settings) -> None:
+    """Let this process reach the local stack's object store, where there is one.
+
+    Every client of S3, in Python and in a JVM below, looks for its key in the environment.
+    """
+    if settings.local.object_store:
+        with suppress(FileNotFoundError):
+            os.environ.update(json.loads(settings.store_variables.read_text()))
+            # It would be of another account.
+            os.environ.pop("AWS_SESSION_TOKEN", None)
 
 
 def settings_files(profile: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ MARKS = {
     "e2e": "services",
     "cluster": "cluster",
     "cassandra": "cassandra",
+    "s3": "s3",
 }
 
 settings.register_profile("dev", max_examples=25, deadline=None)

@@ -15,6 +15,7 @@ from spark_jobs.local.endpoint import endpoint_part
 from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import admin, broker_names, ensure_topics, kafka_parts
 from spark_jobs.local.kafka_rights import connect_rights, declared_rights, grant
+from spark_jobs.local.object_store import object_store_parts
 from spark_jobs.local.parts import Part, Step, Task
 from spark_jobs.local.postgres_server import postgres_part
 from spark_jobs.local.redis_server import redis_part
@@ -48,6 +49,7 @@ def all_steps(settings: Settings) -> list[Step]:
         postgres_part(settings),
         redis_part(settings),
         cassandra_part(settings),
+        *object_store_parts(settings),
         *kafka_parts(settings),
         *security_steps(settings),
         *connect_parts(settings),

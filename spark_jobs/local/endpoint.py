@@ -23,6 +23,7 @@ from spark_jobs.local.certificates import (
     key_store,
     trust_store,
 )
+from spark_jobs.local.object_store import store_names
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.secrets import ensure_secret, random_password
@@ -43,6 +44,7 @@ def endpoint_part(settings: Settings) -> Part:
     return Part(
         name=NAME,
         command=(str(Path(sys.executable).parent / "tidemark"), "endpoint", "--foreground"),
+        needs=store_names(settings),
         environment=session_environment(settings),
         ports={"ports.endpoint": settings.ports.endpoint},
         prepare=lambda: prepare_endpoint(settings),

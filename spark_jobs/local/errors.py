@@ -80,6 +80,34 @@ class CassandraJarsMissingError(LakehouseError):
         )
 
 
+class ObjectStoreJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled, because setup does so on demand."""
+
+    condition = "OBJECT_STORE_JARS_MISSING"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f'no S3Proxy in "{directory}"',
+            hint="Run `make setup-s3`, which fetches it, or set local.object_store to false.",
+        )
+
+
+class AttributesUnsupportedError(LakehouseError):
+    """The object store would keep its data where files cannot carry attributes."""
+
+    condition = "ATTRIBUTES_UNSUPPORTED"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f'files in "{directory}" cannot have extended attributes',
+            detail="The object store keeps there what an object carries beside its content.",
+            hint="Set TIDEMARK_STATE_DIR to a directory on ext4, xfs or btrfs, or set "
+            "local.object_store to false.",
+        )
+
+
 class TooLittleMemoryError(LakehouseError):
     """Less free memory than the stack takes."""
 

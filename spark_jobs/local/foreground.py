@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from spark_jobs.local.catalog import all_steps
 from spark_jobs.local.environment import stack_environment
+from spark_jobs.local.launch import secret_variables
 from spark_jobs.local.parts import Part, Step, Task
 from spark_jobs.local.stack import write_manifest
 from spark_jobs.settings import Settings, load_settings
@@ -35,7 +36,8 @@ def run(settings: Settings, step: Step) -> None:
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(str(os.getpid()))
     # A container's own environment is meant for the part: an object store's credentials are in it.
-    environment = {**os.environ, **stack_environment(settings), **step.environment}
+    variables = secret_variables(str(step.variables or ""))
+    environment = {**os.environ, **stack_environment(settings), **step.environment, **variables}
     os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
 
 

@@ -7,6 +7,7 @@ the standard library only, so that it costs milliseconds.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -37,13 +38,23 @@ def group_is_of_session(group: int, session: int) -> bool:
     return False
 
 
+def secret_variables(file: str) -> dict[str, str]:
+    """The variables of a file, which is not there where nothing has made the secrets."""
+    found: dict[str, str] = {}
+    if file:
+        with suppress(FileNotFoundError):
+            found = json.loads(Path(file).read_text())
+    return found
+
+
 def main(arguments: list[str]) -> None:
     """Record this process, whose number the part keeps, and become the part."""
-    record, *command = arguments
+    record, variables, *command = arguments
     path = Path(record)
     path.parent.mkdir(parents=True, exist_ok=True)
     end_group_of_last_process(path)
     path.write_text(str(os.getpid()))
+    os.environ.update(secret_variables(variables))
     os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 # Long enough for a machine that is busy with other things; a part that ends is noticed at once.
 READY_SECONDS = 240
@@ -35,6 +36,7 @@ class Part:
             not given. What waits for another system serves nobody and is alive.
         needs: steps that must be complete before this one starts.
         environment: variables beside those that every part gets.
+        variables: a file of more of them, as JSON, that are secret; it is read at each start.
         user: the account it runs as; None for the account that starts the stack.
         ports: the port it listens on by the setting that names it; the first one is its address.
         prepare: writes its files, before the process starts.
@@ -50,6 +52,7 @@ class Part:
     alive: Callable[[], str | None] | None = None
     needs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    variables: Path | None = None
     user: str | None = None
     ports: Mapping[str, int] = field(default_factory=dict)
     prepare: Callable[[], None] = nothing

@@ -18,15 +18,17 @@ from spark_jobs.local.errors import (
     TooLittleMemoryError,
 )
 from spark_jobs.local.java import check_java
+from spark_jobs.local.object_store import NAME as OBJECT_STORE
+from spark_jobs.local.object_store import check_object_store
 from spark_jobs.local.postgres_server import check_postgres
 from spark_jobs.local.redis_server import check_redis
 from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import Settings
-from spark_jobs.storage.conf import spark_jars
+from spark_jobs.storage.conf import all_jars
 
 GIB = 1024**3
 SPARK_PARTS = {"spark-connect", "streams", "endpoint"}
-JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA} | SPARK_PARTS
+JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPARK_PARTS
 
 
 def check_machine(settings: Settings, parts: Collection[str]) -> None:
@@ -48,8 +50,9 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         ({"postgres"} & chosen, check_postgres),
         ({"redis"} & chosen, check_redis),
         ({CASSANDRA} & chosen, lambda: check_cassandra(settings)),
+        ({OBJECT_STORE} & chosen, lambda: check_object_store(settings)),
         ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
-        (SPARK_PARTS & chosen, lambda: spark_jars(settings)),
+        (SPARK_PARTS & chosen, lambda: all_jars(settings)),
         (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
         ({"spark-connect"} & chosen, lambda: check_memory(settings.local.free_memory_gib)),
     ]

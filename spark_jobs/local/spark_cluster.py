@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from spark_jobs.local.java import write_properties
+from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part, numbered
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.spark_home import spark_home
@@ -78,7 +79,8 @@ def worker(settings: Settings, number: int) -> Part:
             f"spark://{LOOPBACK}:{settings.ports.spark_master}",
             properties=properties,
         ),
-        needs=(MASTER,),
+        needs=(MASTER, *store_names(settings)),
+        variables=store_variables(settings),
         environment={
             **daemon_environment(),
             "SPARK_LOCAL_DIRS": str(settings.state / "spark-local" / name),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
 from spark_jobs.local.java import write_properties
+from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK, listening
 from spark_jobs.local.secrets import ensure_secret
@@ -32,8 +33,9 @@ def spark_connect_part(settings: Settings) -> Part:
             *(str(home / "bin" / "spark-submit"), "--properties-file", str(properties)),
             *("--class", SERVER_CLASS, "spark-internal"),
         ),
-        needs=cluster_names(settings),
+        needs=(*cluster_names(settings), *store_names(settings)),
         environment={"SPARK_HOME": str(home), **session_environment(settings)},
+        variables=store_variables(settings),
         ports={
             "ports.spark_connect": settings.ports.spark_connect,
             "ports.spark_ui": settings.ports.spark_ui,

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.local.object_store import store_names
 from spark_jobs.local.parts import Part
 from spark_jobs.local.spark_cluster import cluster_names
 from spark_jobs.names import Layer
@@ -28,7 +29,12 @@ def streams_part(settings: Settings) -> Part:
     return Part(
         name=NAME,
         command=(str(Path(sys.executable).parent / "tidemark"), "stream", "run"),
-        needs=("topics", *cluster_names(settings), *control_needs(settings)),
+        needs=(
+            "topics",
+            *cluster_names(settings),
+            *store_names(settings),
+            *control_needs(settings),
+        ),
         environment=session_environment(settings),
         ports={"ports.streams_ui": settings.ports.streams_ui},
         probe=partial(probe_streams, settings),

@@ -239,7 +239,8 @@ def launched(part: Part, run: Path) -> tuple[str, ...]:
     if part.user:
         return part.command
     record = run / f"{part.name}.pid"
-    return (sys.executable, "-I", "-S", launch.__file__, str(record), *part.command)
+    variables = str(part.variables or "")
+    return (sys.executable, "-I", "-S", launch.__file__, str(record), variables, *part.command)
 
 
 def escaped(value: object) -> str:

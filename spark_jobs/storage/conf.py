@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spark_jobs.settings import LOOPBACK, Settings
 from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
+from spark_jobs.storage.log_store import in_s3, store_conf, store_jars
 
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 CONNECT_URL_FILE = "run/spark-connect.url"
@@ -32,8 +33,10 @@ def session_conf(settings: Settings) -> dict[str, str]:
 
     Raises:
         JarsMissingError: Delta's jars are not where the settings say.
+        StoreJarsMissingError: the lake is in S3, and what reaches it is not there.
     """
-    jars = spark_jars(settings)
+    jars = all_jars(settings)
+    folders = [settings.spark_jars, *([settings.s3_jars] if in_s3(settings.lake) else [])]
     conf = {
         **SEMANTIC_CONF,
         "spark.driver.memory": settings.spark.driver_memory,
@@ -41,7 +44,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC "
             f"{' '.join(avro_limits(settings))} {settings.spark.java_options}"
         ).strip(),
-        "spark.driver.extraClassPath": str(settings.spark_jars / "*"),
+        "spark.driver.extraClassPath": ":".join(str(folder / "*") for folder in folders),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
@@ -66,6 +69,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(settings.ports.spark_connect),
     }
+    if in_s3(settings.lake):
+        conf |= store_conf(settings)
     if settings.security.enabled:
         conf |= {
             # The login of Kafka's source is no word that Spark hides of itself.
@@ -118,6 +123,16 @@ def session_environment(settings: Settings) -> dict[str, str]:
     configuration key does that.
     """
     return {"SPARK_LOCAL_IP": LOOPBACK} if on_this_machine(settings.spark_master) else {}
+
+
+def all_jars(settings: Settings) -> list[Path]:
+    """The extra jars of Spark's class path, and those that a lake in S3 asks for.
+
+    Raises:
+        JarsMissingError: Delta is not where the settings say.
+        StoreJarsMissingError: the lake is in S3, and what reaches it is not there.
+    """
+    return [*spark_jars(settings), *(store_jars(settings) if in_s3(settings.lake) else [])]
 
 
 def spark_jars(settings: Settings) -> list[Path]:

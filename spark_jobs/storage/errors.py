@@ -36,6 +36,19 @@ class JarsMissingError(LakehouseError):
         )
 
 
+class StoreJarsMissingError(LakehouseError):
+    """The lake is in S3, and the jars by which Spark reaches it are not there."""
+
+    condition = "STORE_JARS_MISSING"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            f"no connector for S3, or no log store, in {str(directory)!r}",
+            hint="Run: make setup-s3. Or point the setting s3_jars at a directory that holds them.",
+        )
+
+
 class SparkUnreachableError(LakehouseError):
     """A Spark Connect server is named, by a setting or by the local stack, and does not answer.
 

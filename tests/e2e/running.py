@@ -118,7 +118,9 @@ def show(progress: Progress) -> None:
     print(f"{progress.step}: {progress.phase} {progress.seconds:.1f} s {progress.note}")
 
 
-def own_settings(project: Path = REPOSITORY, **overrides) -> Settings:
+def own_settings(
+    project: Path = REPOSITORY, *, local: Mapping[str, object] | None = None, **overrides
+) -> Settings:
     """Settings of a project with a new state directory and free ports."""
     # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
     state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
@@ -128,7 +130,7 @@ def own_settings(project: Path = REPOSITORY, **overrides) -> Settings:
         state_dir=state,
         ports=free_ports(),
         spark={"driver_memory": "1g", "connect_memory": "1g"},
-        local={"free_memory_gib": 2, "free_disk_gib": 1},
+        local={"free_memory_gib": 2, "free_disk_gib": 1, **(local or {})},
         **overrides,
     )
 

@@ -12,11 +12,17 @@ from spark_jobs.local.parts import Part
 from spark_jobs.local.preflight import check_machine
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.storage.conf import session_conf, session_environment
+from spark_jobs.storage.log_store import JAR
 
 
 @pytest.fixture
 def cluster(tmp_path) -> Settings:
-    return load_settings(REPOSITORY, profile="cluster", state_dir=tmp_path)
+    # What `make setup-s3` fetches, and `make setup` does not.
+    jars = tmp_path / "s3"
+    jars.mkdir()
+    for name in ("hadoop-aws-1.jar", JAR):
+        (jars / name).touch()
+    return load_settings(REPOSITORY, profile="cluster", state_dir=tmp_path, s3_jars=jars)
 
 
 def parts(settings: Settings) -> dict[str, Part]:
@@ -66,7 +72,7 @@ def test_spark_starts_once_its_workers_serve_and_the_streams_once_postgres_does(
     assert workers <= set(made["spark-connect"].needs)
     assert workers | {"postgres"} <= set(made["streams"].needs)
     started = {step.name for step in with_needs(all_steps(cluster), ["spark-connect"])}
-    assert started == {"spark-master", *workers, "spark-connect"}
+    assert started == {"spark-master", *workers, "spark-connect", "object-store"}
 
 
 def test_both_applications_fit_the_workers(cluster):

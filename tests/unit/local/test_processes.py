@@ -86,7 +86,8 @@ def test_the_launcher_ends_what_the_last_process_left_and_becomes_the_part(tmp_p
     record = tmp_path / "run" / "part.pid"
     script = f"""
 import os, subprocess, sys, time
-start = [sys.executable, "-I", "-S", {launch.__file__!r}, {str(record)!r}, sys.executable, "-c"]
+launched = [{launch.__file__!r}, {str(record)!r}, ""]
+start = [sys.executable, "-I", "-S", *launched, sys.executable, "-c"]
 first = subprocess.Popen([*start, "import os, time; os.fork(); print('x', flush=True);"
     "time.sleep(60)"], process_group=0, stdout=subprocess.PIPE)
 first.stdout.readline(); first.stdout.readline()

@@ -14,7 +14,12 @@ from spark_jobs.storage.conf import (
     session_environment,
     spark_jars,
 )
-from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
+from spark_jobs.storage.errors import (
+    JarsMissingError,
+    JavaMissingError,
+    StoreJarsMissingError,
+)
+from spark_jobs.storage.log_store import JAR, JAVA_CLASS
 
 
 def settings(tmp_path: Path, **change: object) -> Settings:
@@ -22,7 +27,12 @@ def settings(tmp_path: Path, **change: object) -> Settings:
     jars.mkdir(exist_ok=True)
     (jars / "delta-spark_2.13-1.jar").touch()
     (jars / "other.jar").touch()
-    return load_settings(tmp_path, state_dir=tmp_path / "state", spark_jars=jars, **change)
+    s3 = tmp_path / "s3"
+    s3.mkdir(exist_ok=True)
+    for name in ("hadoop-aws-1.jar", JAR):
+        (s3 / name).touch()
+    places = {"spark_jars": jars, "s3_jars": s3}
+    return load_settings(tmp_path, state_dir=tmp_path / "state", **{**places, **change})
 
 
 def test_a_local_spark_binds_loopback_only(tmp_path: Path) -> None:
@@ -38,10 +48,35 @@ def test_a_cluster_is_given_the_jars_and_no_address(tmp_path: Path) -> None:
     spark = SparkSettings(master="spark://far:7077", conf={"spark.hadoop.fs.s3a.endpoint": "x"})
     chosen = settings(tmp_path, spark=spark, lake_root="s3a://bucket/lake/")
     conf = session_conf(chosen)
-    assert conf["spark.jars"].count(".jar") == 2
+    assert conf["spark.jars"].count(".jar") == 4
     assert "spark.driver.host" not in conf
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "x"
     assert session_environment(chosen) == {}
+
+
+def test_a_lake_in_s3_is_committed_to_by_conditional_writes(tmp_path: Path) -> None:
+    conf = session_conf(settings(tmp_path, lake_root="s3a://bucket/lake"))
+    assert conf["spark.delta.logStore.s3a.impl"] == JAVA_CLASS
+    assert "spark.hadoop.fs.s3a.endpoint" not in conf
+    folders = [str(tmp_path / name / "*") for name in ("jars", "s3")]
+    assert conf["spark.driver.extraClassPath"] == ":".join(folders)
+
+    own = settings(tmp_path, local={"object_store": True}, ports={"object_store": 4711})
+    assert session_conf(own)["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:4711"
+    plain = session_conf(settings(tmp_path))
+    assert not any("s3a" in f"{key}{value}" for key, value in plain.items())
+
+
+@pytest.mark.parametrize("there", ["hadoop-aws-1.jar", JAR])
+def test_a_lake_in_s3_asks_for_its_jars(tmp_path: Path, there: str) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    (folder / there).touch()
+    chosen = settings(tmp_path, lake_root="s3a://bucket/lake", s3_jars=folder)
+    with pytest.raises(StoreJarsMissingError) as missing:
+        session_conf(chosen)
+    assert missing.value.directory == folder
+    assert "make setup-s3" in str(missing.value.hint)
 
 
 def test_settings_have_the_last_word(tmp_path: Path) -> None:

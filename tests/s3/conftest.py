@@ -1,0 +1,46 @@
+"""One object store for the whole run, started as the stack starts it, and one session over it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.settings import Settings, use_object_store
+from spark_jobs.storage.session import driver_session
+from tests.e2e.running import RunningStack, own_settings, remove
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Settings]:
+    """The settings of a stack of which the object store alone runs."""
+    settings = own_settings(local={"object_store": True})
+    try:
+        RunningStack(settings).up("object-store")
+        yield settings
+    finally:
+        remove(settings)
+
+
+@pytest.fixture
+def store(served: Settings) -> Settings:
+    """The same, and this process reaches it: other tests have stores of their own."""
+    use_object_store(served)
+    return served
+
+
+@pytest.fixture(scope="session")
+def spark(served: Settings) -> Iterator[SparkSession]:
+    """A classic session whose lake is in the store."""
+    use_object_store(served)
+    session = driver_session(served, "tests", conf={"spark.ui.enabled": "false"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def location(store: Settings) -> str:
+    """Where a test may have a table of its own."""
+    return f"{store.lake}/bronze/{uuid.uuid4().hex}"
