@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +14,12 @@ from pathlib import Path
 import psutil
 
 from benchmarks.streams.project import TOPIC
-from spark_jobs.local import launch
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.kafka import ensure_topics
 from spark_jobs.local.ports import bindable
 from spark_jobs.local.stack import Stack
-from spark_jobs.local.streams import NAME, streams_part
+from spark_jobs.local.streams import streams_part
+from spark_jobs.local.supervisor import launched
 from spark_jobs.sections import Ports, SparkSettings, StreamSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage.compiled import compile_settings
@@ -71,11 +70,10 @@ def application(settings: Settings) -> Iterator[psutil.Process]:
     part = streams_part(settings)
     log = settings.state / "log" / "bench-streams.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    record = settings.state / "run" / f"{NAME}.pid"
     with (
         log.open("ab") as output,
         subprocess.Popen(
-            [sys.executable, launch.__file__, str(record), *part.command],
+            launched(part, settings.state / "run"),
             env={**stack_environment(settings), **part.environment},
             stdout=output,
             stderr=subprocess.STDOUT,
