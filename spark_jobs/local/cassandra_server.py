@@ -9,7 +9,7 @@ import yaml
 
 from spark_jobs.access.secrets import read_secret
 from spark_jobs.local.errors import CassandraJarsMissingError, PartFailedError
-from spark_jobs.local.java import SMALL_JVM, java_program
+from spark_jobs.local.java import LOGBACK, SMALL_JVM, java_program
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.secrets import ensure_secret
@@ -51,14 +51,6 @@ _OPENED = (
     "java.base/sun.nio.ch",
     "jdk.management/com.sun.management.internal",
 )
-LOGBACK = """\
-<configuration>
-  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX, UTC} %-5p %c{0}: %m%n</pattern></encoder>
-  </appender>
-  <root level="warn"><appender-ref ref="console"/></root>
-</configuration>
-"""
 
 
 def cassandra_part(settings: Settings) -> Part:

@@ -36,6 +36,15 @@ logger.debezium.name = io.debezium
 logger.debezium.level = info
 """
 
+LOGBACK = """\
+<configuration>
+  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX, UTC} %-5p %c{0}: %m%n</pattern></encoder>
+  </appender>
+  <root level="warn"><appender-ref ref="console"/></root>
+</configuration>
+"""
+
 
 def java_program() -> str:
     """The ``java`` to run, whether or not it is there: JAVA_HOME's, otherwise PATH's."""

@@ -16,7 +16,7 @@ import httpx
 
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.local.errors import AttributesUnsupportedError, ObjectStoreJarsMissingError
-from spark_jobs.local.java import SMALL_JVM, java_program
+from spark_jobs.local.java import LOGBACK, SMALL_JVM, java_program
 from spark_jobs.local.parts import Part
 from spark_jobs.local.secrets import ensure_secret, write_secret
 from spark_jobs.settings import BUCKET, REGION, Settings, use_object_store
@@ -31,14 +31,6 @@ HEAP = "512m"
 PROBE_SECONDS = 5
 # What it answers to whoever shows no key.
 REFUSED = 403
-LOGBACK = """\
-<configuration>
-  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX, UTC} %-5p %c{0}: %m%n</pattern></encoder>
-  </appender>
-  <root level="warn"><appender-ref ref="console"/></root>
-</configuration>
-"""
 
 
 def object_store_parts(settings: Settings) -> list[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -241,6 +242,27 @@ PLAIN_BATCHES: list[list[Record]] = [
 ]
 
 
+def apply_both_ways(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    here: BatchApplier,
+    there: BatchApplier,
+    history: Sequence[list[Record]],
+) -> None:
+    """Apply each batch twice, in this process and by Spark alone; all tables are equal then."""
+    first = 0
+    for number, records in enumerate(history):
+        frame = bronze(spark, records, first=first)
+        for _ in range(2):
+            here.apply(frame, number)
+            with monkeypatch.context() as patch:
+                patch.setattr(batches, "MOST_ROWS_HERE", 0)
+                there.apply(frame, number)
+        first += len(records)
+    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
+        assert bag(read(spark, mine)) == bag(read(spark, theirs))
+
+
 @pytest.mark.parametrize("entry", [ORDERS, WIDE], ids=["by number", "by text"])
 def test_few_rows_are_written_as_spark_writes_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: SilverEntry
@@ -250,18 +272,8 @@ def test_few_rows_are_written_as_spark_writes_them(
     plain, here_record = started(spark, tmp_path / "here", source, entry)
     here = replace(plain, care=CareSettings(small_files=2))
     there, there_record = started(spark, tmp_path / "there", source, entry)
-    first = 0
-    for number, records in enumerate(PLAIN_BATCHES):
-        frame = bronze(spark, records, first=first)
-        for _ in range(2):
-            here.apply(frame, number)
-            with monkeypatch.context() as patch:
-                patch.setattr(batches, "MOST_ROWS_HERE", 0)
-                there.apply(frame, number)
-        first += len(records)
+    apply_both_ways(spark, monkeypatch, here, there, PLAIN_BATCHES)
     assert here_record == there_record
-    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
-        assert bag(read(spark, mine)) == bag(read(spark, theirs))
     feeds = [
         bag(
             tables.changes(spark, place, after=0, upto=DeltaTable(place).version()).drop(
@@ -324,21 +336,10 @@ def test_few_events_are_judged_as_spark_judges_them(
         source, entry = (one.model_copy(update={"columns": NUMBERS}) for one in (EVENTS, entry))
     here, here_record = started(spark, tmp_path / "here", source, entry)
     there, there_record = started(spark, tmp_path / "there", source, entry)
-    first = 0
-    for number in range(6):
-        records = few_events(random)
-        frame = bronze(spark, records, first=first)
-        for _ in range(2):
-            here.apply(frame, number)
-            with monkeypatch.context() as patch:
-                patch.setattr(batches, "MOST_ROWS_HERE", 0)
-                there.apply(frame, number)
-        first += len(records)
+    apply_both_ways(spark, monkeypatch, here, there, [few_events(random) for _ in range(6)])
     assert here_record == there_record
     told = {name for one in here_record for name, count in counts(one).items() if count}
     assert {"applied", "duplicate", "ignored", "quarantined"} <= told
-    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
-        assert bag(read(spark, mine)) == bag(read(spark, theirs))
     engines = {one.get("engineInfo", "").split(":")[0] for one in written(here.tables.table)}
     assert engines == {"delta-rs"}
 
