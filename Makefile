@@ -7,6 +7,8 @@ TIDEMARK := .venv/bin/tidemark
 # Each takes a core and, with Spark, up to 3 GiB.
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest
+# A lane of `make test`: what is marked, without what is long; it leaves its durations.
+lane = $(PYTEST) -m "$(1) and not long" --junitxml=build/durations/$(1).xml
 # PROFILE=cluster: settings of profiles/cluster.yml, for every target.
 ifdef PROFILE
 export TIDEMARK_PROFILE := $(PROFILE)
@@ -15,7 +17,7 @@ endif
 NEEDS_cluster := s3
 
 .PHONY: help setup setup-cassandra setup-s3 up down status logs demo check fmt lint golden docs clean \
-	test test-unit test-spark test-dags e2e e2e-cluster e2e-cassandra e2e-s3 test-tpch bench-ivm bench-storm bench-streams \
+	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
 help: ## Show this list
@@ -64,16 +66,22 @@ test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
 test-unit: ## Tests that need no Java
-	$(PYTEST) -m unit -n $(WORKERS)
+	$(call lane,unit) -n $(WORKERS)
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
-	$(PYTEST) -m spark -n $(WORKERS) --dist loadscope
+	$(call lane,spark) -n $(WORKERS) --dist loadscope
 
 test-dags: ## Tests of the DAGs
-	$(PYTEST) -m airflow
+	$(call lane,airflow)
 
 e2e: ## Tests against a local stack of their own
-	$(PYTEST) -m services --timeout 1200 -p no:randomly
+	$(call lane,services) --timeout 1200 -p no:randomly
+
+test-long: ## What takes hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
+	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)
+
+durations: ## Show what the tests of each lane took when they ran last
+	@$(PYTHON) scripts/durations.py
 
 e2e-cluster: setup-s3 ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
 	$(PYTEST) -m cluster --timeout 3600 -p no:randomly -rP
@@ -103,4 +111,4 @@ bench-kills: setup ## 10,000 transactions while Connect and the streams are kill
 	@$(PYTHON) -m benchmarks.kills $(OPTIONS)
 
 clean: ## Remove caches and what was built; the state and the environments stay
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target

@@ -1,4 +1,4 @@
-"""Marks by folder, so that no test can be unmarked; Hypothesis profiles; the Spark session."""
+"""Marks, so that no test can be unmarked; Hypothesis profiles; the Spark session."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from spark_jobs.storage.session import driver_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytest_plugins = ["tests.timing"]
 
 TESTS = Path(__file__).parent
 MARKS = {
@@ -35,6 +37,7 @@ settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile(
     "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("long", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
@@ -43,7 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if TESTS not in item.path.parents:
             item.add_marker("unit")
             continue
-        item.add_marker(MARKS[item.path.relative_to(TESTS).parts[0]])
+        item.add_marker(mark_of(item))
+
+
+def mark_of(item: pytest.Item) -> str:
+    """The lane of a test, by its folder; a property that needs no Spark is a unit test."""
+    mark = MARKS[item.path.relative_to(TESTS).parts[0]]
+    needs_spark = "spark" in getattr(item, "fixturenames", ())
+    return "unit" if "properties" in item.path.parts and not needs_spark else mark
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,158 @@
+"""The long tier of the tests: ``make test-long``, before a release.
+
+It takes hours, so it goes in runs: each starts the parts that fit into its minutes and have not
+passed at this commit. A file keeps what passed. The exit status is 0 when nothing is left, 1 when
+a part failed, 2 when another run is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = ROOT / "build/long.json"
+DURATIONS = "build/durations"
+NO_TESTS_COLLECTED = 5
+FAILED, LEFT = 1, 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that passes or fails as a whole.
+
+    Attributes:
+        minutes: what it took on two cores; decides whether it still fits into a run.
+        environment: added to that of the run.
+    """
+
+    name: str
+    minutes: int
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def tests(name: str, minutes: int, *options: str, **environment: str) -> Part:
+    """A part that is one run of pytest, with a file of its durations."""
+    durations = f"--junitxml={DURATIONS}/long-{name}.xml"
+    return Part(name, minutes, (".venv/bin/pytest", durations, *options), environment)
+
+
+def target(name: str, minutes: int, **environment: str) -> Part:
+    """A part that is a target of the Makefile."""
+    return Part(name, minutes, ("make", "--no-print-directory", name), environment)
+
+
+def parts(seed: int) -> list[Part]:
+    """All of them; the seed goes to those that try random cases."""
+    workers = ("-n", os.environ.get("WORKERS", "2"))
+    random_cases = {
+        "TIDEMARK_PROPERTY_SEED": str(seed),
+        "TIDEMARK_PROPERTY_CASES": "2000",
+        "HYPOTHESIS_PROFILE": "long",
+    }
+    return [
+        tests("unit", 5, "-m", "unit and long", *workers),
+        tests("spark", 40, "-m", "spark and long", *workers, "--dist", "loadscope"),
+        tests("dags", 10, "-m", "airflow and long"),
+        tests("e2e", 60, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
+        tests(
+            "properties",
+            45,
+            "tests/properties",
+            "--timeout=5000",
+            f"--hypothesis-seed={seed}",
+            *workers,
+            **random_cases,
+        ),
+        target("test-tpch", 35),
+        target("e2e-cassandra", 10),
+        target("e2e-s3", 20),
+        target("e2e-cluster", 40),
+        target("bench-kills", 30),
+    ]
+
+
+def tree() -> str:
+    """The commit that is checked out, and what differs from it."""
+
+    def git(*options: str) -> bytes:
+        return subprocess.run(["git", *options], cwd=ROOT, check=True, capture_output=True).stdout
+
+    commit = git("rev-parse", "HEAD").decode().strip()
+    changed = git("diff", "HEAD") + git("ls-files", "--others", "--exclude-standard")
+    return f"{commit}+{hashlib.sha256(changed).hexdigest()[:12]}" if changed else commit
+
+
+def passed(commit: str) -> dict[str, Any]:
+    """What passed at this commit, by part."""
+    if not STATE.is_file():
+        return {}
+    found = json.loads(STATE.read_text("utf-8"))
+    return dict(found["passed"]) if found["commit"] == commit else {}
+
+
+def ended_well(part: Part) -> bool:
+    """Run a part; one for which nothing is marked has nothing to fail."""
+    environment = {**os.environ, **part.environment}
+    code = subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode
+    marked = part.command[0].endswith("pytest") and "-m" in part.command
+    return code == 0 or (marked and code == NO_TESTS_COLLECTED)
+
+
+def arguments() -> argparse.Namespace:
+    """What the caller wants."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("only", nargs="*", help="these parts, also where they passed before")
+    parser.add_argument("--minutes", type=float, default=85, help="what this run may take")
+    parser.add_argument("--seed", type=int, help="of the random cases; a fresh one by default")
+    parser.add_argument("--list", action="store_true", help="show what is left and run nothing")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run what fits; returns the exit status."""
+    wanted, commit = arguments(), tree()
+    seed = wanted.seed if wanted.seed is not None else random.SystemRandom().randrange(10**6)
+    everything, done = parts(seed), passed(commit)
+    names = [part.name for part in everything]
+    if unknown := sorted(set(wanted.only) - set(names)):
+        print(f"long: no such part: {', '.join(unknown)}; there are {', '.join(names)}")
+        return FAILED
+    began, ran, failed = time.monotonic(), 0, []
+    for part in everything:
+        open_part = part.name in wanted.only if wanted.only else part.name not in done
+        used = (time.monotonic() - began) / 60
+        # The first always runs: a part may take longer than a whole run may.
+        if wanted.list or not open_part or (ran and used + part.minutes > wanted.minutes):
+            continue
+        print(f"long: {part.name}, about {part.minutes} minutes, seed {seed}", flush=True)
+        started, ran = time.monotonic(), ran + 1
+        if ended_well(part):
+            done[part.name] = {"seconds": round(time.monotonic() - started), "seed": seed}
+            STATE.parent.mkdir(parents=True, exist_ok=True)
+            STATE.write_text(json.dumps({"commit": commit, "passed": done}, indent=1), "utf-8")
+        else:
+            done.pop(part.name, None)
+            failed.append(part.name)
+    left = [name for name in names if name not in done]
+    print(f"long: passed at {commit[:12]}: {', '.join(done) or 'nothing'}")
+    print(f"long: left: {', '.join(left) or 'nothing'}")
+    if failed:
+        print(f"long: failed, seed {seed}: {', '.join(failed)}")
+        return FAILED
+    return LEFT if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""The suite's own rules: what is slow has a reason, and the long tier goes on where it stopped."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from spark_jobs.settings import REPOSITORY
+from tests import timing
+from tests.timing import Spent, reason_of
+
+pytest_plugins = ["pytester"]
+
+ASLEEP = """
+import time
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    time.sleep(0.3)
+
+@pytest.mark.parametrize("seconds", [0, 0.3])
+def test_sleep(shared, seconds):
+    time.sleep(seconds)
+"""
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"scripts/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look up the module in which they are defined.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("spent", "load", "slow"),
+    [
+        (Spent(wall=19, cpu=19), 0, False),
+        (Spent(wall=21, cpu=0), 0.5, True),
+        # Others were busy: what it computed itself decides.
+        (Spent(wall=21, cpu=0), 2, False),
+        (Spent(wall=41, cpu=0), 2, True),
+        (Spent(wall=21, cpu=21), 9, True),
+    ],
+)
+def test_what_is_slow(spent: Spent, load: float, slow: bool) -> None:
+    assert spent.slow(load) is slow
+
+
+def test_seconds_of_children_that_run_count() -> None:
+    before = timing.now()
+    with subprocess.Popen(["python3", "-c", "while True: pass"]) as child:
+        try:
+            while (timing.now() - before).cpu < 0.2:
+                assert (timing.now() - before).wall < 60
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "code"),
+    [
+        ("{}", pytest.ExitCode.TESTS_FAILED),
+        ("test_what.py::test_sleep: waits", pytest.ExitCode.OK),
+        ("test_what.py::test_sleep[0]: waits", pytest.ExitCode.TESTS_FAILED),
+    ],
+)
+def test_a_slow_test_without_a_reason_fails_the_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, reasons: str, code: pytest.ExitCode
+) -> None:
+    listed, file = pytester.path / "slow.yml", pytester.path / "build/durations/some.xml"
+    listed.write_text(reasons, "utf-8")
+    pytester.makepyfile(test_what=ASLEEP)
+    options = ("-p", "tests.timing", "-p", "no:randomly", f"--junitxml={file}")
+    # For the run within only: this one is measured too.
+    with monkeypatch.context() as patch:
+        patch.setattr(timing, "LIMIT", 0.2)
+        patch.setattr(timing, "REASONS", listed)
+        patch.setattr(timing.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+        found = pytester.runpytest_inprocess(*options)
+    assert found.ret == code
+    listing = "test_what.py::test_sleep[[]0.3[]]: 0 s, * CPU-seconds"
+    if code:
+        found.stdout.fnmatch_lines([listing])
+    else:
+        found.stdout.no_fnmatch_line(listing)
+
+    lane = script("durations").read(file)
+    assert set(lane.own) == {"test_what.py::test_sleep[0]", "test_what.py::test_sleep[0.3]"}
+    assert lane.own["test_what.py::test_sleep[0]"] < 0.2
+    [shared] = lane.fixtures["shared"]
+    assert shared >= 0.3
+
+
+def test_every_reason_names_tests_that_exist() -> None:
+    reasons = yaml.safe_load(timing.REASONS.read_text("utf-8"))
+    for name in reasons:
+        module, _, test = name.partition("::")
+        source = (REPOSITORY / module).read_text("utf-8")
+        assert f"def {test.partition('[')[0]}" in source, name
+    assert reason_of("tests/tpch/test_tpch.py::test_some[q01]", reasons)
+    assert reason_of("tests/unit/test_suite.py::test_some", reasons) is None
+
+
+def test_the_long_tier_goes_on_where_it_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long, ran, fails = script("long"), tmp_path / "ran", tmp_path / "fails"
+    fails.touch()
+
+    def part(name: str, minutes: int, after: str = "true") -> object:
+        return long.Part(name, minutes, ("sh", "-c", f"echo {name} >> {ran}; {after}"))
+
+    def run(*options: str) -> tuple[int, list[str], str]:
+        ran.write_text("", "utf-8")
+        monkeypatch.setattr("sys.argv", ["long", *options])
+        return long.main(), ran.read_text("utf-8").split(), capsys.readouterr().out
+
+    some = [part("a", 2), part("b", 9), part("c", 2, f"! test -e {fails}"), part("d", 1)]
+    monkeypatch.setattr(long, "parts", lambda _: some)
+    monkeypatch.setattr(long, "STATE", tmp_path / "build/long.json")
+    monkeypatch.setattr(long, "tree", lambda: "one")
+    code, started, out = run("--minutes", "5", "--seed", "7")
+    assert (code, started) == (long.FAILED, ["a", "c", "d"])
+    assert "left: b, c" in out
+    assert "failed, seed 7: c" in out
+    # What is longer than a run starts when nothing ran before it.
+    code, started, out = run("--minutes", "1")
+    assert (code, started) == (long.LEFT, ["b"])
+    fails.unlink()
+    code, started, out = run("--minutes", "5")
+    assert (code, started) == (0, ["c"])
+    assert "left: nothing" in out
+    assert run()[:2] == (0, [])
+    assert run("a")[1] == ["a"]
+    assert run("e")[0] == long.FAILED
+    assert json.loads((tmp_path / "build/long.json").read_text("utf-8"))["passed"].keys() == set(
+        "abcd"
+    )
+    # Another commit begins anew.
+    monkeypatch.setattr(long, "tree", lambda: "two")
+    assert run("--list")[0] == long.LEFT
+    assert run("--minutes", "5")[1] == ["a", "c", "d"]
