@@ -124,7 +124,7 @@ def cluster(
     stack = Stack(settings)
     try:
         stack.up(lambda _: None, parts=["spark-connect"])
-        session = remote_session(connect_url(settings))
+        session = remote_session(settings, connect_url(settings))
         record = SessionRecord.read(stack.supervisor.record)
         assert record is not None  # noqa: S101 - written by the start above
         yield session, psutil.Process(record.pid)

@@ -54,6 +54,23 @@ class LoginRefusedError(LakehouseError):
         )
 
 
+class TokenRefusedError(LakehouseError):
+    """A Spark Connect server asks for a token, and got none or another one."""
+
+    condition = "TOKEN_REFUSED"
+
+    def __init__(self, server: str, *, secret: Path, sent: bool) -> None:
+        self.server = server
+        self.sent = sent
+        told = f'The token was that of "{secret}".'
+        super().__init__(
+            f"Spark Connect server {server!r} refuses the call",
+            detail=told if sent else f'No token was sent; it would be in "{secret}".',
+            hint="Put the token that the server knows into that file. The local stack generates "
+            f"one: `make up`. {SEE}",
+        )
+
+
 class AccessDeniedError(LakehouseError):
     """The server knows the user, who may not do this."""
 

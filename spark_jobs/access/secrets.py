@@ -5,7 +5,9 @@ A secret is a file of its own, so a secrets backend that writes files can stand 
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.settings import Settings
@@ -34,10 +36,40 @@ def read_secret(settings: Settings, name: str) -> str:
         raise SecretMissingError(name, path) from error
 
 
-def connect_token(settings: Settings) -> str | None:
-    """What to tell Spark Connect's server; None where it asks nobody.
+def connect_token(settings: Settings, remote: str) -> str | None:
+    """The token for a Spark Connect server; None where none is known or none may be sent.
+
+    A server on this machine gets it, and so does one whose URL says whether to use TLS. Any other
+    URL may name a server without TLS that asks nobody, so it gets the token only where
+    ``security.enabled`` demands one.
+
+    Args:
+        settings: whose secret it is.
+        remote: the server's URL.
 
     Raises:
-        SecretMissingError: nothing generated it yet.
+        SecretMissingError: ``security.enabled`` demands a token, and there is none.
     """
-    return read_secret(settings, CONNECT_TOKEN) if settings.security.enabled else None
+    if settings.security.enabled:
+        return read_secret(settings, CONNECT_TOKEN)
+    if not on_loopback(remote) and "use_ssl=" not in remote:
+        return None
+    return read_secret(settings, CONNECT_TOKEN) if token_file(settings).exists() else None
+
+
+def token_file(settings: Settings) -> Path:
+    """Where the token of Spark Connect lies, whether or not it exists."""
+    return secret_path(settings, CONNECT_TOKEN)
+
+
+def on_loopback(remote: str) -> bool:
+    """Whether a URL names this machine.
+
+    >>> [on_loopback(one) for one in ("sc://localhost:1", "sc://127.0.0.1:1/;a=b", "sc://h:1")]
+    [True, True, False]
+    """
+    try:
+        host = urlsplit(remote).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

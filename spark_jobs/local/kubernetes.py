@@ -190,7 +190,8 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         "execution_api_server_url": f"{api}/execution/",
     }
     options["api"] |= {"host": "0.0.0.0", "base_url": api}  # noqa: S104 - see render
-    remote = f"sc://spark-connect:{settings.ports.spark_connect}"
+    # The token goes to the server's pod as it is: policies say who enters the network between.
+    remote = f"sc://spark-connect:{settings.ports.spark_connect}/;use_ssl=false"
     spark = settings.spark.model_copy(update={"remote": remote})
     return {
         **airflow_environment(settings.model_copy(update={"spark": spark})),

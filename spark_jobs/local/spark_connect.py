@@ -11,7 +11,7 @@ from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
 from spark_jobs.local.java import write_properties
 from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part
-from spark_jobs.local.ports import LOOPBACK, listening
+from spark_jobs.local.ports import listening
 from spark_jobs.local.secrets import ensure_secret
 from spark_jobs.local.spark_cluster import cluster_names
 from spark_jobs.local.spark_home import spark_home
@@ -55,9 +55,9 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark.connect_memory,
         "spark.ui.port": settings.ports.spark_ui,
+        # Whoever may call the server can do all that its account can.
+        "spark.connect.authenticate.token": ensure_secret(settings, CONNECT_TOKEN),
     }
-    if settings.security.enabled:
-        conf["spark.connect.authenticate.token"] = ensure_secret(settings, CONNECT_TOKEN)
     write_properties(properties, conf)
 
 
@@ -73,8 +73,7 @@ def announce(settings: Settings) -> None:
 def connect_url(settings: Settings) -> str:
     """Where the server listens."""
     # A client sends a token without TLS to the host of this very name only.
-    host = "localhost" if settings.security.enabled else LOOPBACK
-    return f"sc://{host}:{settings.ports.spark_connect}"
+    return f"sc://localhost:{settings.ports.spark_connect}"
 
 
 def probe_server(settings: Settings) -> str | None:
@@ -92,7 +91,8 @@ def probe_server(settings: Settings) -> str | None:
         user_context=base_pb2.UserContext(user_id="health"),
         spark_version=base_pb2.AnalyzePlanRequest.SparkVersion(),
     )
-    address = with_token(connect_url(settings), connect_token(settings))
+    url = connect_url(settings)
+    address = with_token(url, connect_token(settings, url))
     with DefaultChannelBuilder(address).toChannel() as channel:
         service = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         try:

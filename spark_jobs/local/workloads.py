@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Secrets that the deployer makes. The first one's keys become settings; the files of the next three
+# Secrets that the deployer makes. The first one's keys become settings; the files of the next four
 # lie where the local stack has its own; the last has what the object store's clients look for in
 # the environment, and is not needed where a pod's account is enough.
 SECRET = "tidemark"  # noqa: S105 - a name
 AIRFLOW_FILES = "tidemark-airflow"
 CONNECT_FILES = "tidemark-connect"
+SPARK_FILES = "tidemark-spark-connect"
 ENDPOINT_FILES = "tidemark-endpoint"
 OBJECT_STORE = "tidemark-object-store"
 
@@ -77,7 +78,11 @@ WORKLOADS = {
         object_store=True,
     ),
     "spark-connect": Workload(
-        cpu=("1", "2"), memory=5, object_store=True, callers=("airflow-scheduler",)
+        cpu=("1", "2"),
+        memory=5,
+        files=(SPARK_FILES, "secrets"),
+        object_store=True,
+        callers=("airflow-scheduler",),
     ),
     "endpoint": Workload(
         cpu=("1", "2"),

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.access.secrets import connect_token
+from spark_jobs.access.errors import TokenRefusedError
+from spark_jobs.access.secrets import connect_token, on_loopback, token_file
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import (
     SEMANTIC_CONF,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # How long a server may take to answer: one that was killed is back within seconds, or not soon.
 ANSWER_SECONDS = 5.0
+# What gRPC calls an answer to somebody who shows no token, or another one.
+_UNAUTHENTICATED = "UNAUTHENTICATED"
 # A session for one command: no web page, and no warnings between the command's own lines.
 QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
@@ -41,38 +44,40 @@ def open_session(settings: Settings) -> SparkSession:
 
     Raises:
         SparkUnreachableError: a server is named and does not answer.
+        SecretMissingError: ``security.enabled`` demands a token, and there is none.
+        TokenRefusedError: a server is named and asks for another token.
         JarsMissingError: a session in this process needs jars that are not there.
         JavaMissingError: a session in this process needs Java.
     """
-    token = connect_token(settings)
     if settings.spark.remote:
-        return remote_session(settings.spark.remote, token=token)
+        return remote_session(settings, settings.spark.remote)
     announced = connect_url_file(settings)
     if announced.is_file():
-        return remote_session(
-            announced.read_text("utf-8").strip(), announced_in=announced, token=token
-        )
+        remote = announced.read_text("utf-8").strip()
+        return remote_session(settings, remote, announced_in=announced)
     return driver_session(settings, "tidemark", conf=QUIET)
 
 
 def remote_session(
-    remote: str, *, announced_in: Path | None = None, token: str | None = None
+    settings: Settings, remote: str, *, announced_in: Path | None = None
 ) -> SparkSession:
-    """A new session of a Connect server.
+    """A new session of a Connect server, which is shown the token where there is one.
 
     Args:
+        settings: whose token it is.
         remote: the server's URL.
         announced_in: the file that names the server; None where a setting does.
-        token: what the server asks for; None where it asks nobody. It is sent to a server on this
-            machine, or by TLS.
 
     Raises:
         SparkUnreachableError: it does not answer within ``ANSWER_SECONDS``, or refuses.
+        SecretMissingError: ``security.enabled`` demands a token, and there is none.
+        TokenRefusedError: it asks for another token.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     started = time.monotonic()
+    token = connect_token(settings, remote)
     address = with_token(remote, token)
     try:
         _wait_for_answer(address)
@@ -81,6 +86,9 @@ def remote_session(
             if spark.conf.get(key, None) != value:
                 spark.conf.set(key, value)
     except (PySparkException, TimeoutError) as error:
+        if _UNAUTHENTICATED in str(error):
+            secret = token_file(settings)
+            raise TokenRefusedError(remote, secret=secret, sent=token is not None) from error
         raise SparkUnreachableError(
             remote,
             str(error),
@@ -93,12 +101,24 @@ def remote_session(
 def with_token(remote: str, token: str | None) -> str:
     """A Connect URL that holds the token, so keep it out of logs.
 
-    >>> with_token("sc://localhost:15002", "t"), with_token("sc://a:1/;use_ssl=true", None)
-    ('sc://localhost:15002/;token=t', 'sc://a:1/;use_ssl=true')
+    PySpark sends a token by TLS, except to the host of the name ``localhost``. Where a URL says
+    ``use_ssl=false``, the network is trusted, and the token goes as the header that it would be.
+
+    >>> with_token("sc://127.0.0.1:15002", "t"), with_token("sc://a:1/;use_ssl=true", "t")
+    ('sc://localhost:15002/;token=t', 'sc://a:1/;use_ssl=true;token=t')
+    >>> with_token("sc://a:1/;use_ssl=false", "t"), with_token("sc://a:1", None)
+    ('sc://a:1/;use_ssl=false;authorization=Bearer%20t', 'sc://a:1')
     """
     if token is None:
         return remote
-    return f"{remote.rstrip('/') if '/;' in remote else remote.rstrip('/') + '/'};token={token}"
+    server, _, options = remote.partition("/;")
+    known = [one for one in options.split(";") if one]
+    if "use_ssl=false" in known:
+        return f"{server}/;{';'.join([*known, f'authorization=Bearer%20{token}'])}"
+    if on_loopback(remote) and "use_ssl=true" not in known:
+        port = server.rstrip("/").rpartition(":")[2]
+        server = f"sc://localhost:{port}" if port.isdigit() else "sc://localhost"
+    return f"{server.rstrip('/')}/;{';'.join([*known, f'token={token}'])}"
 
 
 def driver_session(

@@ -288,7 +288,7 @@ def test_spark_connect_answers_nobody_without_the_token(settings):
         with pytest.raises(grpc.RpcError) as caught:
             spark_version(settings, token)
         assert caught.value.code().name == code
-    assert spark_version(settings, connect_token(settings))
+    assert spark_version(settings, connect_token(settings, connect_url(settings)))
 
 
 def spark_version(settings, token):

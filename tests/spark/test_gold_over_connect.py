@@ -21,9 +21,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.access.secrets import CONNECT_TOKEN, read_secret, token_file
+from spark_jobs.local.secrets import write_secret
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.sections import Ports, SparkSettings
-from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
 
@@ -58,8 +60,16 @@ def free_port() -> int:
         return int(chosen.getsockname()[1])
 
 
+@dataclass(frozen=True)
+class Server:
+    """Where a server listens, and the token that it asks for."""
+
+    url: str
+    token: str
+
+
 @pytest.fixture(scope="module")
-def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server as the local stack starts it, on ports of its own."""
     folder = tmp_path_factory.mktemp("connect")
     settings = load_settings(
@@ -84,7 +94,8 @@ def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert process.poll() is None, (folder / "server.log").read_text()
             assert time.monotonic() < deadline, problem
             time.sleep(0.5)
-        yield f"sc://127.0.0.1:{settings.ports.spark_connect}"
+        url = f"sc://127.0.0.1:{settings.ports.spark_connect}"
+        yield Server(url, read_secret(settings, CONNECT_TOKEN))
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -124,6 +135,10 @@ class Project:
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.folder)
+
     def write(self, path: str, text: str) -> None:
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -145,9 +160,10 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, connect_url: str) -> Project:
-    project = Project(tmp_path / "with space", connect_url)
+def project(tmp_path: Path, server: Server) -> Project:
+    project = Project(tmp_path / "with space", server.url)
     project.write("tidemark.yml", "state_dir: state\n")
+    write_secret(project.settings, CONNECT_TOKEN, server.token)
     project.write("sources/parcels.yml", SOURCE)
     project.write("sql/gold/by_city.sql", HEADER.format("Parcels per city.") + BY_CITY)
     project.write("sql/gold/cities.sql", HEADER.format("How many cities.") + CITIES)
@@ -170,6 +186,17 @@ def test_views_are_refreshed_explained_and_verified(project: Project) -> None:
     assert [one["finding"] for one in verified.results] == ["EQUAL", "EQUAL"]
     shown = project.tidemark("explain", "by_city", "--sql")
     assert "VERSION AS OF 0" in shown.output
+
+
+@pytest.mark.parametrize("token", [None, "guessed"])
+def test_who_has_no_token_or_another_one_is_refused(project: Project, token: str | None) -> None:
+    token_file(project.settings).unlink()
+    if token:
+        write_secret(project.settings, CONNECT_TOKEN, token)
+    refused = project.tidemark("refresh", "by_city")
+    assert refused.status != 0
+    assert "refuses the call" in refused.errors
+    assert not token or token not in refused.errors
 
 
 def test_a_change_of_which_a_view_sees_nothing_is_followed(project: Project) -> None:

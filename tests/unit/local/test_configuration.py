@@ -172,7 +172,7 @@ def test_an_unknown_part_is_told_with_a_suggestion(settings):
 
 def test_airflow_s_tasks_name_the_server_and_start_no_spark_of_their_own(settings, tmp_path):
     named = airflow_environment(settings)["TIDEMARK_SPARK__REMOTE"]
-    assert named == f"sc://127.0.0.1:{settings.ports.spark_connect}"
+    assert named == f"sc://localhost:{settings.ports.spark_connect}"
     other = load_settings(tmp_path, spark={"remote": "sc://elsewhere:15002"})
     assert airflow_environment(other)["TIDEMARK_SPARK__REMOTE"] == "sc://elsewhere:15002"
     submitting = load_settings(tmp_path, airflow={"executor_mode": "submit"})

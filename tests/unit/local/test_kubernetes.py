@@ -253,7 +253,7 @@ def test_the_settings_of_the_pods_are_settings(monkeypatch, shipped) -> None:
     loaded = load_settings()
     # A file system's tables are guarded by locks that pods do not share.
     assert loaded.lake.startswith("s3a://")
-    assert loaded.spark.remote == f"sc://spark-connect:{shipped.ports.spark_connect}"
+    assert loaded.spark.remote == f"sc://spark-connect:{shipped.ports.spark_connect}/;use_ssl=false"
     assert loaded.kafka_connect.conf["rest.advertised.host.name"] == "$(POD_IP)"
     assert loaded.streams == shipped.streams
 

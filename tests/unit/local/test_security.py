@@ -87,14 +87,15 @@ def test_every_client_of_postgres_checks_who_answers(settings):
     assert airflow_environment(settings)["PGSSLMODE"] == "verify-full"
 
 
-def test_spark_connect_asks_for_a_token(settings, tmp_path):
-    settings = settings.model_copy(update={"spark_jars": jars(tmp_path)})
+@pytest.mark.parametrize("enabled", [False, True])
+def test_spark_connect_asks_for_a_token(tmp_path, enabled):
+    settings = load_settings(tmp_path, spark_jars=jars(tmp_path), security={"enabled": enabled})
     file = tmp_path / "connect.conf"
     prepare_server(settings, file)
     text = file.read_text()
     token = read_secret(settings, CONNECT_TOKEN)
     assert f"spark.connect.authenticate.token={token}\n" in text
-    assert "spark.ui.enabled=false\n" in text
+    assert file.stat().st_mode & 0o077 == 0
     # The client sends a token without TLS to a host of this very name only.
     assert connect_url(settings).startswith("sc://localhost:")
     assert token not in connect_url(settings)
