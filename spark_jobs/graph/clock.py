@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.parsing import SqlText, plain_sql
 
 # What reads the clock when it is called without an argument, and the form of its value. Those
 # that are also read where they stand without parentheses are marked.
@@ -28,13 +29,18 @@ _BEFORE_NAMES: Final = frozenset({TokenType.DOT, TokenType.ALIAS})
 def freeze_clock(query: str, instant: datetime) -> str:
     """The query with every reading of the clock replaced by one instant, in UTC.
 
-    Everything else stays as it was written, so that Spark runs what the user wrote.
+    Every other word stays as it was written, so that Spark runs what the user wrote. Comments and
+    hints are left out.
+
+    Raises:
+        SqlSyntaxError: Spark reads the text otherwise than it was checked.
 
     >>> from datetime import UTC, datetime
     >>> freeze_clock("SELECT current_date - d AS age FROM t", datetime(2026, 1, 2, tzinfo=UTC))
     "SELECT DATE '2026-01-02' - d AS age FROM t"
     """
     utc = instant.astimezone(UTC)
+    query = plain_sql(SqlText("query", query))
     tokens = dialect().tokenize(query)
     for index in reversed(range(len(tokens))):
         length = _reading(tokens, index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -12,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from spark_jobs.errors import Location
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError
+from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
 
 # Behind a comma one of these is a comma too many; sqlglot passes over it and Spark does not.
 _NOT_AFTER_COMMA = {
@@ -53,10 +55,7 @@ def parse_select(source: SqlText) -> exp.Query:
         NotOneSelectError: it is another statement, none, or more than one.
     """
     reader = dialect()
-    try:
-        tokens = reader.tokenize(source.text)
-    except TokenError as error:
-        raise SqlSyntaxError(_token_problem(source.text), location=_unclosed(source)) from error
+    tokens = _tokens(source)
     _check_statements(tokens, source)
     _check_commas(tokens, source)
     try:
@@ -68,6 +67,46 @@ def parse_select(source: SqlText) -> exp.Query:
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         raise NotOneSelectError("it is another statement", location=source.first())
     return tree
+
+
+def plain_sql(source: SqlText) -> str:
+    """What Spark runs of a text: without comments and hints, each character where it was.
+
+    Raises:
+        SqlSyntaxError: it is not SQL, or sqlglot ends a quote or a comment elsewhere than Spark.
+
+    >>> plain_sql(SqlText("query", "SELECT a -- of all"))
+    'SELECT a          '
+    """
+    try:
+        plain = without_comments(source.text)
+        check_quotes(plain, dialect().tokenize(plain))
+    except LexicalError as error:
+        raise SqlSyntaxError(error.problem, location=source.at(error.offset)) from error
+    except TokenError as error:
+        raise SqlSyntaxError("a quote is not closed", location=source.first()) from error
+    return plain
+
+
+def _tokens(source: SqlText) -> list[Token]:
+    """The tokens of ``plain_sql``, with the comments that stand beside them in the text."""
+    plain = plain_sql(source)
+    try:
+        tokens = dialect().tokenize(source.text)
+    except TokenError as error:
+        problem = "Spark ends a comment at another place"
+        raise SqlSyntaxError(problem, location=source.first()) from error
+    kept = [one for one in tokens if not plain[one.start].isspace()]
+    for one, read in zip_longest(kept, dialect().tokenize(plain)):
+        if one is None or read is None or _same(one) != _same(read):
+            start = (read or one).start
+            problem = "a comment before it ends at another place for Spark"
+            raise SqlSyntaxError(problem, location=source.at(start))
+    return kept
+
+
+def _same(token: Token) -> tuple[TokenType, str, int, int]:
+    return token.token_type, token.text, token.start, token.end
 
 
 def _check_statements(tokens: list[Token], source: SqlText) -> None:
@@ -113,19 +152,3 @@ def _parse_place(error: dict[str, object], source: SqlText) -> Location:
         return source.first()
     width = max(len(str(error.get("highlight") or "")), 1)
     return Location(source.file, line, max(column - width + 1, 1))
-
-
-_QUOTED = re.compile(
-    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`(?:``|[^`])*`", re.DOTALL
-)
-_OPENING = re.compile(r"['\"`]|/\*")
-
-
-def _token_problem(text: str) -> str:
-    opening = _OPENING.search(_QUOTED.sub(lambda match: " " * len(match[0]), text))
-    return f"the {opening[0]} is not closed" if opening else "a character is not expected"
-
-
-def _unclosed(source: SqlText) -> Location:
-    opening = _OPENING.search(_QUOTED.sub(lambda match: " " * len(match[0]), source.text))
-    return source.at(opening.start()) if opening else source.first()

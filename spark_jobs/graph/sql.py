@@ -1,7 +1,8 @@
 """Which tables a query reads, and the query over other relations in their place.
 
-Tables are replaced in the text itself, so that Spark runs every other character as it was
-written; a query that passed through a parser and back may come to mean something else.
+Tables are replaced in the text itself, so that Spark runs every other word as it was written; a
+query that passed through a parser and back may come to mean something else. Comments and hints are
+left out, because two readers may end them at different places.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.parsing import SqlText, plain_sql
 from spark_jobs.names import Layer, TableName
 
 # What other layers hold of a statement: they pass it on and never look into it.
@@ -57,13 +59,17 @@ def pin_tables(query: str, relations: Mapping[str, exp.Expr | str]) -> str:
     """The query with each table ``layer.name`` replaced by its relation.
 
     Args:
-        query: one SELECT in Spark SQL.
+        query: one SELECT in Spark SQL. Its comments and hints are left out.
         relations: for each table name a relation: a node, or the SQL of one. A table that is
             not among them stays as it is.
+
+    Raises:
+        SqlSyntaxError: Spark reads the text otherwise than it was checked.
 
     >>> pin_tables("SELECT orders.a FROM silver.orders", {"silver.orders": "pinned"})
     'SELECT orders.a FROM pinned AS orders'
     """
+    query = plain_sql(SqlText("query", query))
     tree = parse(query)
     edits: list[tuple[int, int, str]] = []
     for node in table_nodes(tree):

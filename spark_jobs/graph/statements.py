@@ -13,7 +13,7 @@ from typing import Final
 
 from spark_jobs.errors import LakehouseError, Location, did_you_mean
 from spark_jobs.graph.errors import UnknownTableError
-from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.parsing import SqlText, plain_sql
 from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select
 from spark_jobs.graph.sql import table_nodes
 
@@ -154,7 +154,7 @@ def split_explain(text: str) -> tuple[str, str]:
 
 
 def qualified(query: str, schema: str) -> str:
-    """The query with a schema before each table that it names without one.
+    """The query with a schema before each table that it names without one, and no comments.
 
     Raises:
         SqlSyntaxError: it is not SQL.
@@ -164,6 +164,7 @@ def qualified(query: str, schema: str) -> str:
     'WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN gold.orders'
     """
     tree = one_select(SqlText(PLACE, query))
+    query = plain_sql(SqlText(PLACE, query))
     starts = [node.this.meta["start"] for node in table_nodes(tree) if not node.db]
     for start in sorted(starts, reverse=True):
         query = f"{query[:start]}{schema}.{query[start:]}"

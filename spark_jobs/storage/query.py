@@ -181,7 +181,7 @@ def pinned_query(
             relations[name] = masked_relation(pinned, columns, hidden)
             continue
         relations[name] = delta_relation(location, None if versioned else newest.version)
-    sql = pin_tables(query.strip().rstrip(";"), relations)
+    sql = pin_tables(query, relations).strip().rstrip("; \n")
     return PinnedQuery(sql, tuple(name for name in found if name in made))
 
 

@@ -79,6 +79,25 @@ def test_what_could_do_more_than_read_is_refused(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 AS a /* /*+ */ , java_method('java.lang.System', 'exit', 1) AS b -- */",
+        "SELECT 1 AS a /* /*+ */ FROM text.`/etc/passwd` -- */",
+        "SELECT 1 AS a {# FROM gold.daily #}",
+        "SELECT 1 AS a FROM s3://lake/--/gold",
+        "SELECT 1e+5r'\\', reflect('java.lang.System', 'exit', 1), '' AS c",
+        "SELECT 1 AS a FROM gold.daily UNION \u017fELECT 2 AS a FROM silver.users",
+        "SELECT 1 AS a */ 2",
+        "SELECT 1 AS a /* /* */",
+        "SELECT /*+ BROADCAST(d) FROM gold.daily AS d",
+    ],
+)
+def test_what_spark_would_read_otherwise_is_refused(query: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        tables(query)
+
+
+@pytest.mark.parametrize(
     ("query", "table", "hint"),
     [
         ("SELECT * FROM silver.order", "silver.order", 'Did you mean "silver.orders"?'),
@@ -114,6 +133,11 @@ def test_a_table_that_is_not_declared_is_refused_with_a_suggestion(
 def test_a_table_whose_name_is_computed_is_refused(query: str) -> None:
     with pytest.raises((QueryNotReadOnlyError, UnknownTableError, SqlSyntaxError)):
         tables(query)
+
+
+def test_what_spark_takes_for_a_comment_is_not_read() -> None:
+    assert tables("SELECT 1 AS a -- why \\\n FROM gold.daily") == []
+    assert tables("SELECT /*+ BROADCAST(d) */ 1 AS a FROM gold.daily AS d") == ["gold.daily"]
 
 
 def test_a_table_may_be_read_at_a_version() -> None:

@@ -28,7 +28,7 @@ ORDERS = {"silver.orders": "pinned"}
         ),
         (
             "SELECT 'silver.orders' AS t -- silver.orders\nFROM silver.orders AS o",
-            "SELECT 'silver.orders' AS t -- silver.orders\nFROM pinned AS o",
+            "SELECT 'silver.orders' AS t                 \nFROM pinned AS o",
         ),
         (
             "SELECT l.a FROM silver.orders AS l JOIN silver.orders AS r ON l.a = r.a",

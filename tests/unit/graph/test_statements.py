@@ -121,7 +121,7 @@ def test_nothing_else_is_explained(text: str) -> None:
         ("SELECT (SELECT max(a) FROM daily)", "SELECT (SELECT max(a) FROM gold.daily)"),
         (
             "SELECT a FROM daily -- daily\nUNION ALL SELECT b FROM daily",
-            "SELECT a FROM gold.daily -- daily\nUNION ALL SELECT b FROM gold.daily",
+            "SELECT a FROM gold.daily         \nUNION ALL SELECT b FROM gold.daily",
         ),
     ],
 )

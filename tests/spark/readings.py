@@ -1,0 +1,33 @@
+"""How Spark itself reads SQL, for tests that compare it with other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+SOURCE = Path(__file__).with_name("Readings.java")
+
+
+class Readings:
+    """Spark's lexer and parser, in the process of a classic session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.gateway: Any = spark.sparkContext._gateway
+        java = self.gateway.jvm
+        compiler = java.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(java.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.cook(SOURCE.read_text("utf-8"))
+        self.java = compiler.getClassLoader().loadClass("tests.Readings").newInstance()
+
+    def lexemes(self, texts: Sequence[str]) -> list[str]:
+        """The tokens of each text, one a line with its place; no comments and no hints."""
+        return list(self.java.lexemes(self._list(texts)))
+
+    def _list(self, texts: Sequence[str]) -> Any:
+        found = self.gateway.jvm.java.util.ArrayList()
+        for one in texts:
+            found.add(one)
+        return found
