@@ -165,7 +165,8 @@ def _failed(verdicts: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[FailedEx
     counts = Counter(
         (view, one["type"], one["column"], one["severity"])
         for view, verdict in verdicts
-        for one in verdict["results"]
+        # A rollback repeats the verdict of what it publishes; a commit keeps its counts only.
+        for one in verdict.get("results", ())
         if not one["success"]
     )
     for (view, expectation, column, severity), audits in counts.most_common():

@@ -7,6 +7,8 @@ from which versions of the inputs its rows come.
 
 from __future__ import annotations
 
+from typing import Any
+
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold import ledger
 from spark_jobs.gold.change_report import change_report
@@ -169,7 +171,7 @@ class Rollbacker:
         # The gate let this content through when it was published; whoever takes it back now
         # knows of none that is better.
         self._store.update_attempt(
-            attempt_id, status=AttemptStatus.AUDITED, verdict=dict(target.watermark.verdict)
+            attempt_id, status=AttemptStatus.AUDITED, verdict=self._verdict(target)
         )
         report = change_report(self._context, attempt)
         self._store.update_replay_view(
@@ -183,6 +185,11 @@ class Rollbacker:
         if version is None:
             raise RollbackRefusedError(row.view, "another rollback was faster", known=())
         return version
+
+    def _verdict(self, target: Publication) -> dict[str, Any]:
+        """What the gate found then: from the ledger, or in brief where that is trimmed."""
+        known = self._store.find_attempt(target.watermark.attempt)
+        return dict((known.verdict if known else None) or target.watermark.verdict)
 
     def _plan(self, record: ReplayRecord, row: ReplayView, target: Publication) -> str:
         """The attempt, in an epoch of its own: what was planned before is overtaken by it."""

@@ -47,7 +47,7 @@ def summary(verdict: Verdict) -> str:
         return f"{verdict.table}: {verdict.outcome}, nothing to check"
     rows = "" if verdict.rows is None else f" over {verdict.rows} rows"
     note = "; row-level expectations prove nothing without rows" if verdict.rows == 0 else ""
-    held = verdict.expectations - len(verdict.failed)
+    held = verdict.expectations - verdict.failures
     return (
         f"{verdict.table}: {verdict.outcome}, {held} of {verdict.expectations} expectations hold"
         f"{rows} ({verdict.seconds:.1f} s){note}"

@@ -64,6 +64,15 @@ class ExpectationResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What a record says of an audit, where the results alone do not say it."""
+
+    outcome: Outcome
+    expectations: int
+    failed: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The gate's word on one staged table.
 
@@ -73,6 +82,8 @@ class Verdict:
         rows: rows audited; None where there was nothing to audit. Row-level expectations hold
             for a table of 0 rows, so 0 says that they proved nothing.
         seconds: how long the audit took, imports included.
+        recorded: set where a person released the result, or where the verdict was read from a
+            commit, which keeps its counts and no results.
     """
 
     table: str
@@ -80,15 +91,21 @@ class Verdict:
     rows: int | None
     results: tuple[ExpectationResult, ...] = ()
     seconds: float = 0.0
+    recorded: Recorded | None = None
 
     @property
     def expectations(self) -> int:
         """How many expectations were checked."""
-        return len(self.results)
+        return self.recorded.expectations if self.recorded else len(self.results)
+
+    @property
+    def failures(self) -> int:
+        """How many expectations do not hold, of any severity."""
+        return self.recorded.failed if self.recorded else len(self.failed)
 
     @property
     def failed(self) -> tuple[ExpectationResult, ...]:
-        """The expectations that do not hold, of any severity."""
+        """The results of the expectations that do not hold, of any severity."""
         return tuple(result for result in self.results if not result.success)
 
     @property
@@ -99,6 +116,8 @@ class Verdict:
     @property
     def outcome(self) -> Outcome:
         """The worst failed severity decides; ``info`` is only written down."""
+        if self.recorded:
+            return self.recorded.outcome
         severities = {result.severity for result in self.failed}
         if Severity.CRITICAL in severities:
             return Outcome.HELD
@@ -111,7 +130,7 @@ class Verdict:
             "suite": self.suite,
             "outcome": str(self.outcome),
             "expectations": self.expectations,
-            "failed": len(self.failed),
+            "failed": self.failures,
             "rows": self.rows,
             "seconds": round(self.seconds, 3),
             "results": [
@@ -122,20 +141,26 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Verdict:
-        """Read what ``as_dict`` wrote."""
+        """Read what ``as_dict`` wrote, or the part of it that a commit keeps."""
         return cls(
             table=entry["table"],
-            suite=entry["suite"],
-            rows=entry["rows"],
-            seconds=entry["seconds"],
-            results=tuple(
-                ExpectationResult(
-                    **{
-                        **one,
-                        "severity": Severity(one["severity"]),
-                        "samples": tuple(one["samples"]),
-                    }
-                )
-                for one in entry["results"]
-            ),
+            suite=entry.get("suite"),
+            rows=entry.get("rows"),
+            seconds=entry.get("seconds", 0.0),
+            results=tuple(_result(one) for one in entry.get("results", ())),
+            recorded=_recorded(entry),
         )
+
+
+def _result(entry: Mapping[str, Any]) -> ExpectationResult:
+    severity, samples = Severity(entry["severity"]), tuple(entry["samples"])
+    return ExpectationResult(**{**entry, "severity": severity, "samples": samples})
+
+
+def _recorded(entry: Mapping[str, Any]) -> Recorded | None:
+    outcome = Outcome(entry["outcome"])
+    if "results" in entry and outcome is not Outcome.RELEASED:
+        return None
+    return Recorded(
+        outcome=outcome, expectations=entry["expectations"], failed=entry["failed"]
+    )

@@ -61,6 +61,23 @@ def test_a_verdict_is_read_back_as_it_was_written() -> None:
     assert Verdict.from_dict(json.loads(json.dumps(written.as_dict()))) == written
 
 
+@pytest.mark.parametrize("outcome", ["passed", "released"])
+def test_a_verdict_is_read_from_what_a_commit_keeps_of_it(outcome: str) -> None:
+    entry = verdict(result(Severity.CRITICAL, success=False)).as_dict() | {"outcome": outcome}
+    brief = {key: one for key, one in entry.items() if isinstance(one, str | int | bool)}
+    found = Verdict.from_dict(brief)
+    assert (found.outcome, found.expectations, found.failures) == (outcome, 1, 1)
+    assert summary(found).startswith(f"gold.orders: {outcome}, 0 of 1 expectations hold")
+
+
+def test_what_a_person_released_is_not_shown_as_held() -> None:
+    entry = verdict(result(Severity.CRITICAL, success=False)).as_dict()
+    found = Verdict.from_dict(entry | {"outcome": "released"})
+    assert found.outcome is Outcome.RELEASED
+    assert found.holding
+    assert found.as_dict()["outcome"] == "released"
+
+
 def test_the_log_names_each_failed_rule() -> None:
     text = verdict_text(verdict(result(Severity.CRITICAL, success=False)))
     assert text == (

@@ -1,0 +1,50 @@
+"""``tidemark status VIEW``, whatever the view's newest attempts were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from tests.golden.declaration_cases import write_project
+
+# What a commit keeps of a verdict: no list, no time.
+BRIEF = {"table": "gold.spend", "outcome": "passed", "expectations": 2, "failed": 0, "rows": 3}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"),
+    [(BRIEF, "passed, 2 of 2 expectations hold"), (None, "spend")],
+)
+def test_a_rolled_back_view_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any] | None, shown: str
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    project = write_project(tmp_path / "project", {})
+    (tmp_path / "state").mkdir()
+    now = utc_now()
+    with ControlStore.open(f"sqlite:///{tmp_path}/state/control.db") as store:
+        store.create_attempt(
+            RefreshAttempt(
+                attempt_id="a1",
+                view="spend",
+                tick="replay-1",
+                epoch=2,
+                started_at=now,
+                updated_at=now,
+                status=AttemptStatus.PUBLISHED,
+                decision="rollback",
+                reason_code="ROLLED_BACK",
+                verdict=verdict,
+            )
+        )
+    words = ["--project", str(project), "status", "spend"]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert shown in " ".join(done.stdout.split())
