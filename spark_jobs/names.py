@@ -18,6 +18,11 @@ COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 # Kafka's own rule.
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
+# What Kafka, Connect, Debezium and the sinks keep for themselves: records of no source.
+INTERNAL_TOPIC = re.compile(r"_.*|connect-(configs|offsets|status)")
+# Debezium tells in the topic PREFIX.transaction when each transaction began and ended.
+TRANSACTION_SUFFIX = ".transaction"
+
 # Where a sink keeps rows in Redis, which reads other characters as patterns.
 REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 

@@ -14,8 +14,7 @@ from typing import Any
 from spark_jobs.bronze.errors import TopicMissingError
 from spark_jobs.bronze.reconcile import consumed
 from spark_jobs.bronze.topics import Topics
-
-SUFFIX = ".transaction"
+from spark_jobs.names import TRANSACTION_SUFFIX
 
 
 @dataclass
@@ -38,7 +37,7 @@ def transaction_topic(topic: str, table: str) -> str | None:
     'shop.transaction'
     """
     prefix = topic.removesuffix(f".{table}")
-    return None if prefix == topic else prefix + SUFFIX
+    return None if prefix == topic else prefix + TRANSACTION_SUFFIX
 
 
 def read_transactions(topics: Topics, topic: str) -> EndedTransactions:

@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_jobs.definitions.errors import DuplicateTopicError, EmptyProjectError
+from spark_jobs.definitions.errors import (
+    DuplicateTopicError,
+    EmptyProjectError,
+    UnexpectedValueError,
+)
 from spark_jobs.definitions.files import declared_files, stray_files
 from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.models import GoldHeader, SilverHeader, SourceFile
 from spark_jobs.definitions.readers import read_gold, read_silver, read_source
 from spark_jobs.definitions.suites import SuiteDefinition, read_suite
+from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
-from spark_jobs.names import Layer, TableName
+from spark_jobs.names import TRANSACTION_SUFFIX, Layer, TableName
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def read_definitions(project_dir: Path) -> tuple[Definitions, list[LakehouseErro
 
     if not any(table.layer is Layer.BRONZE for table in declared):
         problems.append(EmptyProjectError(str(project_dir)))
-    problems += _repeated_topics(sources)
+    problems += (*_repeated_topics(sources), *_transaction_topics(sources))
     definitions = Definitions(project_dir, sources, silver, gold, suites, frozenset(declared))
     return definitions, problems
 
@@ -120,6 +125,27 @@ def _repeated_topics(sources: Mapping[str, SourceDefinition]) -> Iterator[Lakeho
             yield DuplicateTopicError(topic, first=first[topic], location=place)
         elif topic:
             first[topic] = source.file
+
+
+def _transaction_topics(sources: Mapping[str, SourceDefinition]) -> Iterator[LakehouseError]:
+    """Sources that read what Debezium tells of the transactions of another source's database."""
+    own = {
+        topic.removesuffix(f".{source.declared.table}")
+        if source.declared.table
+        else topic.rsplit(".", 2)[0]
+        for source in sources.values()
+        if source.declared.format is SourceFormat.DEBEZIUM and (topic := source.declared.topic)
+    }
+    for source in sources.values():
+        topic = source.declared.topic or ""
+        if topic.endswith(TRANSACTION_SUFFIX) and topic.removesuffix(TRANSACTION_SUFFIX) in own:
+            yield UnexpectedValueError(
+                f'source "{source.name}"',
+                "topic",
+                f"{topic!r} is an internal topic",
+                "Debezium tells there when transactions begin and end. Name a table's topic.",
+                location=source.places.value_of("topic"),
+            )
 
 
 def _suites(project_dir: Path, problems: list[LakehouseError]) -> dict[TableName, SuiteDefinition]:

@@ -17,7 +17,7 @@ from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.models import SourceFile
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
-from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TOPIC
+from spark_jobs.names import COLUMN, INTERNAL_TOPIC, RESERVED_COLUMN_PREFIX, TOPIC
 
 # A record holds the id in four bytes.
 MOST_SCHEMA_ID = 2**31 - 1
@@ -83,6 +83,15 @@ def check_source(
             "topic",
             f"{source.topic!r} cannot be a Kafka topic",
             "A topic has letters, digits, dots, underscores and hyphens, at most 249.",
+            location=places.value_of("topic"),
+        )
+    elif source.topic and INTERNAL_TOPIC.fullmatch(source.topic):
+        yield UnexpectedValueError(
+            subject,
+            "topic",
+            f"{source.topic!r} is an internal topic",
+            "Kafka, Kafka Connect and Tidemark keep their own state there. Name the topic that "
+            'the producer writes; it does not start with "_".',
             location=places.value_of("topic"),
         )
     yield from _check_schema_ids(source, places, subject)

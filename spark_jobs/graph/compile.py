@@ -8,12 +8,12 @@ from pathlib import Path
 from sqlglot import exp
 
 from spark_jobs.definitions.durations import parse_duration
-from spark_jobs.definitions.project import Definitions, read_definitions
+from spark_jobs.definitions.project import Definitions, GoldDefinition, read_definitions
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.described import with_copied_words
-from spark_jobs.graph.errors import CycleError
+from spark_jobs.graph.errors import CycleError, SqlTooDeepError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
 from spark_jobs.graph.limits import check_limits
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
@@ -113,7 +113,7 @@ def read_project(
         },
         sinks=sinks,
     )
-    problems += _unknown_views(manifest, scheduled_at_first)
+    problems += _unknown_views(definitions, scheduled_at_first)
     if every_override:
         chosen = scheduled_at_first or manifest.gold
         manifest = _with_every(manifest, every_override, chosen, problems)
@@ -146,13 +146,14 @@ def _compile_views(
     keys = _keys(silver)
     gold: dict[str, GoldEntry] = {}
     for name in sorted(order, key=lambda one: (order[one], one)):
-        entry = compile_gold(definitions.gold[name], trees[name], schemas, problems, keys=keys)
+        definition = definitions.gold[name]
+        try:
+            entry = compile_gold(definition, trees[name], schemas, problems, keys=keys)
+            entry = entry and _with_words(entry, definition, columns, problems)
+        except RecursionError:
+            problems.append(SqlTooDeepError(location=texts[name].first()))
+            continue
         if entry:
-            entry = with_copied_words(entry, columns)
-            header, places = definitions.gold[name].header, definitions.gold[name].places
-            problems += check_personal(header, entry.columns, places, f'gold view "{name}"')
-            marked = with_personal(entry.columns, entry.query, header, columns)
-            entry = entry.model_copy(update={"columns": marked})
             columns[str(entry.table_name)] = entry.columns
             gold[name] = entry.model_copy(
                 update={
@@ -166,6 +167,20 @@ def _compile_views(
                 lower = frozenset(one.lower() for one in entry.maintenance.key)
                 keys[str(entry.table_name)] = lower
     return dict(sorted(gold.items()))
+
+
+def _with_words(
+    entry: GoldEntry,
+    definition: GoldDefinition,
+    columns: Mapping[str, tuple[Column, ...]],
+    problems: list[LakehouseError],
+) -> GoldEntry:
+    """The entry with what its columns take over from those that they copy."""
+    entry = with_copied_words(entry, columns)
+    header, places = definition.header, definition.places
+    problems += check_personal(header, entry.columns, places, f'gold view "{entry.name}"')
+    marked = with_personal(entry.columns, entry.query, header, columns)
+    return entry.model_copy(update={"columns": marked})
 
 
 def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
@@ -192,9 +207,9 @@ def _parse_views(
     return trees
 
 
-def _unknown_views(manifest: Manifest, names: Collection[str]) -> Iterator[LakehouseError]:
+def _unknown_views(definitions: Definitions, names: Collection[str]) -> Iterator[LakehouseError]:
     for name in names:
-        if name not in manifest.gold:
+        if TableName(Layer.GOLD, name) not in definitions.declared:
             problem = f"there is no gold view {name!r}"
             place = Location(SETTINGS_FILE)
             yield SettingError("gold.scheduled_at_first", problem, location=place)

@@ -21,6 +21,34 @@ class SqlSyntaxError(LakehouseError):
         )
 
 
+class SqlTooDeepError(LakehouseError):
+    """SQL with so many levels of nesting that its tree cannot be walked."""
+
+    condition = "SQL_TOO_DEEP"
+
+    def __init__(self, *, location: Location) -> None:
+        super().__init__(
+            "this SQL is nested too deeply to be read",
+            hint="Remove brackets, or give the inner queries names in a WITH clause or views of "
+            "their own.",
+            location=location,
+        )
+
+
+class DuplicateRelationError(LakehouseError):
+    """Two relations of one FROM clause with the same name."""
+
+    condition = "DUPLICATE_RELATION"
+
+    def __init__(self, name: str, *, location: Location) -> None:
+        self.name = name
+        super().__init__(
+            f'two relations of one FROM clause are called "{name}"',
+            hint="Give each relation an alias of its own.",
+            location=location,
+        )
+
+
 class NotOneSelectError(LakehouseError):
     """A file with another statement than one SELECT."""
 
@@ -331,7 +359,7 @@ class DeltaSchemaError(LakehouseError):
         self.delta_location = delta_location
         super().__init__(
             f'{subject}: no columns are known for "{delta_location}": {problem}',
-            hint='Mend "location", or declare the columns.',
+            hint='Correct "location", write the table first, or declare its columns.',
             location=location,
         )
 

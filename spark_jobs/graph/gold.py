@@ -31,7 +31,7 @@ from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.manifest import GoldEntry, SourceEntry
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.parts import parts_of
-from spark_jobs.graph.resolve import Schemas, resolve
+from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import Layer, TableName
 
@@ -59,13 +59,17 @@ def compile_gold(
     *,
     keys: Mapping[str, frozenset[str]] | None = None,
 ) -> GoldEntry | None:
-    """The entry of a view whose inputs are compiled; None where it cannot be told.
+    """The entry of a view; None where its inputs are not compiled or it has problems.
 
     ``tier``, ``upstream`` and ``downstream`` are those of a view alone: the graph fills them in.
     """
     subject = f'gold view "{definition.name}"'
     text = SqlText(definition.file, definition.padded)
     problems += check_output(tree, schemas, text, subject)
+    if not set(inputs_of(tree)) <= schemas.keys():
+        # What is wrong with that table is a problem of its own file.
+        problems += unresolved(tree, schemas, text, subject)
+        return None
     resolved = resolve(tree, schemas, text, subject)
     problems += resolved.problems
     header = definition.header

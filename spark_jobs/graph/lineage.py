@@ -126,13 +126,18 @@ class _Walk:
         """
         scope = self._scope_of(column)
         parts = [part.name for part in column.parts]
+        inside: list[Scope] = []
         while scope is not None:
-            sources = scope.sources
+            # No query reads itself: a name of the query around a derived table is not in it.
+            sources = {name: one for name, one in scope.sources.items() if one not in inside}
             if len(parts) > 1 and parts[0] in sources:
                 yield sources[parts[0]], parts[1]
                 return
             if len(parts) == 1 and len(sources) == 1:
                 yield next(iter(sources.values())), parts[0]
+                return
+            inside.append(scope)
+            if (scope.is_derived_table or scope.is_cte) and not scope.can_be_correlated:
                 return
             scope = scope.parent
 

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.errors import Location
 from spark_jobs.graph.dialect import dialect
-from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError
+from spark_jobs.graph.errors import (
+    DuplicateRelationError,
+    NotOneSelectError,
+    SqlSyntaxError,
+    SqlTooDeepError,
+)
 from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
 
 # Behind a comma one of these is a comma too many; sqlglot passes over it and Spark does not.
@@ -52,6 +58,8 @@ def parse_select(source: SqlText) -> exp.Query:
 
     Raises:
         SqlSyntaxError: the text is not SQL.
+        SqlTooDeepError: its expressions or subqueries are nested too deeply to be read.
+        DuplicateRelationError: two relations of a FROM clause have one name.
         NotOneSelectError: it is another statement, none, or more than one.
     """
     reader = dialect()
@@ -60,13 +68,36 @@ def parse_select(source: SqlText) -> exp.Query:
     _check_commas(tokens, source)
     try:
         trees = reader.parser().parse(tokens, source.text)
+    except RecursionError as error:
+        raise SqlTooDeepError(location=source.first()) from error
     except ParseError as error:
         first = error.errors[0]
         raise SqlSyntaxError(_parse_problem(first), location=_parse_place(first, source)) from error
     tree = next((one for one in trees if one is not None), None)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         raise NotOneSelectError("it is another statement", location=source.first())
+    _check_relations(tree, source)
     return tree
+
+
+def _check_relations(tree: exp.Query, source: SqlText) -> None:
+    """Each relation of a FROM clause has a name of its own; no query can be read otherwise."""
+    for select in tree.find_all(exp.Select):
+        from_, joins = select.args.get("from_"), select.args.get("joins", ())
+        relations = [one.this for one in (from_, *joins) if one is not None]
+        seen: set[str] = set()
+        for relation in (*relations, *select.args.get("laterals", ())):
+            name = relation.alias_or_name.lower()
+            if name and name in seen:
+                raise DuplicateRelationError(name, location=source.of(relation))
+            seen.add(name)
+    try:
+        traverse_scope(tree)
+    except SqlglotError as error:
+        problem = str(error).splitlines()[0]
+        raise SqlSyntaxError(problem, location=source.first()) from error
+    except RecursionError as error:
+        raise SqlTooDeepError(location=source.first()) from error
 
 
 def plain_sql(source: SqlText) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
@@ -50,12 +52,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         subject: how messages call the table that is declared.
     """
     reader = dialect()
-    schema = MappingSchema(dialect=reader)
-    for table, columns in schemas.items():
-        schema.add_table(
-            exp.table_(table.name, db=table.layer),
-            {name: kind or "unknown" for name, kind in columns.items()},
-        )
+    schema = _schema(schemas)
     try:
         qualified = qualify(
             tree.copy(),
@@ -72,6 +69,36 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
     return Resolved(typed, tuple(problems))
+
+
+def unresolved(
+    tree: exp.Query, schemas: Schemas, source: SqlText, subject: str
+) -> tuple[LakehouseError, ...]:
+    """The names that do not resolve in a query over tables of which not all are known.
+
+    Stars and positions cannot be written out then, and an unqualified column may belong to a
+    table that nobody knows; only what is wrong in any case is a problem.
+    """
+    schema = _schema(schemas)
+    try:
+        named = qualify_tables(
+            normalize_identifiers(tree.copy(), dialect=dialect()), db=_NO_LAYER, dialect=dialect()
+        )
+        problems = list(_unresolved(named, schema, source, subject))
+    except SqlglotError as error:
+        return (_refused(error, tree, source, subject),)
+    # USING is not written out either.
+    return tuple(one for one in problems if not isinstance(one, AmbiguousColumnError))
+
+
+def _schema(schemas: Schemas) -> MappingSchema:
+    schema = MappingSchema(dialect=dialect())
+    for table, columns in schemas.items():
+        schema.add_table(
+            exp.table_(table.name, db=table.layer),
+            {name: kind or "unknown" for name, kind in columns.items()},
+        )
+    return schema
 
 
 def _refused(error: SqlglotError, tree: exp.Query, source: SqlText, subject: str) -> LakehouseError:
@@ -128,10 +155,26 @@ def _check_column(
         return AmbiguousColumnError(subject, written, holders, location=source.of(column.this))
     if holders or any(columns is None or name in columns for columns in reach.values()):
         return None
-    if name in _outputs(scope.expression) and not column.find_ancestor(exp.Where):
+    if name in _aliases_in_reach(column, scope):
         return None
     everything = sorted({one for columns in reach.values() for one in columns or ()})
     return UnknownColumnError(subject, written, everything, location=source.of(column.this))
+
+
+def _aliases_in_reach(column: exp.Column, scope: Scope) -> list[str]:
+    """The outputs that a column may name: in a SELECT list those before it, in WHERE none.
+
+    Qualifying gives a plain column an alias of its own name, which is no reason to take it.
+    """
+    if column.find_ancestor(exp.Where):
+        return []
+    outputs = _outputs(scope.expression)
+    node: exp.Expr = column
+    while node.parent is not None and node.parent is not scope.expression:
+        node = node.parent
+    if isinstance(scope.expression, exp.Select) and node.arg_key == "expressions":
+        return outputs[: node.index]
+    return outputs
 
 
 def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:

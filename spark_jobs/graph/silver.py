@@ -32,7 +32,7 @@ from spark_jobs.graph.manifest import (
 )
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.personal import check_personal, with_personal
-from spark_jobs.graph.resolve import Schemas, resolve
+from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
 from spark_jobs.names import Layer, TableName
@@ -88,12 +88,15 @@ def compile_silver(
     found += check_output(tree, schemas, text, subject)
     found += _check_shape(tree, text, subject)
     found += _check_determined(tree, text, subject)
-    resolved = resolve(tree, schemas, text, subject)
-    found += resolved.problems
-    problems += found
     node = next(table_nodes(tree), None)
     source = sources.get(node.name.lower()) if node is not None else None
-    if source is None or any(one.is_star for one in tree.selects):
+    if source is None or source.table_name not in schemas:
+        # What is wrong with the source is a problem of its own file.
+        problems += (*found, *unresolved(tree, schemas, text, subject))
+        return None
+    resolved = resolve(tree, schemas, text, subject)
+    problems += (*found, *resolved.problems)
+    if any(one.is_star for one in tree.selects):
         return None
     return _entry(definition, tree, resolved.tree, source, schemas=schemas, problems=problems)
 

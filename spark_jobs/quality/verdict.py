@@ -161,6 +161,4 @@ def _recorded(entry: Mapping[str, Any]) -> Recorded | None:
     outcome = Outcome(entry["outcome"])
     if "results" in entry and outcome is not Outcome.RELEASED:
         return None
-    return Recorded(
-        outcome=outcome, expectations=entry["expectations"], failed=entry["failed"]
-    )
+    return Recorded(outcome=outcome, expectations=entry["expectations"], failed=entry["failed"])

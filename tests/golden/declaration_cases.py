@@ -133,6 +133,23 @@ columns: {{id: STRING, {column}: TIMESTAMP}}
     return {"sources/payments.yml": source, "schemas/payment.avsc": schema}
 
 
+_LAKE = "format: delta\nlocation: /no/table\n"
+# Nobody knows the columns of these tables; a query over them has no further problem.
+_OVER_UNKNOWN = {
+    "unqualified_columns": (
+        "SELECT k AS k, SUM(v) AS s FROM (SELECT k AS k, CASE WHEN NOT q IS NULL THEN q ELSE p "
+        "END AS v FROM bronze.a AS a LEFT JOIN bronze.b AS b ON i = j) AS t GROUP BY k"
+    ),
+    "a_star": "SELECT x FROM (SELECT * FROM bronze.a ORDER BY 1) AS t",
+    "a_position": "SELECT k, v FROM (SELECT * FROM bronze.a GROUP BY 1) AS t",
+    "a_union": (
+        "SELECT k FROM (SELECT * FROM bronze.a UNION ALL SELECT * FROM bronze.b ORDER BY 1) AS t"
+    ),
+    "an_exception": "SELECT k FROM (SELECT * EXCEPT (v) FROM bronze.a ORDER BY 1) AS t",
+    "a_using": "SELECT k FROM bronze.a JOIN silver.clicks USING (user_id)",
+}
+
+
 CASES = (
     # what a source says
     Case("source_unknown_key", "UNKNOWN_KEY", _orders("topic:", "topik: a\ntopic:")),
@@ -193,6 +210,31 @@ CASES = (
         "UNEXPECTED_VALUE",
         _orders("topic: shop.public.orders", "topic: shop/orders"),
     ),
+    Case(
+        "topic_of_our_own",
+        "UNEXPECTED_VALUE",
+        _orders("topic: shop.public.orders", "topic: _tidemark_sinks"),
+    ),
+    Case(
+        "topic_of_connect",
+        "UNEXPECTED_VALUE",
+        _orders("topic: shop.public.orders", "topic: _connect_offsets"),
+    ),
+    Case(
+        "topic_of_kafka",
+        "UNEXPECTED_VALUE",
+        _orders("topic: shop.public.orders", "topic: __consumer_offsets"),
+    ),
+    Case(
+        "topic_of_heartbeats",
+        "UNEXPECTED_VALUE",
+        _orders("topic: shop.public.orders", "topic: __debezium-heartbeat.shop"),
+    ),
+    Case(
+        "topic_of_transactions",
+        "UNEXPECTED_VALUE",
+        _clicks("topic: clicks", "topic: shop.transaction"),
+    ),
     Case("source_not_a_mapping", "UNEXPECTED_VALUE", {"sources/list.yml": "- format\n- topic\n"}),
     Case(
         "event_time_not_a_time", "UNEXPECTED_VALUE", _clicks("event_time: at", "event_time: page")
@@ -252,6 +294,14 @@ CASES = (
         "delta_table_missing",
         "DELTA_SCHEMA",
         {"sources/lake.yml": "format: delta\nlocation: /no/table\n"},
+    ),
+    *(
+        Case(
+            f"delta_tables_missing_below_{name}",
+            "DELTA_SCHEMA",
+            {"sources/a.yml": _LAKE, "sources/b.yml": _LAKE, **_view(select)},
+        )
+        for name, select in _OVER_UNKNOWN.items()
     ),
     # headers
     Case("no_header", "MISSING_HEADER", {"sql/gold/view.sql": "SELECT 1 AS a\n"}),
@@ -359,6 +409,21 @@ CASES = (
     ),
     Case("unknown_column", "UNKNOWN_COLUMN", _gold("o.amount", "o.amonut")),
     Case("unknown_column_unqualified", "UNKNOWN_COLUMN", _gold("o.amount", "amonut")),
+    Case("unknown_column_alone", "UNKNOWN_COLUMN", _view("SELECT amonut FROM silver.orders")),
+    Case(
+        "unknown_column_under_its_own_name",
+        "UNKNOWN_COLUMN",
+        _view(
+            "SELECT o.user_id, SUM(amonut) AS amonut FROM silver.orders AS o "
+            "JOIN silver.clicks AS c ON c.user_id = o.user_id GROUP BY o.user_id"
+        ),
+    ),
+    Case(
+        "relation_name_twice",
+        "DUPLICATE_RELATION",
+        _view("SELECT o.user_id FROM silver.orders AS o JOIN silver.clicks AS o ON TRUE"),
+    ),
+    Case("sql_too_deep", "SQL_TOO_DEEP", _view(f"SELECT {'(' * 999}1{')' * 999} AS one")),
     Case("unknown_column_in_silver", "UNKNOWN_COLUMN", _silver("amount,", "amonut AS amount,")),
     Case(
         "unknown_using_column",

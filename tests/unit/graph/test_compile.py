@@ -106,6 +106,33 @@ def test_delta_source_asks_for_its_columns(tmp_path: Path) -> None:
     assert manifest.gold["view"].columns[0].type == "bigint"
 
 
+def test_a_column_that_a_delta_table_lacks_is_named(tmp_path: Path) -> None:
+    files = {
+        "sources/lake.yml": "format: delta\nlocation: ../lake/x\n",
+        "sql/gold/view.sql": HEADER + "SELECT amt FROM bronze.lake",
+    }
+    project = write_project(tmp_path / "p", files)
+    with pytest.raises(ProblemsError) as caught:
+        compile_project(project, delta_schema=lambda _: {"id": "bigint", "amount": "int"})
+
+    (problem,) = caught.value.problems
+    assert problem.condition == "UNKNOWN_COLUMN"
+    assert problem.hint == 'Did you mean "amount"?'
+
+
+def test_what_is_wrong_in_any_case_is_named_beside_a_missing_table(tmp_path: Path) -> None:
+    files = {
+        "sources/lake.yml": "format: delta\nlocation: /no/table\n",
+        "sql/gold/view.sql": HEADER
+        + "SELECT o.amt, k.anything, whatever FROM silver.orders AS o JOIN bronze.lake AS k",
+    }
+    with pytest.raises(ProblemsError) as caught:
+        compiled(tmp_path, files)
+
+    found = [problem.condition for problem in caught.value.problems]
+    assert found == ["DELTA_SCHEMA", "UNKNOWN_COLUMN"]
+
+
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     files = {
         "sources/clicks.yml": RIGHT["sources/clicks.yml"].replace("topic", "topik"),
