@@ -75,7 +75,7 @@ def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
     """The inputs of what is published, and of attempts that may yet be."""
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.gold.publications import latest_publication
-    from spark_jobs.planning.vector import VersionVector
+    from spark_jobs.planning.work import vector_in
     from spark_jobs.state.attempts import AttemptStatus
 
     context = GoldContext(project.settings, project.manifest, project.store)
@@ -92,8 +92,7 @@ def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
             yield from _vector(published.watermark.vector, f"gold.{view}")
         for attempt in project.store.attempts(view, statuses=waiting, limit=100):
             if attempt.updated_at >= oldest:
-                vector = VersionVector.from_dict(attempt.vector or {})
-                yield from _vector(vector, f"attempt {attempt.attempt_id}")
+                yield from _vector(vector_in(attempt), f"attempt {attempt.attempt_id}")
 
 
 def _vector(vector: Any, who: str) -> Iterator[Need]:

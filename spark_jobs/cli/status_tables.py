@@ -86,7 +86,13 @@ def attempt_cell(status: ViewStatus) -> Text:
         return cell.append("none", style="dim")
     if not (status.held and last.status == "held"):
         cell.append_text(_styled(last.status.value)).append("; ")
-    return cell.append(f"{last.decision}: {last.reason}")
+    return cell.append(_decision(last))
+
+
+def _decision(attempt: RefreshAttempt) -> str:
+    """What was decided, the maintenance rule where there is one, and why."""
+    rule = "" if attempt.rule is None else f" ({attempt.rule})"
+    return f"{attempt.decision}{rule}: {attempt.reason}"
 
 
 def verdict_cell(verdict: dict[str, Any] | None) -> Text:
@@ -136,7 +142,7 @@ def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table
             ago(one.started_at, now=now),
             one.tick,
             _styled(one.status.value),
-            Text(f"{one.decision}: {one.reason}"),
+            Text(_decision(one)),
             "" if rows is None else f"{rows:,}",
             f"{sum(seconds.values()):.1f}" if seconds else "",
             "" if one.published_version is None else str(one.published_version),

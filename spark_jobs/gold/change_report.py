@@ -13,9 +13,8 @@ from spark_jobs.gold.difference import (
     same_columns,
 )
 from spark_jobs.gold.publications import latest_publication
-from spark_jobs.gold.staging import is_change, staged_result, staged_rows, staged_rows_changed
-from spark_jobs.planning.vector import VersionVector
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.gold.staging import staged_result, staged_rows, staged_rows_changed
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, plain
 
 _EXAMPLES = 10
@@ -52,20 +51,20 @@ class ChangeReport:
         }
 
 
-def change_report(context: GoldContext, attempt: RefreshAttempt) -> ChangeReport:
+def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
     """Compare what an attempt staged with the published table, as bags."""
-    location = context.published_at(attempt.view)
-    staged = staged_rows(context, attempt)
+    location = context.published_at(work.view)
+    staged = staged_rows(context, work)
     if log.table_version(location) is None:
-        rows = staged_result(context, attempt).rows
+        rows = staged_result(context, work).rows
         return ChangeReport(
             leaving=0, entering=rows, same_versions=False, detail="nothing is published yet"
         )
     latest = latest_publication(location)
-    vector = VersionVector.from_dict(attempt.vector or {})
+    vector = work.vector
     same = latest is not None and latest.watermark.vector == vector
-    if is_change(attempt):
-        change = staged_rows_changed(context, attempt, staged_result(context, attempt))
+    if work.stages_change:
+        change = staged_rows_changed(context, work, staged_result(context, work))
         some = change.leaves or change.enters
         return ChangeReport(
             leaving=change.leaves,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.publications import latest_publication
-from spark_jobs.planning.vector import VersionVector
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import plain
 from spark_jobs.storage.tables import quoted, same_row
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def with_columns(
-    context: GoldContext, attempt: RefreshAttempt, computed: DataFrame, columns: Collection[str]
+    context: GoldContext, work: WorkItem, computed: DataFrame, columns: Collection[str]
 ) -> DataFrame:
     """The published rows with some of their columns from the view's SQL, matched by its key.
 
@@ -26,7 +25,7 @@ def with_columns(
 
     Args:
         context: where the tables are.
-        attempt: it names the versions that are published.
+        work: it names the versions that are published.
         computed: the result of the view's SQL at these versions.
         columns: those to take from it, the key not among them.
 
@@ -38,12 +37,12 @@ def with_columns(
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    location = context.published_at(attempt.view)
+    location = context.published_at(work.view)
     base = latest_publication(location)
-    vector = VersionVector.from_dict(attempt.vector or {})
+    vector = work.vector
     if base is None or base.watermark.vector != vector:
-        raise BaseMovedError(attempt.view, "it was published from other versions meanwhile")
-    maintenance = context.entry(attempt.view).maintenance
+        raise BaseMovedError(work.view, "it was published from other versions meanwhile")
+    maintenance = context.entry(work.view).maintenance
     key = () if maintenance is None else maintenance.key
     frame = plain.read(context.spark, location, base.version).alias("p")
     if columns:

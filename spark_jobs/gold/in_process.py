@@ -21,8 +21,8 @@ from spark_jobs.graph.duck.views import whole_view
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.sections import Engine
-from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import log as delta_log
 from spark_jobs.storage.duck import Duck, DuckError
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-def whole_result(context: GoldContext, attempt: RefreshAttempt) -> pa.Table | None:
+def whole_result(context: GoldContext, work: WorkItem) -> pa.Table | None:
     """All rows of a view at an attempt's versions, in the published table's types.
 
     Returns:
@@ -42,16 +42,14 @@ def whole_result(context: GoldContext, attempt: RefreshAttempt) -> pa.Table | No
     Raises:
         InputReplacedError: another table lies where the plan pinned one.
     """
-    vector = VersionVector.from_dict(attempt.vector or {})
+    vector = work.vector
 
     def computed() -> pa.Table:
-        check_inputs(context, attempt.view, vector)
+        check_inputs(context, work.view, vector)
         with database(context) as duck:
-            return duck.fetch(
-                _whole(duck, context, attempt.view, vector=vector, clock=attempt.started_at)
-            )
+            return duck.fetch(_whole(duck, context, work.view, vector=vector, clock=work.clock))
 
-    return unless_declined(context, attempt.view, computed)
+    return unless_declined(context, work.view, computed)
 
 
 def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:

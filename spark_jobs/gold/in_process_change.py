@@ -21,8 +21,7 @@ from spark_jobs.graph.maintenance.delta import StateUpdate, Step
 from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.vector import VersionVector
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import small
 from spark_jobs.storage.duck import Columns, Duck
@@ -46,7 +45,7 @@ class ComputedChange:
     counted: bool
 
 
-def computed_change(context: GoldContext, attempt: RefreshAttempt) -> ComputedChange | None:
+def computed_change(context: GoldContext, work: WorkItem) -> ComputedChange | None:
     """The rows that leave and enter; kept groups are brought up to date.
 
     Returns:
@@ -59,35 +58,33 @@ def computed_change(context: GoldContext, attempt: RefreshAttempt) -> ComputedCh
     """
 
     def computed() -> ComputedChange:
-        base = base_of(context, attempt)
-        vector = VersionVector.from_dict(attempt.vector or {})
-        check_inputs(context, attempt.view, vector)
+        base = base_of(context, work)
+        vector = work.vector
+        check_inputs(context, work.view, vector)
         program, relations = program_of(
             context,
-            context.entry(attempt.view),
+            context.entry(work.view),
             vector=vector,
-            clock=attempt.started_at,
+            clock=work.clock,
             base=base,
             by_name=True,
             # A connection's names are its own, so that they can be those of the last refresh.
             remembered=True,
         )
         with database(context) as duck:
-            return _change(duck, relations, attempt, program)
+            return _change(duck, relations, work, program)
 
-    return unless_declined(context, attempt.view, computed)
+    return unless_declined(context, work.view, computed)
 
 
-def _change(
-    duck: Duck, relations: Relations, attempt: RefreshAttempt, program: Program
-) -> ComputedChange:
+def _change(duck: Duck, relations: Relations, work: WorkItem, program: Program) -> ComputedChange:
     """First all of the program is translated, and only then anything is written."""
     published = relations.published()
     _name_tables(duck, relations)
     known = dict(duck.known)
     steps = [_translated(duck, relations, step, known) for step in program.steps]
     types = relations.published_types()
-    entry = relations.context.entry(attempt.view)
+    entry = relations.context.entry(work.view)
     key = entry.maintenance.key if entry.maintenance is not None else ()
     if not small.compared(types, key):
         raise NotTranslatedError("columns that only Spark can compare")
@@ -97,7 +94,7 @@ def _change(
         text = keyed(change, types) if key else bagged(change, types, published.name)
     states: dict[str, TableVersion] = {}
     for step in steps:
-        states |= step.run(duck, relations, attempt)
+        states |= step.run(duck, relations, work)
     return ComputedChange(duck.fetch(text), states, relations.counted)
 
 
@@ -120,10 +117,8 @@ class _Computed:
     name: str
     query: Translated
 
-    def run(
-        self, duck: Duck, relations: Relations, attempt: RefreshAttempt
-    ) -> dict[str, TableVersion]:
-        del relations, attempt
+    def run(self, duck: Duck, relations: Relations, work: WorkItem) -> dict[str, TableVersion]:
+        del relations, work
         duck.compute(self.name, self.query)
         return {}
 
@@ -143,9 +138,7 @@ class _Kept:
     update: str | None
     change: str | None
 
-    def run(
-        self, duck: Duck, relations: Relations, attempt: RefreshAttempt
-    ) -> dict[str, TableVersion]:
+    def run(self, duck: Duck, relations: Relations, work: WorkItem) -> dict[str, TableVersion]:
         table = self.step.state.table
         old, new = (relations.content(table, when).name for when in (When.OLD, When.NEW))
         groups = relations.groups(table)
@@ -155,12 +148,12 @@ class _Kept:
         if self.update is None or self.change is None:
             duck.same(new, old)
             return {} if groups.known is None else {table: groups.known}
-        if takes(groups, attempt):
-            append_groups(groups, duck.fetch(self.change), attempt)
+        if takes(groups, work):
+            append_groups(groups, duck.fetch(self.change), work)
         else:
-            write_groups(groups, duck.fetch(self.update), attempt)
+            write_groups(groups, duck.fetch(self.update), work)
         failpoint("gold.stage.groups_written")
-        written = written_groups(groups.location, attempt)
+        written = written_groups(groups.location, work)
         duck.content(new, groups.location, written.version)
         return {table: written}
 

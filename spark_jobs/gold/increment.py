@@ -24,7 +24,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Query
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import small, tables
 from spark_jobs.storage.tables import quoted
 
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 FEW_ROWS = 200_000
 
 
-def base_of(context: GoldContext, attempt: RefreshAttempt) -> Publication:
+def base_of(context: GoldContext, work: WorkItem) -> Publication:
     """The publication that an incremental attempt builds on.
 
     Raises:
         BaseMovedError: the newest one is not what the plan saw, or of another definition.
     """
-    base = latest_publication(context.published_at(attempt.view))
-    vector = VersionVector.from_dict(attempt.vector or {})
+    base = latest_publication(context.published_at(work.view))
+    vector = work.vector
     if base is None:
-        raise BaseMovedError(attempt.view, "nothing is published any more")
+        raise BaseMovedError(work.view, "nothing is published any more")
     mark = base.watermark
-    if mark.fingerprint != attempt.fingerprint or mark.epoch != attempt.epoch:
-        raise BaseMovedError(attempt.view, f"version {base.version} has another definition")
+    if mark.fingerprint != work.fingerprint or mark.epoch != work.epoch:
+        raise BaseMovedError(work.view, f"version {base.version} has another definition")
     for table, after in vector:
         before = mark.vector.get(table)
         if before is None or before.table_id != after.table_id or before.version > after.version:
             raise BaseMovedError(
-                attempt.view, f"version {base.version} was computed from later data of {table}"
+                work.view, f"version {base.version} was computed from later data of {table}"
             )
     return base
 
@@ -114,35 +114,35 @@ class StagedChange:
 
 
 @contextmanager
-def staged_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[StagedChange]:
+def staged_change(context: GoldContext, work: WorkItem) -> Iterator[StagedChange]:
     """Compute the rows that leave and enter, and bring kept groups up to date.
 
     Raises:
         BaseMovedError: somebody published in between.
         InputReplacedError: another table lies where the plan pinned one.
     """
-    entry = context.entry(attempt.view)
-    base = base_of(context, attempt)
-    vector = VersionVector.from_dict(attempt.vector or {})
+    entry = context.entry(work.view)
+    base = base_of(context, work)
+    vector = work.vector
     check_inputs(context, entry.name, vector)
     program, relations = program_of(
         context,
         entry,
         vector=vector,
-        clock=attempt.started_at,
+        clock=work.clock,
         base=base,
-        prefix=prefix_of(attempt),
+        prefix=prefix_of(work),
         by_name=True,
     )
     states: dict[str, TableVersion] = {}
     try:
         relations.register_changes()
         relations.register_contents()
-        changed = (attempt.estimate or {}).get("changed")
+        changed = work.changed
         few = changed is not None and changed <= FEW_ROWS
         for step in program.steps:
             if isinstance(step, StateUpdate):
-                states |= keep_groups(relations, step, attempt, few=few)
+                states |= keep_groups(relations, step, work, few=few)
                 continue
             frame = context.spark.sql(to_sql(step.query))
             relations.register(_computed(frame, few=few), step.name)

@@ -16,7 +16,7 @@ from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.sql import Query
 from spark_jobs.names import TableVersion
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, plain, small, tables
 from spark_jobs.storage.errors import TableMovedError
@@ -32,14 +32,14 @@ _NEWEST = 20
 
 
 def keep_groups(
-    relations: Relations, step: StateUpdate, attempt: RefreshAttempt, *, few: bool
+    relations: Relations, step: StateUpdate, work: WorkItem, *, few: bool
 ) -> dict[str, TableVersion]:
     """Name the groups before and after, and write those after.
 
     Args:
         relations: what the program reads.
         step: how the groups change.
-        attempt: the refresh.
+        work: the refresh.
         few: whether few rows of the inputs changed.
 
     Returns:
@@ -61,23 +61,23 @@ def keep_groups(
     if step.update is None or step.change is None:
         relations.register(before, relations.content(name, When.NEW).name)
         return {} if groups.known is None else {name: groups.known}
-    if takes(groups, attempt):
-        _append(groups, _typed(relations, step.change, before), attempt, few=few)
+    if takes(groups, work):
+        _append(groups, _typed(relations, step.change, before), work, few=few)
     else:
-        _rewrite(groups, _typed(relations, step.update, before), attempt, few=few)
+        _rewrite(groups, _typed(relations, step.update, before), work, few=few)
     failpoint("gold.stage.groups_written")
-    written = written_groups(groups.location, attempt)
+    written = written_groups(groups.location, work)
     frame = plain.read(spark, groups.location, written.version)
     relations.register(frame, relations.content(name, When.NEW).name)
     return {name: written}
 
 
-def takes(groups: KeptGroups, attempt: RefreshAttempt) -> bool:
+def takes(groups: KeptGroups, work: WorkItem) -> bool:
     """Whether an attempt's change is appended to the groups; otherwise they are written anew."""
-    return groups.takes((attempt.estimate or {}).get("changed"))
+    return groups.takes(work.changed)
 
 
-def append_groups(groups: KeptGroups, added: pa.Table, attempt: RefreshAttempt) -> None:
+def append_groups(groups: KeptGroups, added: pa.Table, work: WorkItem) -> None:
     """Append what an attempt adds to groups that take it.
 
     Raises:
@@ -86,46 +86,44 @@ def append_groups(groups: KeptGroups, added: pa.Table, attempt: RefreshAttempt) 
     if groups.known is None:
         raise AssertionError("only groups of a known version take a change")
     after = groups.known.version
-    small.append_rows(added, groups.location, after=after, metadata=_appended(groups, attempt))
+    small.append_rows(added, groups.location, after=after, metadata=_appended(groups, work))
 
 
-def write_groups(groups: KeptGroups, after: pa.Table, attempt: RefreshAttempt) -> None:
+def write_groups(groups: KeptGroups, after: pa.Table, work: WorkItem) -> None:
     """Write all groups anew.
 
     Raises:
         TableMovedError: somebody else wrote them at the same moment.
     """
-    small.write_rows(after, groups.location, metadata=_anew(attempt))
+    small.write_rows(after, groups.location, metadata=_anew(work))
 
 
-def _append(groups: KeptGroups, added: DataFrame, attempt: RefreshAttempt, *, few: bool) -> None:
+def _append(groups: KeptGroups, added: DataFrame, work: WorkItem, *, few: bool) -> None:
     rows = small.fetched(added) if few else None
     if rows is not None:
-        append_groups(groups, rows, attempt)
+        append_groups(groups, rows, work)
         return
-    tables.append(added, groups.location, metadata=_appended(groups, attempt))
+    tables.append(added, groups.location, metadata=_appended(groups, work))
     before = -1 if groups.known is None else groups.known.version
-    if written_groups(groups.location, attempt).version != before + 1:
+    if written_groups(groups.location, work).version != before + 1:
         raise TableMovedError(groups.location, "another refresh wrote to it")
 
 
-def _rewrite(groups: KeptGroups, after: DataFrame, attempt: RefreshAttempt, *, few: bool) -> None:
+def _rewrite(groups: KeptGroups, after: DataFrame, work: WorkItem, *, few: bool) -> None:
     few = few and groups.known is not None and groups.rows <= FEW_GROUPS
     rows = small.fetched(after) if few else None
     if rows is None:
-        tables.overwrite(
-            after, groups.location, metadata=_anew(attempt), properties=tables.SHORT_LOG
-        )
+        tables.overwrite(after, groups.location, metadata=_anew(work), properties=tables.SHORT_LOG)
     else:
-        write_groups(groups, rows, attempt)
+        write_groups(groups, rows, work)
 
 
-def _appended(groups: KeptGroups, attempt: RefreshAttempt) -> dict[str, object]:
-    return {"attempt": attempt.attempt_id, LAYERS: (groups.layers or 0) + 1}
+def _appended(groups: KeptGroups, work: WorkItem) -> dict[str, object]:
+    return {"attempt": work.attempt_id, LAYERS: (groups.layers or 0) + 1}
 
 
-def _anew(attempt: RefreshAttempt) -> dict[str, object]:
-    return {"attempt": attempt.attempt_id, LAYERS: 0}
+def _anew(work: WorkItem) -> dict[str, object]:
+    return {"attempt": work.attempt_id, LAYERS: 0}
 
 
 def _typed(relations: Relations, query: Query, like: DataFrame) -> DataFrame:
@@ -133,11 +131,11 @@ def _typed(relations: Relations, query: Query, like: DataFrame) -> DataFrame:
     return tables.with_types_of(relations.context.spark.sql(to_sql(query)), like)
 
 
-def written_groups(location: str, attempt: RefreshAttempt) -> TableVersion:
+def written_groups(location: str, work: WorkItem) -> TableVersion:
     """The groups that an attempt wrote; a rival's may be newer."""
     current = log.table_version(location)
     for commit in log.commits(location, limit=_NEWEST):
-        if current is not None and (commit.metadata or {}).get("attempt") == attempt.attempt_id:
+        if current is not None and (commit.metadata or {}).get("attempt") == work.attempt_id:
             return TableVersion(current.table_id, commit.version)
     raise AssertionError(f"{location} was just written")
 

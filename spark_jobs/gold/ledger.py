@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -15,10 +15,11 @@ from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.reporting import report_begin, report_end
 from spark_jobs.gold.staging import DUCKDB, discard
 from spark_jobs.planning.breaker import ASKED_FOR
-from spark_jobs.planning.decision import ReasonCode, scope_of
+from spark_jobs.planning.decision import Incremental, ReasonCode, rule_of, scope_of
 from spark_jobs.planning.experience import PastRefresh
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.watermark import transaction_app_id
+from spark_jobs.planning.work import covers_view, decision_in
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
@@ -58,6 +59,7 @@ def open_attempt(
             tick=plan.tick,
             status=AttemptStatus.SKIPPED if plan.skips else AttemptStatus.PLANNED,
             decision=plan.word,
+            rule=rule_of(plan.decision),
             reason_code=plan.reason.code.value,
             reason=plan.reason.text,
             epoch=epoch,
@@ -147,17 +149,15 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
     fingerprint = context.entry(view).fingerprint
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
     found = []
-    for attempt in published:
+    for attempt, incremental in _of_whole_view(published):
         actual = attempt.actual or {}
         seconds = actual.get("seconds", {})
         same = attempt.fingerprint == fingerprint
-        # A part of a view, or an earlier content, says nothing about all of it.
-        same = same and attempt.scope is None
         if same and {"stage", "publish"} <= seconds.keys():
             estimate = attempt.estimate or {}
             found.append(
                 PastRefresh(
-                    incremental=attempt.decision == "incremental",
+                    incremental=incremental,
                     seconds=seconds["stage"] + seconds["publish"],
                     changed=estimate.get("changed"),
                     total=estimate.get("rows"),
@@ -177,11 +177,28 @@ def rows_read(context: GoldContext, view: str) -> list[int]:
     unusual = {*ASKED_FOR, ReasonCode.FIRST_BUILD}
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
     estimates = (
-        (attempt.estimate or {}).get("changed" if attempt.decision == "incremental" else "rows")
-        for attempt in published
-        if attempt.scope is None and attempt.reason_code not in unusual
+        (attempt.estimate or {}).get("changed" if incremental else "rows")
+        for attempt, incremental in _of_whole_view(published)
+        if attempt.reason_code not in unusual
     )
     return [rows for rows in estimates if rows is not None]
+
+
+def _of_whole_view(
+    attempts: Iterable[RefreshAttempt],
+) -> Iterator[tuple[RefreshAttempt, bool]]:
+    """Attempts that brought all of a view up to date, and whether they were incremental.
+
+    Part of a view, or an earlier content, says nothing about all of it. A decision that only
+    another release knows says nothing either.
+    """
+    for attempt in attempts:
+        try:
+            decision = decision_in(attempt)
+        except ValueError:
+            continue
+        if covers_view(decision):
+            yield attempt, isinstance(decision, Incremental)
 
 
 def past_row_counts(context: GoldContext, view: str) -> tuple[int, ...]:

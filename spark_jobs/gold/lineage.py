@@ -15,7 +15,7 @@ from spark_jobs.gold.column_lineage import column_lineage
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName
-from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.work import vector_in
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.history import rows_of_commit
@@ -60,8 +60,7 @@ def event_of(context: GoldContext, attempt: RefreshAttempt) -> RunEvent:
 
 
 def _inputs(attempt: RefreshAttempt) -> list[tuple[TableName, int]]:
-    vector = VersionVector.from_dict(attempt.vector or {})
-    return [(table, version.version) for table, version in vector]
+    return [(table, version.version) for table, version in vector_in(attempt)]
 
 
 def _output(context: GoldContext, entry: GoldEntry, attempt: RefreshAttempt) -> OutputDataset:
@@ -123,6 +122,7 @@ def _run_facets(attempt: RefreshAttempt) -> dict[str, Any]:
     """Why and how it refreshes as tags, and the error where there is one."""
     said = {
         "decision": attempt.decision,
+        "rule": attempt.rule,
         "reason": attempt.reason_code,
         "tick": attempt.tick,
         "verdict": (attempt.verdict or {}).get("outcome"),

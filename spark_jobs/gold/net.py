@@ -13,7 +13,7 @@ from spark_jobs.gold.row_change import FewRows, RowChange, SparkChange
 from spark_jobs.gold.staging import staged_at, staged_rows
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import differing
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, plain, small, tables
 
 if TYPE_CHECKING:
@@ -28,23 +28,23 @@ _FEW_ROWS = 10_000
 
 
 @contextmanager
-def net_change(context: GoldContext, attempt: RefreshAttempt) -> Iterator[RowChange | None]:
+def net_change(context: GoldContext, work: WorkItem) -> Iterator[RowChange | None]:
     """How the staged rows differ from the published ones.
 
     Yields:
         the change, to be read while the context lasts; None where the table is to be written
         as a whole: it is new, has other columns, is large, or most of its rows change.
     """
-    location = context.published_at(attempt.view)
+    location = context.published_at(work.view)
     if log.table_version(location) is None:
         yield None
         return
-    found = _computed_here(context, attempt, location)
+    found = _computed_here(context, work, location)
     if found is not None:
         yield found
         return
-    staged, published = staged_rows(context, attempt), plain.read(context.spark, location)
-    after = log.size(staged_at(context, attempt))
+    staged, published = staged_rows(context, work), plain.read(context.spark, location)
+    after = log.size(staged_at(context, work))
     comparable = same_columns(staged, published) and not has_incomparable(staged)
     if not comparable or after.bytes > _MOST_BYTES_COMPARED:
         yield None
@@ -71,11 +71,9 @@ def _change(differing: DataFrame, staged: DataFrame, rows: int) -> RowChange:
     )
 
 
-def _computed_here(
-    context: GoldContext, attempt: RefreshAttempt, location: str
-) -> RowChange | None:
+def _computed_here(context: GoldContext, work: WorkItem, location: str) -> RowChange | None:
     """The change without Spark; None where Spark is to find it, or write the table anew."""
-    at = staged_at(context, attempt)
+    at = staged_at(context, work)
     kinds = {one.name: one.type for one in log.schema(at)}
     published = {one.name: one.type for one in log.schema(location)}
     rows = log.size(at).rows
@@ -98,7 +96,7 @@ def _computed_here(
                 kinds=kinds,
             )
 
-    return unless_declined(context, attempt.view, computed)
+    return unless_declined(context, work.view, computed)
 
 
 def most_merged(rows: int) -> int:

@@ -13,16 +13,14 @@ from spark_jobs.gold.net import net_change
 from spark_jobs.gold.publications import intruder, latest_publication, publication_of
 from spark_jobs.gold.row_change import RowChange
 from spark_jobs.gold.staging import (
-    is_change,
     staged_result,
     staged_rows,
     staged_rows_changed,
 )
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.decision import ReasonCode
-from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.decision import ReasonCode, decision_word, rule_of
 from spark_jobs.planning.watermark import Watermark
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.storage import log, small, tables
@@ -54,7 +52,7 @@ class Published:
         return self.version is None
 
 
-def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
+def publish(context: GoldContext, work: WorkItem) -> Published:
     """Commit the staged result, unless this attempt or a newer one did so before.
 
     The table's own log is asked, before and after: it alone knows what was committed.
@@ -65,36 +63,36 @@ def publish(context: GoldContext, attempt: RefreshAttempt) -> Published:
         TableLockedError: another process of this machine keeps the table.
         LeaseLostError: this writer held the lease no longer when it was to commit.
     """
-    location = context.published_at(attempt.view)
-    with sole_writer(context, attempt.view, attempt_id=attempt.attempt_id) as keeper:
+    location = context.published_at(work.view)
+    with sole_writer(context, work.view, attempt_id=work.attempt_id) as keeper:
         failpoint("gold.publish.locked")
-        found = publication_of(location, attempt.attempt_id)
-        if found is None and not _overtaken(location, attempt):
-            _commit_again(context, attempt, keeper)
+        found = publication_of(location, work.attempt_id)
+        if found is None and not _overtaken(location, work):
+            _commit_again(context, work, keeper)
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen without a word, so the log is read back.
-            found = publication_of(location, attempt.attempt_id)
+            found = publication_of(location, work.attempt_id)
             if found is not None and found.watermark.changed:
                 care = context.settings.care
                 join_small_files(location, care, spark=lambda: context.spark)
     if found is None:
-        return Published(attempt.view, attempt.attempt_id, version=None, changed=False)
-    return Published(attempt.view, attempt.attempt_id, found.version, found.watermark.changed)
+        return Published(work.view, work.attempt_id, version=None, changed=False)
+    return Published(work.view, work.attempt_id, found.version, found.watermark.changed)
 
 
-def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
+def _overtaken(location: str, work: WorkItem) -> bool:
     """Whether the published content already comes from later versions of an input."""
     latest = latest_publication(location)
     if latest is None:
         return False
     watermark = latest.watermark
-    if (watermark.epoch, watermark.sequence) > (attempt.epoch, attempt.sequence or 0):
+    if (watermark.epoch, watermark.sequence) > (work.epoch, work.sequence):
         return True
     # Going back is what these were decided for; a rollback has an epoch of its own.
-    if attempt.reason_code in {ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK}:
+    if work.decision.reason.code in {ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK}:
         return False
-    ours = VersionVector.from_dict(attempt.vector or {})
-    return watermark.epoch == attempt.epoch and any(
+    ours = work.vector
+    return watermark.epoch == work.epoch and any(
         (published := watermark.vector.get(table)) is not None
         and published.table_id == version.table_id
         and published.version > version.version
@@ -102,28 +100,28 @@ def _overtaken(location: str, attempt: RefreshAttempt) -> bool:
     )
 
 
-def _commit_again(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
+def _commit_again(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
     """Commit, and look anew where somebody else committed meanwhile, a compaction for instance."""
     for _ in range(_TRIES - 1):
         with suppress(TableMovedError):
-            _commit(context, attempt, keeper)
+            _commit(context, work, keeper)
             return
-    _commit(context, attempt, keeper)
+    _commit(context, work, keeper)
 
 
-def _commit(context: GoldContext, attempt: RefreshAttempt, keeper: LeaseKeeper) -> None:
-    location = context.published_at(attempt.view)
+def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
+    location = context.published_at(work.view)
     seen = log.table_version(location)
-    with _prepared(context, attempt) as (change, states):
+    with _prepared(context, work) as (change, states):
         changed = change is None or bool(change.leaves or change.enters)
-        watermark = _watermark(context, attempt, changed=changed, states=states)
+        watermark = _watermark(context, work, changed=changed, states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
         keeper.check()
         failpoint("gold.publish.before_commit")
         if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
-            staged = staged_rows(context, attempt)
+            staged = staged_rows(context, work)
             tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
         elif not _commit_few(location, change, seen, txn, metadata):
             _commit_many(context, location, change, txn, metadata)
@@ -183,53 +181,53 @@ def _commit_many(
 
 @contextmanager
 def _prepared(
-    context: GoldContext, attempt: RefreshAttempt
+    context: GoldContext, work: WorkItem
 ) -> Iterator[tuple[RowChange | None, Mapping[str, TableVersion]]]:
     """What is to be committed: the rows that change (None: all), and the kept groups with them.
 
     Raises:
         BaseMovedError: what was staged is a change of another publication than the newest.
     """
-    if not is_change(attempt):
-        with net_change(context, attempt) as change:
+    if not work.stages_change:
+        with net_change(context, work) as change:
             yield change, {}
         return
-    location = context.published_at(attempt.view)
-    staged = staged_result(context, attempt)
+    location = context.published_at(work.view)
+    staged = staged_result(context, work)
     latest = latest_publication(location)
     if latest is None or latest.version != staged.base:
-        raise BaseMovedError(attempt.view, f"it was staged for version {staged.base}")
+        raise BaseMovedError(work.view, f"it was staged for version {staged.base}")
     if (stranger := intruder(location, latest)) is not None:
-        raise BaseMovedError(attempt.view, f"somebody else wrote version {stranger.version}")
-    yield staged_rows_changed(context, attempt, staged), staged.states
+        raise BaseMovedError(work.view, f"somebody else wrote version {stranger.version}")
+    yield staged_rows_changed(context, work, staged), staged.states
 
 
 def _watermark(
     context: GoldContext,
-    attempt: RefreshAttempt,
+    work: WorkItem,
     *,
     changed: bool,
     states: Mapping[str, TableVersion],
 ) -> Watermark:
-    entry = context.entry(attempt.view)
+    entry = context.entry(work.view)
     return Watermark(
-        view=attempt.view,
-        sequence=attempt.sequence or 0,
-        epoch=attempt.epoch,
-        fingerprint=attempt.fingerprint or "",
-        rule=attempt.decision or "full",
-        vector=VersionVector.from_dict(attempt.vector or {}),
-        tick=attempt.tick,
-        attempt=attempt.attempt_id,
-        clock=attempt.started_at,
+        view=work.view,
+        sequence=work.sequence,
+        epoch=work.epoch,
+        fingerprint=work.fingerprint,
+        rule=rule_of(work.decision) or decision_word(work.decision),
+        vector=work.vector,
+        tick=work.tick,
+        attempt=work.attempt_id,
+        clock=work.clock,
         changed=changed,
-        verdict=_brief(attempt),
+        verdict=_brief(work),
         states=states,
-        parts=entry.parts if entry.fingerprint == attempt.fingerprint else None,
+        parts=entry.parts if entry.fingerprint == work.fingerprint else None,
     )
 
 
-def _brief(attempt: RefreshAttempt) -> dict[str, object]:
+def _brief(work: WorkItem) -> dict[str, object]:
     """The verdict without its rows of detail: a commit is no place for reports."""
-    verdict = attempt.verdict or {}
+    verdict = work.verdict or {}
     return {key: value for key, value in verdict.items() if isinstance(value, str | int | bool)}

@@ -17,8 +17,7 @@ from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.relations import prefix_of
 from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.planning.ranges import RowRange, TimeRange
-from spark_jobs.planning.vector import VersionVector
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, plain, tables
 from spark_jobs.storage.tables import Txn, quoted
@@ -30,7 +29,7 @@ _PIECE = "stage"
 _BEFORE, _AFTER = "__before", "__after"
 
 
-def write_range(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
+def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: str) -> None:
     """Stage the change of each piece that is not there yet.
 
     Raises:
@@ -38,31 +37,27 @@ def write_range(context: GoldContext, attempt: RefreshAttempt, location: str) ->
         InputReplacedError: another table lies where the plan pinned one.
         QueryFailedError: Spark refuses the query.
     """
-    base = base_of(context, attempt)
-    vector = VersionVector.from_dict(attempt.vector or {})
+    base = base_of(context, work)
+    vector = work.vector
     if base.watermark.vector != vector:
-        raise BaseMovedError(attempt.view, f"version {base.version} has other inputs")
-    rows = RowRange.from_dict(attempt.scope or {})
+        raise BaseMovedError(work.view, f"version {base.version} has other inputs")
     pieces = rows.pieces()
     done = log.transaction_version(location, _PIECE) or 0
     counts = _counted(location) if done else {LEAVES: 0, ENTERS: 0}
-    with named_inputs(context, attempt.view, vector, prefix=prefix_of(attempt)) as names:
-        entry = context.entry(attempt.view)
-        computed = pinned_result(
-            context, entry, vector=vector, clock=attempt.started_at, names=names
-        )
-        published = plain.read(context.spark, context.published_at(attempt.view), base.version)
+    with named_inputs(context, work.view, vector, prefix=prefix_of(work)) as names:
+        entry = context.entry(work.view)
+        computed = pinned_result(context, entry, vector=vector, clock=work.clock, names=names)
+        published = plain.read(context.spark, context.published_at(work.view), base.version)
         for number, piece in list(enumerate(pieces, 1))[done:]:
-            latest = latest_publication(context.published_at(attempt.view))
+            latest = latest_publication(context.published_at(work.view))
             if latest is None or latest.version != base.version:
-                raise BaseMovedError(attempt.view, "it was published while it was computed again")
+                raise BaseMovedError(work.view, "it was published while it was computed again")
             change = _change(within(published, rows, piece), within(computed, rows, piece))
             failpoint("gold.stage.before_write")
             _write_piece(change, location, number, {"base": base.version, "rows": counts})
-            context.store.update_attempt(
-                attempt.attempt_id,
-                actual={**(attempt.actual or {}), "pieces": [number, len(pieces)]},
-            )
+            actual = context.store.attempt(work.attempt_id).actual or {}
+            progress = {**actual, "pieces": [number, len(pieces)]}
+            context.store.update_attempt(work.attempt_id, actual=progress)
             failpoint("gold.stage.piece_written")
 
 

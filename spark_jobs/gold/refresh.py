@@ -25,6 +25,7 @@ from spark_jobs.names import TableVersion
 from spark_jobs.planning.breaker import guarded, usual_rows
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan, plan_refresh
+from spark_jobs.planning.work import work_item
 from spark_jobs.quality.errors import GateHeldError
 from spark_jobs.quality.verdict import Verdict
 from spark_jobs.settings import Settings
@@ -163,7 +164,7 @@ class Refresher:
         begins = attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}
         done = AttemptStatus.STAGED if begins else None
         with ledger.timed_step(self.context, attempt, "stage", done=done) as facts:
-            staged = staging.stage(self.context, attempt)
+            staged = staging.stage(self.context, work_item(attempt))
             facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
             facts["engine"] = staged.engine
         failpoint("gold.stage.recorded")
@@ -180,7 +181,7 @@ class Refresher:
         if log.table_version(staging.staged_at(self.context, attempt)) is None:
             raise AttemptStateError(attempt_id, status="not staged", step="audit")
         with ledger.timed_step(self.context, attempt, "audit"):
-            verdict = auditing.audit(self.context, attempt)
+            verdict = auditing.audit(self.context, work_item(attempt))
         failpoint("gold.audit.judged")
         held = GateHeldError(verdict) if verdict.holding else None
         recorded = self.context.store.update_attempt(
@@ -206,7 +207,7 @@ class Refresher:
         if not _passed(attempt):
             raise AttemptStateError(attempt_id, status=attempt.status, step="publish")
         with ledger.timed_step(self.context, attempt, "publish") as facts:
-            published = publishing.publish(self.context, attempt)
+            published = publishing.publish(self.context, work_item(attempt))
             facts["changed"] = published.changed
         self._record(attempt, published)
         return published

@@ -13,7 +13,7 @@ from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, plain
 from spark_jobs.storage.tables import CAME, CHANGE_TYPE
 
@@ -175,9 +175,9 @@ class Relations:
         return self.context.locations.of(TableName.parse(table))
 
 
-def prefix_of(attempt: RefreshAttempt) -> str:
+def prefix_of(work: WorkItem) -> str:
     """What the names of an attempt's relations begin with: a session may serve several."""
-    return "__" + "".join(one if one.isalnum() else "_" for one in attempt.attempt_id)
+    return "__" + "".join(one if one.isalnum() else "_" for one in work.attempt_id)
 
 
 def ranges_of(

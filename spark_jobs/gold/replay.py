@@ -22,6 +22,7 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.replay import ReplayPlan, ViewPlan
 from spark_jobs.planning.request import ReplayRequest, Why, downstream
+from spark_jobs.planning.work import work_item
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.replays import (
@@ -253,7 +254,7 @@ class Replayer:
         return row
 
     def _built(self, replay_id: str, view: str, attempt_id: str) -> None:
-        report = change_report(self._context, self._store.attempt(attempt_id))
+        report = change_report(self._context, work_item(self._store.attempt(attempt_id)))
         latest = latest_publication(self._context.published_at(view))
         self._change(
             replay_id,

@@ -19,6 +19,7 @@ from spark_jobs.gold.refresh import Refresher
 from spark_jobs.planning.decision import Reason, ReasonCode, Rollback
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.request import Why
+from spark_jobs.planning.work import work_item
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.holds import Hold
@@ -173,7 +174,7 @@ class Rollbacker:
         self._store.update_attempt(
             attempt_id, status=AttemptStatus.AUDITED, verdict=self._verdict(target)
         )
-        report = change_report(self._context, attempt)
+        report = change_report(self._context, work_item(attempt))
         self._store.update_replay_view(
             record.replay_id,
             row.view,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from spark_jobs.gold.columns import with_columns
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import QueryFailedError
+from spark_jobs.gold.errors import AttemptStateError, QueryFailedError
 from spark_jobs.gold.in_process import whole_result
 from spark_jobs.gold.in_process_change import computed_change
 from spark_jobs.gold.increment import base_of, staged_change
@@ -18,9 +18,10 @@ from spark_jobs.gold.relations import prefix_of
 from spark_jobs.gold.row_change import RowChange, SparkChange, few_rows
 from spark_jobs.graph.duck.staged import ENTERS, LEAVES, OPERATION
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.decision import Full, Incremental, Range, Rollback, Skip
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
-from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, plain, small, tables
 from spark_jobs.storage.history import remove_table
@@ -63,7 +64,7 @@ class StagedResult:
     engine: str = SPARK
 
 
-def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
+def stage(context: GoldContext, work: WorkItem) -> StagedResult:
     """Write the result, or its change, to the attempt's own table; again: what is there stays.
 
     Raises:
@@ -75,41 +76,31 @@ def stage(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    location = staged_at(context, attempt)
+    location = staged_at(context, work)
     try:
-        # A range comes in pieces, and goes on after the last that is there.
-        if attempt.decision == "range":
-            write_range(context, attempt, location)
-        elif log.table_version(location) is None:
-            _write(context, attempt, location)
-            failpoint("gold.stage.written")
+        _write(context, work, location)
     except (PySparkException, Py4JJavaError) as error:
-        raise QueryFailedError(attempt.view, first_lines(error)) from error
-    return staged_result(context, attempt)
+        raise QueryFailedError(work.view, first_lines(error)) from error
+    return staged_result(context, work)
 
 
-def is_change(attempt: RefreshAttempt) -> bool:
-    """Whether the attempt stages a change and not the whole result."""
-    return attempt.decision in {"incremental", "range"}
-
-
-def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult:
+def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
     """What an attempt has staged, from the logs alone."""
-    location = staged_at(context, attempt)
+    location = staged_at(context, work)
     size = log.size(location)
     metadata = log.commits(location, limit=1)[0].metadata or {}
     engine = str(metadata.get("engine", SPARK))
-    if not is_change(attempt):
+    if not work.stages_change:
         return StagedResult(
-            attempt.view, attempt.attempt_id, location, size.rows or 0, size.bytes, engine=engine
+            work.view, work.attempt_id, location, size.rows or 0, size.bytes, engine=engine
         )
     counts = metadata.get("rows") or log.rows_by_partition(location, OPERATION)
     leaving, entering = int(counts.get(LEAVES, 0)), int(counts.get(ENTERS, 0))
     base = int(metadata["base"])
-    before = log.size(context.published_at(attempt.view), base).rows or 0
+    before = log.size(context.published_at(work.view), base).rows or 0
     return StagedResult(
-        attempt.view,
-        attempt.attempt_id,
+        work.view,
+        work.attempt_id,
         location,
         before - leaving + entering,
         size.bytes,
@@ -122,32 +113,30 @@ def staged_result(context: GoldContext, attempt: RefreshAttempt) -> StagedResult
     )
 
 
-def staged_at(context: GoldContext, attempt: RefreshAttempt) -> str:
+def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
     """Where an attempt's result lies until it is published."""
-    return context.lake.staging(attempt.view, attempt.attempt_id)
+    return context.lake.staging(work.view, work.attempt_id)
 
 
-def staged_rows(context: GoldContext, attempt: RefreshAttempt) -> DataFrame:
+def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
     """The table as it would be once the attempt is published."""
-    if not is_change(attempt):
-        return plain.read(context.spark, staged_at(context, attempt))
-    staged = staged_result(context, attempt)
-    leaving, entering = staged_rows_changed(context, attempt, staged).frames(context.spark)
-    published = plain.read(context.spark, context.published_at(attempt.view), staged.base)
+    if not work.stages_change:
+        return plain.read(context.spark, staged_at(context, work))
+    staged = staged_result(context, work)
+    leaving, entering = staged_rows_changed(context, work, staged).frames(context.spark)
+    published = plain.read(context.spark, context.published_at(work.view), staged.base)
     same = tables.same_row("p", "l", published.columns)
     kept = published.alias("p").join(leaving.alias("l"), same, "left_anti")
     return kept.unionAll(entering)
 
 
-def staged_rows_changed(
-    context: GoldContext, attempt: RefreshAttempt, staged: StagedResult
-) -> RowChange:
+def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:
     """The rows of a staged change."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    maintenance = context.entry(attempt.view).maintenance
+    maintenance = context.entry(work.view).maintenance
     # Rows that are computed again may be wrong in any way: also two with one key.
-    trusted = attempt.decision == "incremental" and maintenance is not None
+    trusted = isinstance(work.decision, Incremental)
     key = maintenance.key if trusted and maintenance is not None else ()
     kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
     leaves, enters = staged.leaving or 0, staged.entering or 0
@@ -166,62 +155,72 @@ def staged_rows_changed(
     )
 
 
-def discard(context: GoldContext, attempt: RefreshAttempt) -> None:
+def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
     """Remove an attempt's result."""
-    remove_table(staged_at(context, attempt))
+    remove_table(staged_at(context, work))
 
 
-def _write(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
-    if is_change(attempt):
-        _write_change(context, attempt, location)
-    elif attempt.decision == "rollback":
-        earlier = int((attempt.scope or {})["version"])
-        frame = plain.read(context.spark, context.published_at(attempt.view), earlier)
+def _write(context: GoldContext, work: WorkItem, location: str) -> None:
+    decision = work.decision
+    if isinstance(decision, Range):
+        # A range comes in pieces, and goes on after the last that is there.
+        write_range(context, work, decision.rows, location)
+        return
+    if log.table_version(location) is not None:
+        return
+    match decision:
+        case Incremental():
+            _write_change(context, work, location)
+        case Full():
+            _write_result(context, work, decision.columns, location)
+        case Rollback(version=earlier):
+            frame = plain.read(context.spark, context.published_at(work.view), earlier)
+            tables.overwrite(frame, location, txn=_TXN)
+        case Skip():
+            raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
+        case _:
+            assert_never(decision)
+    failpoint("gold.stage.written")
+
+
+def _write_result(
+    context: GoldContext, work: WorkItem, columns: Collection[str] | None, location: str
+) -> None:
+    found = whole_result(context, work) if columns is None else None
+    if found is not None:
+        failpoint("gold.stage.before_write")
+        said = {one.name: one.description for one in context.entry(work.view).columns}
+        small.write_rows(found, location, metadata={"engine": DUCKDB}, comments=said)
+        return
+    with named_inputs(context, work.view, work.vector, prefix=prefix_of(work)) as names:
+        entry = context.entry(work.view)
+        frame = pinned_result(context, entry, vector=work.vector, clock=work.clock, names=names)
+        if columns is not None:
+            frame = with_columns(context, work, frame, columns)
+        _write_frame(context, work, frame, location)
+
+
+def _write_frame(context: GoldContext, work: WorkItem, frame: DataFrame, location: str) -> None:
+    failpoint("gold.stage.before_write")
+    rows = small.fetched(frame) if _likely_few(context, work) else None
+    if rows is None:
         tables.overwrite(frame, location, txn=_TXN)
     else:
-        _write_result(context, attempt, location)
+        said = {one.name: one.metadata.get("comment") for one in frame.schema.fields}
+        small.write_rows(rows, location, metadata={}, comments=said)
 
 
-def _write_result(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
-    if (attempt.scope or {}).get("columns") is None:
-        found = whole_result(context, attempt)
-        if found is not None:
-            failpoint("gold.stage.before_write")
-            said = {one.name: one.description for one in context.entry(attempt.view).columns}
-            small.write_rows(found, location, metadata={"engine": DUCKDB}, comments=said)
-            return
-    vector = VersionVector.from_dict(attempt.vector or {})
-    with named_inputs(context, attempt.view, vector, prefix=prefix_of(attempt)) as names:
-        frame = pinned_result(
-            context,
-            context.entry(attempt.view),
-            vector=vector,
-            clock=attempt.started_at,
-            names=names,
-        )
-        columns = (attempt.scope or {}).get("columns")
-        if columns is not None:
-            frame = with_columns(context, attempt, frame, columns)
-        failpoint("gold.stage.before_write")
-        rows = small.fetched(frame) if _likely_few(context, attempt) else None
-        if rows is None:
-            tables.overwrite(frame, location, txn=_TXN)
-        else:
-            said = {one.name: one.metadata.get("comment") for one in frame.schema.fields}
-            small.write_rows(rows, location, metadata={}, comments=said)
-
-
-def _likely_few(context: GoldContext, attempt: RefreshAttempt) -> bool:
+def _likely_few(context: GoldContext, work: WorkItem) -> bool:
     """Whether the view had few rows before: computing it twice to find out would be no gain."""
-    location = context.published_at(attempt.view)
+    location = context.published_at(work.view)
     if log.table_version(location) is None:
         return False
     return (log.size(location).rows or small.MOST_ROWS) <= small.MOST_ROWS // 2
 
 
-def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) -> None:
-    base = base_of(context, attempt)
-    computed = computed_change(context, attempt)
+def _write_change(context: GoldContext, work: WorkItem, location: str) -> None:
+    base = base_of(context, work)
+    computed = computed_change(context, work)
     if computed is not None:
         failpoint("gold.stage.before_write")
         metadata = {
@@ -232,7 +231,7 @@ def _write_change(context: GoldContext, attempt: RefreshAttempt, location: str) 
         }
         _write_few(computed.rows, location, metadata)
         return
-    with staged_change(context, attempt) as change:
+    with staged_change(context, work) as change:
         failpoint("gold.stage.before_write")
         metadata = {
             "base": base.version,

@@ -89,7 +89,7 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
 def plan_release(asked: dict[str, Any], context: Context) -> str:
     """Find the result that the gate holds, and show what failed; returns its attempt."""
     from spark_jobs.gold.release import held_attempt
-    from spark_jobs.planning.vector import VersionVector
+    from spark_jobs.planning.work import vector_in
     from spark_jobs.quality.verdict import Verdict
 
     with refresher() as steps:
@@ -98,7 +98,7 @@ def plan_release(asked: dict[str, Any], context: Context) -> str:
     failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
     show(
         context,
-        f"Publish gold.{attempt.view} once from {VersionVector.from_dict(attempt.vector or {})}, "
+        f"Publish gold.{attempt.view} once from {vector_in(attempt)}, "
         f"although this failed:\n\n{failed}\n\nReason: {asked['reason']}",
     )
     return attempt.attempt_id

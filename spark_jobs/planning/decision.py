@@ -1,7 +1,8 @@
-"""Decisions: skip, incremental or full, each with a reason from a closed list."""
+"""What to do about a view: skip, full, incremental, range or rollback; each with its reason."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
@@ -152,18 +153,38 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
             assert_never(decision)
 
 
-def decision_from_words(word: str, reason: Reason, *, rule: str | None = None) -> Decision:
+def rule_of(decision: Decision) -> str | None:
+    """The maintenance rule of a decision; None where it computes without one."""
+    return decision.rule if isinstance(decision, Incremental) else None
+
+
+def decision_of(
+    word: str, *, reason: Reason, rule: str | None, scope: Mapping[str, Any] | None
+) -> Decision:
     """Read what the ledger keeps of a decision.
 
+    Args:
+        word: as ``decision_word`` writes it.
+        reason: why it was made.
+        rule: as ``rule_of`` gives it.
+        scope: as ``scope_of`` gives it.
+
     Raises:
-        ValueError: the word is not one of a decision.
+        ValueError: the word names no decision, or the scope does not belong to it.
     """
-    match word:
-        case "skip":
+    match word, scope or {}:
+        case "skip", {}:
             return Skip(reason)
-        case "full":
+        case "full", {"columns": columns}:
+            return Full(reason, tuple(columns))
+        case "full", {}:
             return Full(reason)
-        case "incremental" if rule is not None:
-            return Incremental(reason, rule)
+        case "incremental", {}:
+            # Attempts that an older release planned have no rule in the ledger.
+            return Incremental(reason, rule or word)
+        case "range", {"column": _} as rows:
+            return Range(reason, RowRange.from_dict(rows))
+        case "rollback", {"version": version}:
+            return Rollback(reason, int(version))
         case _:
-            raise ValueError(f"{word!r} is no decision")
+            raise ValueError(f"{word!r} with scope {scope!r} is not a decision")

@@ -37,7 +37,9 @@ class RefreshAttempt:
     Attributes:
         view: the gold view's name, without the layer.
         tick: the scheduling tick whose pinned versions the attempt uses.
-        decision: ``skip``, ``incremental`` or ``full``; the reason is a code and a sentence.
+        decision: ``skip``, ``full``, ``incremental``, ``range`` or ``rollback``; the reason is
+            a code and a sentence.
+        rule: the maintenance rule of an incremental refresh; None for any other.
         sequence: the number of its Delta transaction within the epoch.
         fingerprint: of the view's definition.
         vector: the version of each input, as the planner writes it.
@@ -53,6 +55,7 @@ class RefreshAttempt:
     tick: str
     status: AttemptStatus = AttemptStatus.PLANNED
     decision: str | None = None
+    rule: str | None = None
     reason_code: str | None = None
     reason: str | None = None
     sequence: int | None = None

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 METADATA: Final = MetaData()
 
@@ -41,6 +41,7 @@ ATTEMPTS = Table(
     Column("tick", String(250), nullable=False),
     Column("status", String(20), nullable=False),
     Column("decision", String(20)),
+    Column("rule", String(40)),
     Column("reason_code", String(80)),
     Column("reason", Text),
     Column("sequence", BigInteger),

@@ -13,13 +13,8 @@ from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule, P
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import (
-    Full,
     Incremental,
-    Reason,
     ReasonCode,
-    Skip,
-    decision_from_words,
-    decision_word,
     scope_of,
 )
 from spark_jobs.planning.experience import PastRefresh
@@ -305,11 +300,3 @@ def test_what_is_written_is_read_again() -> None:
     plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON)
     assert VersionVector.from_dict(plan.as_dict()["vector"]) == plan.vector
     assert str(plan.vector) == "silver.orders@44, silver.users@3"
-
-
-@pytest.mark.parametrize("kind", [Skip, Full])
-def test_a_decision_is_read_from_its_words(kind: type[Skip | Full]) -> None:
-    decision = kind(Reason(ReasonCode.FORCED, "forced"))
-    assert decision_from_words(decision_word(decision), decision.reason) == decision
-    with pytest.raises(ValueError, match="no decision"):
-        decision_from_words("incremental", decision.reason)
