@@ -296,7 +296,6 @@ class Manifest(_Entry):
                 file.write(self.model_dump_json(indent=2) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

@@ -116,6 +116,8 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
             "base_log_folder": str(home / "logs"),
             "dag_processor_child_process_log_directory": str(home / "logs" / "dag_processor"),
             "colored_console_log": "False",
+            "file_task_handler_new_folder_permissions": "0o700",
+            "file_task_handler_new_file_permissions": "0o600",
         },
         # Roles and their permissions are made when the database is prepared.
         "fab": {"update_fab_perms": "False"},

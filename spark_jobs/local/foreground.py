@@ -16,6 +16,7 @@ from spark_jobs.local.launch import secret_variables
 from spark_jobs.local.parts import Part, Step, Task
 from spark_jobs.local.stack import write_manifest
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.storage.rights import close_state, private_files
 
 MANIFEST = "manifest"
 
@@ -27,7 +28,7 @@ def stack_steps(settings: Settings) -> list[Step]:
 
 def run(settings: Settings, step: Step) -> None:
     """Do a task, or become a part."""
-    settings.state.mkdir(parents=True, exist_ok=True)
+    close_state(settings.state)
     if isinstance(step, Task):
         step.run()
         return
@@ -48,6 +49,7 @@ def judge(lacks: str | None) -> int:
     return 0 if lacks is None else 1
 
 
+@private_files()
 def main(arguments: Sequence[str]) -> int:
     """Carry out one verb for one step; returns the exit status."""
     verb, name = arguments

@@ -33,7 +33,7 @@ from spark_jobs.local.supervisor import Supervisor
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.rights import restrict
+from spark_jobs.storage.rights import close_state, private_files, restrict
 
 POLL_SECONDS = 0.1
 
@@ -79,6 +79,7 @@ class Stack:
         """Every part, in the order of a start."""
         return [step for step in self.steps if isinstance(step, Part)]
 
+    @private_files()
     def up(self, report: Report, *, parts: Sequence[str] = ()) -> Started:
         """Start the chosen parts, all by default, and wait until each is ready.
 
@@ -92,7 +93,7 @@ class Stack:
         steps = with_needs(self.steps, check_part_names(self.steps, parts))
         names = [step.name for step in steps if isinstance(step, Part)]
         check_machine(self.settings, names)
-        self.settings.state.mkdir(parents=True, exist_ok=True)
+        close_state(self.settings.state)
         restrict(Lake(self.settings.lake), readable=self.settings.security.readable)
         if MANIFEST_PARTS & set(names):
             write_manifest(self.settings)

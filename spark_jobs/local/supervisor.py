@@ -197,7 +197,7 @@ def render_config(
         f"logfile_maxbytes={LOG_BYTES}",
         f"logfile_backups={LOG_BACKUPS}",
         f"pidfile={escaped(supervisor.directory / 'supervisord.pid')}",
-        "umask=022",
+        "umask=077",
         *(["user=root"] if os.geteuid() == 0 else []),
         "",
         "[rpcinterface:supervisor]",

@@ -17,6 +17,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from spark_jobs.sections import CareSettings
 from spark_jobs.storage import log, small
+from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.tables import quoted, session_values
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 _SMALL = "spark.databricks.delta.optimize.minFileSize"
 
 
+@usual_rights()
 def join_small_files(
     location: str, care: CareSettings, *, spark: Callable[[], SparkSession]
 ) -> int | None:
@@ -61,6 +63,7 @@ def small_files(location: str, care: CareSettings) -> int:
     return int(pc.sum(pc.less(sizes, care.small_file_bytes)).as_py() or 0)
 
 
+@usual_rights()
 def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value: str) -> int | None:
     """Join the small files of one partition where there are too many of them, without Spark.
 

@@ -20,6 +20,7 @@ from pyarrow.fs import FileSelector, FileType, PyFileSystem
 from spark_jobs.errors import LakehouseError
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import plain_location, remote_location
+from spark_jobs.storage.rights import usual_rights
 
 # A longer range is taken for changed: reading it would cost more than it can save.
 MOST_COMMITS = 500
@@ -273,6 +274,7 @@ def folders(location: str) -> list[str]:
     return sorted(one.base_name for one in found if one.type is FileType.Directory)
 
 
+@usual_rights()
 def vacuum(location: str, *, days: float) -> None:
     """Remove files that no version of the last days needs."""
     if log.table_version(location) is not None:

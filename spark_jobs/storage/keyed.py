@@ -22,6 +22,7 @@ from pyarrow.fs import PyFileSystem
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.plain import plain_table
+from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.small import MOST_ROWS
 from spark_jobs.storage.streams import Merge
 from spark_jobs.storage.tables import Txn
@@ -83,6 +84,7 @@ def rows_with_keys(
     return pa.Table.from_batches(found, schema.empty_table().select(columns).schema)
 
 
+@usual_rights()
 def append_once(table: DeltaTable, rows: pa.Table, *, txn: Txn) -> None:
     """Add rows in one commit right after a table's version, unless the transaction was committed.
 
@@ -108,6 +110,7 @@ def append_once(table: DeltaTable, rows: pa.Table, *, txn: Txn) -> None:
         raise TableMovedError(table.table_uri, str(error)) from error
 
 
+@usual_rights()
 def merge_once(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
     """Merge rows in one commit right after a table's version, unless it was committed before.
 

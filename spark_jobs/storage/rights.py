@@ -1,21 +1,108 @@
-"""Which folders of a lake other accounts of the machine may read: gold, and nothing else.
+"""What other accounts of the machine may read: of the lake gold, of the state directory nothing.
 
-Files belong to the account that runs the pipeline, so no other one writes them. What others may
-read is decided at the folders right below the root; the files below have the usual rights.
+Files belong to the account that runs the pipeline, so no other one writes them. In the lake, what
+others may read is decided at the folders right below the root; the files below have the usual
+rights. Everything else that the stack writes is for its owner only.
 """
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 from spark_jobs.names import Layer
 from spark_jobs.storage.lake import Lake, remote_location
 
 _OTHERS, _READ = 0o007, 0o005
 _NEW = 0o750
+_PRIVATE, _USUAL = 0o077, 0o022
+
+# What the stack keeps right below its state directory. The lake may lie there too; PostgreSQL's
+# files are of an account of their own, which keeps them to itself.
+DIRECTORIES = (
+    "airflow",
+    "cassandra",
+    "duckdb",
+    "endpoint",
+    "kafka",
+    "locks",
+    "logs",
+    "object-store",
+    "redis",
+    "run",
+    "secrets",
+    "spark",
+    "spark-local",
+    "spark-warehouse",
+    "supervisor",
+)
+FILES = (
+    "alerts.jsonl",
+    "certificates.lock",
+    "control.db",
+    "control.db-shm",
+    "control.db-wal",
+    "manifest.json",
+    "stack.lock",
+    "status.html",
+)
+_usual = Lock()
+_users: list[int] = []
+
+
+def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
+    """Make the state directory, and close what the stack keeps in it to other accounts.
+
+    The directory itself stays as it is: other accounts go through it to the lake.
+
+    Args:
+        state: the directory.
+        makes: the names below it that are made where they are not there.
+    """
+    with usual_rights():
+        state.mkdir(parents=True, exist_ok=True)
+    for name in makes:
+        with suppress(FileExistsError):
+            (state / name).mkdir(mode=0o700)
+    for name in (*DIRECTORIES, *FILES):
+        # One that is not there, or belongs to another account, needs no change.
+        with suppress(OSError):
+            mode = stat.S_IMODE((state / name).stat().st_mode)
+            if mode & _PRIVATE:
+                (state / name).chmod(mode & ~_PRIVATE)
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """What this process and its children make meanwhile is for their owner only."""
+    before = os.umask(_PRIVATE)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def usual_rights() -> Iterator[None]:
+    """Files of the lake that this process makes meanwhile get the usual rights.
+
+    The process may be one of the stack's parts, whose files are for their owner only. Spark sets
+    the rights of its tables' files itself, and needs nothing of this.
+    """
+    with _usual:
+        _users.append(os.umask(_USUAL))
+    try:
+        yield
+    finally:
+        with _usual:
+            before = _users.pop()
+            # The first one to come found the process's own mask; the last one to go puts it back.
+            if not _users:
+                os.umask(before)
 
 
 def restrict(lake: Lake, *, readable: Collection[Layer]) -> None:
@@ -32,7 +119,7 @@ def restrict(lake: Lake, *, readable: Collection[Layer]) -> None:
         return
     for name in lake.folders:
         # Who only reads somebody else's lake makes and changes nothing there.
-        with suppress(OSError):
+        with suppress(OSError), usual_rights():
             _set(Path(lake.root, name), is_readable=name in {*readable})
 
 

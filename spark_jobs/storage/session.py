@@ -24,7 +24,7 @@ from spark_jobs.storage.conf import (
 )
 from spark_jobs.storage.errors import SparkUnreachableError
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.rights import restrict
+from spark_jobs.storage.rights import close_state, restrict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 5.0
 # What gRPC calls an answer to somebody who shows no token, or another one.
 _UNAUTHENTICATED = "UNAUTHENTICATED"
+# Below the state directory; Spark would make them with the rights that the caller gives.
+MADE_BY_SPARK = ("spark-local", "spark-warehouse")
 # A session for one command: no web page, and no warnings between the command's own lines.
 QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
@@ -138,7 +140,7 @@ def driver_session(
         builder = builder.config(key, value)
     for key, value in session_environment(settings).items():
         os.environ.setdefault(key, value)
-    settings.state.mkdir(parents=True, exist_ok=True)
+    close_state(settings.state, makes=MADE_BY_SPARK)
     restrict(Lake(settings.lake), readable=settings.security.readable)
     return builder.getOrCreate()
 

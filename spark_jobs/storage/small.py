@@ -22,6 +22,7 @@ from spark_jobs.storage import tables
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import PlainTable, plain_table
+from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.tables import Txn
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def travels(frame: DataFrame) -> bool:
     return all(_MOVED.fullmatch(one) for one in kinds)
 
 
+@usual_rights()
 def write_rows(
     rows: pa.Table,
     location: str,
@@ -128,6 +130,7 @@ def read_rows(location: str) -> pa.Table | None:
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
+@usual_rights()
 def append_rows(rows: pa.Table, location: str, *, after: int, metadata: Mapping[str, Any]) -> None:
     """Add rows to a table in one commit, right after a version of it.
 
@@ -149,6 +152,7 @@ def append_rows(rows: pa.Table, location: str, *, after: int, metadata: Mapping[
         raise TableMovedError(table.table_uri, str(error)) from error
 
 
+@usual_rights()
 def create_rows(rows: pa.Table, location: str) -> DeltaTable:
     """Create a table with a change feed, and with these rows."""
     write_deltalake(
@@ -188,6 +192,7 @@ def open_for_rewriting(location: str) -> DeltaTable | None:
     return None if _has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
 
 
+@usual_rights()
 def change_rows(
     table: DeltaTable,
     *,

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, Schema
 from spark_jobs.settings import Settings
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.log import table_version
+from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.tables import (
     CHANGE_FEED,
     ColumnSpec,
@@ -79,6 +80,7 @@ class Merge:
     delete_others: Column | None = None
 
 
+@usual_rights()
 def create_stream_table(
     spark: SparkSession,
     location: str,

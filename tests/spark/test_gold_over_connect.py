@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ from spark_jobs.sections import Ports, SparkSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
+from spark_jobs.storage.session import remote_session
 
 START_SECONDS = 240
 SOURCE = """description: Parcels that a partner writes.
@@ -62,10 +64,14 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server listens, and the token that it asks for."""
+    """Where a server listens, with the rights that a part of the stack has, and its settings."""
 
     url: str
-    token: str
+    settings: Settings
+
+    @property
+    def token(self) -> str:
+        return read_secret(self.settings, CONNECT_TOKEN)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +93,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             stdout=output,
             stderr=output,
             start_new_session=True,
+            umask=0o077,
         )
     try:
         deadline = time.monotonic() + START_SECONDS
@@ -95,7 +102,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             assert time.monotonic() < deadline, problem
             time.sleep(0.5)
         url = f"sc://127.0.0.1:{settings.ports.spark_connect}"
-        yield Server(url, read_secret(settings, CONNECT_TOKEN))
+        yield Server(url, settings)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -186,6 +193,24 @@ def test_views_are_refreshed_explained_and_verified(project: Project) -> None:
     assert [one["finding"] for one in verified.results] == ["EQUAL", "EQUAL"]
     shown = project.tidemark("explain", "by_city", "--sql")
     assert "VERSION AS OF 0" in shown.output
+
+
+def test_others_may_read_the_tables_of_the_server_and_nothing_else_of_it(
+    project: Project, server: Server
+) -> None:
+    table = project.folder / "written"
+    spark = remote_session(server.settings, server.url)
+    try:
+        rows = spark.range(100).repartition(3).selectExpr("id", "id % 3 AS third")
+        rows.write.format("delta").partitionBy("third").save(str(table))
+        rows.write.format("delta").mode("append").save(str(table))
+    finally:
+        spark.stop()
+    written = [table, *table.rglob("*")]
+    assert [one for one in written if not one.stat().st_mode & stat.S_IROTH] == []
+    shuffled = list((server.settings.state / "spark-local").rglob("shuffle_*"))
+    assert shuffled
+    assert [one for one in shuffled if one.stat().st_mode & 0o077] == []
 
 
 @pytest.mark.parametrize("token", [None, "guessed"])

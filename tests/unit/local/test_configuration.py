@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from spark_jobs.local.supervisor import (
     socket_path,
 )
 from spark_jobs.settings import load_settings
+from spark_jobs.storage.rights import DIRECTORIES, FILES
 
 
 @pytest.fixture
@@ -129,6 +131,22 @@ def test_a_part_with_its_own_account_needs_no_launcher(settings):
     text = render_config(Supervisor(settings), [part], {})
     assert "command=server\n" in text
     assert "user=postgres\n" in text
+
+
+def test_what_a_part_writes_is_for_its_owner_only(settings):
+    assert "umask=077\n" in render_config(Supervisor(settings), [], {})
+
+
+def test_every_directory_that_a_part_writes_is_closed_to_other_accounts(settings):
+    """A new one would else be open where its part does not close it."""
+    texts = [render_config(Supervisor(settings), all_steps_of(settings), {})]
+    texts += [str(value) for part in airflow_options(settings).values() for value in part.values()]
+    found = set(re.findall(rf"{re.escape(str(settings.state))}/([\w.-]+)", "\n".join(texts)))
+    assert found - {"postgres", "lake"} <= {*DIRECTORIES, *FILES}
+
+
+def all_steps_of(settings):
+    return [step for step in all_steps(settings) if isinstance(step, Part)]
 
 
 def test_other_settings_make_another_configuration(settings, tmp_path):

@@ -17,7 +17,15 @@ from deltalake import write_deltalake
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import SecuritySettings
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.rights import restrict
+from spark_jobs.storage.rights import (
+    DIRECTORIES,
+    FILES,
+    close_state,
+    private_files,
+    restrict,
+    usual_rights,
+)
+from spark_jobs.storage.small import append_rows, create_rows
 
 NOBODY = 65534
 GOLD = SecuritySettings().readable
@@ -96,6 +104,65 @@ def test_another_account_reads_gold_and_is_denied_the_rest(lake: Lake) -> None:
     assert as_nobody((gold / "_delta_log" / f"{1:020}.json").touch) == "PermissionError"
     assert as_nobody(lambda: restrict(lake, readable=tuple(Layer))) == "done"
     assert modes(lake)["bronze"] == 0, "and it cannot open the folders"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_what_a_private_process_writes_into_gold_can_be_read(lake: Lake) -> None:
+    gold = lake.location(TableName(Layer.GOLD, "t"))
+    rows = pa.table({"a": [1]})
+    with private_files():
+        restrict(lake, readable=GOLD)
+        create_rows(rows, gold)
+        append_rows(rows, gold, after=0, metadata={})
+        beside = Path(lake.root).with_name("beside")
+        beside.touch()
+    files = [one for one in Path(gold).rglob("*") if one.is_file()]
+    assert len(files) == 4
+    assert {as_nobody(one.read_bytes) for one in files} == {"done"}
+    assert as_nobody(beside.read_bytes) == "PermissionError"
+
+
+def test_the_process_has_its_own_mask_again_once_the_last_writer_is_done() -> None:
+    first, second = usual_rights(), usual_rights()
+    with private_files():
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert mask() == 0o022
+        second.__exit__(None, None, None)
+        assert mask() == 0o077
+
+
+def mask() -> int:
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_another_account_is_denied_what_the_stack_keeps_beside_the_lake(lake: Lake) -> None:
+    """Also what an earlier release left open."""
+    state = Path(lake.root).parent
+    for name in ("kafka", "spark-local"):
+        (state / name).mkdir(mode=0o755)
+        (state / name / "segment").touch(mode=0o644)
+    for name in FILES:
+        (state / name).touch(mode=0o644)
+    close_state(state)
+    restrict(lake, readable=GOLD)
+    assert {one.name for one in state.iterdir()} == {*DIRECTORIES, *FILES, "lake"}
+    closed = [state / name for name in (*DIRECTORIES, *FILES)]
+    assert {stat.S_IMODE(one.stat().st_mode) & 0o077 for one in closed} == {0}
+    for name in FILES:
+        assert as_nobody((state / name).read_bytes) == "PermissionError"
+    assert as_nobody((state / "kafka" / "segment").read_bytes) == "PermissionError"
+    assert as_nobody(lambda: list(Path(lake.root, "gold").iterdir())) == "done"
+
+
+def test_a_new_state_directory_can_be_gone_through(tmp_path: Path) -> None:
+    with private_files():
+        close_state(tmp_path / "state", makes=())
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o755
 
 
 def as_nobody(act: Callable[[], object]) -> str:
