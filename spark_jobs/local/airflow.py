@@ -22,6 +22,7 @@ from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError
 from spark_jobs.local.parts import Part, Task
 from spark_jobs.local.secrets import AIRFLOW_USERS, ensure_secret, random_password
+from spark_jobs.local.trust import trusted
 from spark_jobs.settings import Settings
 
 API_SERVER = "airflow-api-server"
@@ -65,9 +66,8 @@ def component(
 def probe_component(settings: Settings, key: str) -> str | None:
     """What a component still lacks, as Airflow's own health report tells it."""
     try:
-        answer = httpx.get(
-            f"{airflow_address(settings)}/api/v2/monitor/health", timeout=5, trust_env=False
-        )
+        health = f"{airflow_address(settings)}/api/v2/monitor/health"
+        answer = httpx.get(health, timeout=5, trust_env=False, verify=trusted())
         answer.raise_for_status()
         status = (answer.json().get(key) or {}).get("status")
     except (httpx.HTTPError, ValueError):

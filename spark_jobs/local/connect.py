@@ -34,6 +34,7 @@ from spark_jobs.local.postgres import (
     authority,
     secret_name,
 )
+from spark_jobs.local.trust import trusted
 from spark_jobs.settings import Settings
 
 CONNECTOR = "shop"
@@ -285,4 +286,4 @@ def client(settings: Settings, number: int = 1) -> httpx.Client:
     """A client of a worker's REST interface; proxies of the machine are not asked."""
     _, port = settings.ports.of("connect", number)
     address = settings.kafka_connect.url or f"http://{LOOPBACK}:{port}"
-    return httpx.Client(base_url=address, timeout=10, trust_env=False)
+    return httpx.Client(base_url=address, timeout=10, trust_env=False, verify=trusted())

@@ -19,6 +19,7 @@ from spark_jobs.local.errors import AttributesUnsupportedError, ObjectStoreJarsM
 from spark_jobs.local.java import LOGBACK, SMALL_JVM, java_program
 from spark_jobs.local.parts import Part
 from spark_jobs.local.secrets import ensure_secret, write_secret
+from spark_jobs.local.trust import trusted
 from spark_jobs.settings import BUCKET, REGION, Settings, use_object_store
 
 JAVA_SOURCE = Path(__file__).with_name("ObjectStore.java")
@@ -136,7 +137,8 @@ def check_attributes(folder: Path) -> None:
 def probe_server(settings: Settings) -> str | None:
     """What the server still lacks: it serves once it asks who calls."""
     try:
-        answer = httpx.get(settings.store_endpoint, timeout=PROBE_SECONDS, trust_env=False)
+        store, trust = settings.store_endpoint, trusted()
+        answer = httpx.get(store, timeout=PROBE_SECONDS, trust_env=False, verify=trust)
     except httpx.HTTPError:
         return "does not answer yet"
     return None if answer.status_code == REFUSED else f"answers {answer.status_code} without a key"

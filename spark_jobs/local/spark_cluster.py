@@ -13,6 +13,7 @@ from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part, numbered
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.spark_home import spark_home
+from spark_jobs.local.trust import trusted
 from spark_jobs.settings import Settings
 
 MASTER = "spark-master"
@@ -136,7 +137,8 @@ def master_status(settings: Settings) -> dict[str, Any] | None:
     """What the master tells of itself, or None where it does not answer."""
     _, page = settings.ports.of("spark_master_ui")
     try:
-        answer = httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=5, trust_env=False)
+        address = f"http://{LOOPBACK}:{page}/json/"
+        answer = httpx.get(address, timeout=5, trust_env=False, verify=trusted())
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError):
