@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 START_SECONDS = 240
 QUERY_SECONDS = 6
+REFRESHES_SEEN = 10
+BETWEEN_REFRESHES = 0.1
 BY_CITY = """SELECT
   p.city AS city, -- Where they go.
   COUNT(*) AS parcels
@@ -219,23 +222,28 @@ def test_readers_see_one_refresh_or_the_next_and_never_wait_for_it(client: SqlCl
     compile_settings(client.settings)
     publish(place, city=["a", "b"], parcels=[0, 0])
 
-    def refresh() -> None:
+    def refresh() -> int:
         number = 0
-        while not stop.is_set():
+        while not stop.wait(BETWEEN_REFRESHES):
             number += 1
             publish(place, mode="overwrite", city=["a", "b"], parcels=[number, number])
+        return number
 
-    writer = threading.Thread(target=refresh)
-    writer.start()
     join = "SELECT a.parcels, b.parcels FROM gold.moving AS a JOIN gold.moving AS b"
-    try:
-        seen = [client.rows(f"{join} ON a.city = 'a' AND b.city = 'b'") for _ in range(5)]
-    finally:
-        stop.set()
-        writer.join()
-    pairs = [pair for (pair,) in seen]
-    assert all(left == right for left, right in pairs), pairs
-    assert len(set(pairs)) > 1
+    seen: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(max_workers=1) as pool, client.cursor() as cursor:
+        writer = pool.submit(refresh)
+        try:
+            # One read after the other, without a pause, until enough refreshes were seen.
+            while len(set(seen)) < REFRESHES_SEEN:
+                assert not writer.done(), writer.result()
+                cursor.execute(f"{join} ON a.city = 'a' AND b.city = 'b'")
+                seen += cursor.fetchall()
+        finally:
+            stop.set()
+    assert all(left == right for left, right in seen), seen
+    assert seen == sorted(seen), "a reader went back to an older refresh"
+    assert writer.result() >= REFRESHES_SEEN - 1
 
 
 def test_what_is_declared_and_written_meanwhile_appears(client: SqlClient) -> None:
