@@ -1,4 +1,4 @@
-"""Servers that live as long as the test run, where the distribution's packages are installed."""
+"""Servers that live as long as the test run; `make setup` installs the packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def postgres_socket() -> Iterator[Path]:
     """The socket directory of a cluster that lives as long as the test run."""
     programs = postgres_programs()
     if programs is None:
-        pytest.skip("PostgreSQL's server is not installed")
+        pytest.fail("PostgreSQL's server is not installed: make setup")
     # PostgreSQL refuses to run as root, and its user must reach the directory.
     account = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="tidemark-pg-", dir="/tmp") as name:
@@ -62,7 +62,7 @@ def postgres_socket() -> Iterator[Path]:
 def redis_url() -> Iterator[str]:
     """The address of a server that keeps everything in memory."""
     if shutil.which("redis-server") is None:
-        pytest.skip("Redis's server is not installed")
+        pytest.fail("Redis's server is not installed: make setup")
     with tempfile.TemporaryDirectory(prefix="tidemark-redis-", dir="/tmp") as name:
         socket = f"{name}/socket"
         options = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", name]

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import REPOSITORY
 
 
@@ -17,5 +18,4 @@ def no_settings_from_outside(monkeypatch):
 
 @pytest.fixture(scope="session")
 def project_manifest():
-    compile_module = pytest.importorskip("spark_jobs.graph.compile")
-    return compile_module.compile_project(REPOSITORY)
+    return compile_project(REPOSITORY)
