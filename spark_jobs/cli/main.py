@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from spark_jobs.cli import (
     cases,
@@ -42,11 +43,32 @@ from spark_jobs.cli import (
     validate,
     verify,
 )
+from spark_jobs.cli.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
+# As a shell reports a program that SIGINT ended.
+INTERRUPTED = 130
+
+
+class _Verbs(TyperGroup):
+    """The verbs; tells output that nobody reads from a connection that broke.
+
+    Typer ends without a sentence for both, and only the first deserves that.
+    """
+
+    def invoke(self, ctx: typer.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if output_is_gone():
+                raise
+            raise ConnectionError("a connection was closed by its other side") from error
+
+
 app = typer.Typer(
     name="tidemark",
+    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -111,9 +133,35 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 def run() -> None:
-    """Run the command line; a known error is shown without a traceback and ends with status 1."""
+    """Run the command line, and end the process.
+
+    Ends with 0 or what the verb says; with 1, a problem that is named or output that nobody reads;
+    with 2, a command line that does not fit; with 70, an error that no verb expects, whose details
+    are in a file; with 130, an interruption.
+    """
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+        code = 1
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
     try:
         app()
+    except SystemExit as end:
+        return end.code
     except LakehouseError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)
-        sys.exit(1)
+        _show(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last place that can tell of it
+        _show(unforeseen(error, sys.argv[1:]))
+        return INTERNAL_ERROR
+    return 1
+
+
+def _show(error: LakehouseError) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)

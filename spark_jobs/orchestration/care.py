@@ -29,6 +29,8 @@ MINUTE = 60
 WIDTH = "160"
 # So many of the last lines of a verb that failed are in the error, and so in its alert.
 _LINES_TOLD = 10
+# How a verb ends that judged, and found something wrong.
+FOUND = 1
 
 log = logging.getLogger("airflow.task.tidemark")
 
@@ -147,7 +149,7 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
 
     Raises:
         AirflowFailException: a verb that judges found something wrong; with its last lines.
-        RuntimeError: another verb failed; it may be tried again.
+        RuntimeError: it failed otherwise, or another verb failed; it may be tried again.
     """
     last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
@@ -168,7 +170,8 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
             process.terminate()
     if code:
         failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
-        raise AirflowFailException(failed) if judges else RuntimeError(failed)
+        # With any other status it did not come to a judgement.
+        raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
 
 
 def _dag(care: CareDag, settings: Settings) -> DAG:

@@ -1,0 +1,115 @@
+"""Errors that no verb expects, interruptions, and output that nobody reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.cli.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
+from tests.golden.declaration_cases import write_project
+
+PROGRAM = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "project", {})
+
+
+def started(project: Path, *words: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, "--project", str(project), *words],
+        env={**os.environ, "TIDEMARK_STATE_DIR": str(project / "state")},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_an_unforeseen_error_is_a_sentence_and_a_file(project: Path) -> None:
+    """A directory where the manifest belongs: nobody thought of that."""
+    (project / "state/manifest.json").mkdir(parents=True)
+    with started(project, "compile") as process:
+        printed, said = process.communicate(timeout=60)
+
+    assert process.returncode == INTERNAL_ERROR == 70
+    assert "Traceback" not in printed + said
+    first, hint = said.splitlines()
+    assert "IsADirectoryError" in first
+    (file,) = (project / "state" / DIRECTORY).iterdir()
+    assert str(file) in hint
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    details = file.read_text()
+    assert "command: tidemark --project" in details
+    assert "Traceback (most recent call last)" in details
+    assert "sqlglot: " in details
+
+
+def test_no_secret_value_is_in_the_details(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secrets = project / "state/secrets"
+    secrets.mkdir(parents=True)
+    (secrets / "control.pgpass").write_text("127.0.0.1:5432:control:control:fromthefile\n")
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(project / "state"))
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "fromtheenvironment")
+    text = "fromthefile fromtheenvironment pg://me:fromtheurl@host password='fromthetext'"
+    error = unforeseen(ValueError(text), ["--project", str(project), "query", "fromthefile"])
+
+    assert error.details is not None
+    told = error.details.read_text() + error.render()
+    assert "ValueError: *** *** pg://me:***@host password=***" in told
+    assert "fromthe" not in told
+
+
+def test_without_a_state_directory_the_details_are_in_the_temporary_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(project / "tidemark.yml"))
+    (project / "tidemark.yml").write_text("{}\n")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    error = unforeseen(ValueError("x"), ["--project", str(project)])
+
+    assert error.details is not None
+    assert error.details.parent == tmp_path
+    assert stat.S_IMODE(error.details.stat().st_mode) == 0o600
+
+
+def test_old_details_are_removed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(project / "state"))
+    for _ in range(22):
+        unforeseen(ValueError("x"), ["--project", str(project)])
+    kept = list((project / "state" / DIRECTORY).iterdir())
+    assert len(kept) == 20
+
+
+def test_an_interruption_ends_with_130_and_no_traceback(project: Path) -> None:
+    """A FIFO holds the verb where it reads the manifest."""
+    (project / "state").mkdir()
+    manifest = project / "state/manifest.json"
+    os.mkfifo(manifest)
+    # Newer than every declaration, or the project is compiled first.
+    os.utime(manifest, (time.time() + 60,) * 2)
+    with started(project, "status") as process, manifest.open("w"):
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.strip()) == (130, "")
+
+
+def test_output_that_nobody_reads_is_no_error(project: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        with started(project, "validate", stdout=writing) as process:
+            _, said = process.communicate(timeout=60)
+    finally:
+        os.close(writing)
+    assert (process.returncode, said) == (1, "")
