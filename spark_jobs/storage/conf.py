@@ -27,6 +27,15 @@ SEMANTIC_CONF = {
     "spark.sql.variable.substitute": "false",
 }
 
+# Driver and executor are one process, so neither can lose the other. Spark would believe so after a
+# machine slept or stood still for two minutes, and end what runs; what is waited for across
+# such a pause is still worth having.
+STANDING_STILL = {
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
+    "spark.rpc.askTimeout": "1h",
+    "spark.sql.broadcastTimeout": "3600",
+}
+
 
 def session_conf(settings: Settings) -> dict[str, str]:
     """The configuration of every Spark that this project starts.
@@ -83,6 +92,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(settings.state / "spark-local"),
+            **(STANDING_STILL if settings.spark_master.startswith("local") else {}),
             # Executors find the same directory: nothing is copied to them.
             "spark.executor.extraClassPath": conf["spark.driver.extraClassPath"],
         }

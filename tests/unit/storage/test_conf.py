@@ -44,6 +44,23 @@ def test_a_local_spark_binds_loopback_only(tmp_path: Path) -> None:
     assert "spark.jars" not in conf
 
 
+@pytest.mark.parametrize(
+    ("master", "own"), [("local[2]", True), ("spark://127.0.0.1:7077", False), ("yarn", False)]
+)
+def test_a_driver_that_stood_still_does_not_lose_itself(
+    tmp_path: Path, master: str, own: bool
+) -> None:
+    """An executor of another process can be lost, and is replaced as Spark does by default."""
+    conf = session_conf(settings(tmp_path, spark=SparkSettings(master=master)))
+    timeouts = {
+        key: conf.get(key)
+        for key in ("spark.storage.blockManagerHeartbeatTimeoutMs", "spark.rpc.askTimeout")
+    }
+    assert set(timeouts.values()) == ({"365d", "1h"} if own else {None})
+    # Kafka's source waits this long for a broker, so it stays as it is.
+    assert "spark.network.timeout" not in conf
+
+
 def test_a_cluster_is_given_the_jars_and_no_address(tmp_path: Path) -> None:
     spark = SparkSettings(master="spark://far:7077", conf={"spark.hadoop.fs.s3a.endpoint": "x"})
     chosen = settings(tmp_path, spark=spark, lake_root="s3a://bucket/lake/")
