@@ -13,6 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.silver.exact_numbers import as_sent
 
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
@@ -27,6 +28,12 @@ SPECIAL_NUMBERS = {
     "Infinity": "POSITIVE_INFINITY",
     "-Infinity": "NEGATIVE_INFINITY",
 }
+# A number's text may have this many signs, and its exponent this many digits: with more of either,
+# Java takes minutes to read it as a decimal, or raises an error that no ``try`` catches.
+MOST_SIGNS = 1000
+MOST_EXPONENT_DIGITS = 3
+_EXPONENT = rf"^\s*[+-]?(\d*)(?:\.(\d*))?[eE]([+-]?0*\d{{1,{MOST_EXPONENT_DIGITS}}})\s*$"
+_ZERO = r"^\s*[+-]?(?:0+\.?0*|\.0+)[eE]"
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
@@ -34,10 +41,10 @@ def text_at(image: Column, path: str) -> Column:
     """The text of the value at a path; an object or an array as JSON, NULL for null.
 
     Args:
-        image: a variant.
+        image: a variant of a text that ``exact_numbers.marked`` gave.
         path: a JSON path below it.
     """
-    return sf.try_variant_get(image, path, "string")
+    return as_sent(sf.try_variant_get(image, path, "string"))
 
 
 def scalar(text: Column, type_name: str, *, origin: SourceFormat) -> Column:
@@ -88,12 +95,24 @@ def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
 
 
 def _decimal(text: Column, precision: int, scale: int) -> Column:
-    # The cast rounds. What it may leave out of a plain number is zeros; of one with an exponent
-    # nothing that a double can tell.
-    value = text.try_cast(f"decimal({precision},{scale})")
+    kind = f"decimal({precision},{scale})"
+    # The cast rounds. What it may leave out are zeros.
+    value = text.try_cast(kind)
     plain = text.rlike(rf"^\s*[+-]?\d*(\.\d{{0,{scale}}}0*)?\s*$")
-    exponent = text.rlike("[eE]") & (value.cast("double") == text.try_cast("double"))
-    return sf.when(plain | exponent, value)
+    short = sf.octet_length(text) <= MOST_SIGNS
+    shifted = sf.when(text.rlike(_EXPONENT), _shifted(text, value, kind, scale))
+    return sf.when(short, sf.when(plain, value).otherwise(shifted))
+
+
+def _shifted(text: Column, value: Column, kind: str, scale: int) -> Column:
+    """A number with an exponent, where it has no digit beyond the scale."""
+    whole, shift = (sf.regexp_extract(text, _EXPONENT, group) for group in (1, 3))
+    fraction = sf.rtrim(sf.regexp_extract(text, _EXPONENT, 2), sf.lit("0"))
+    zeros = sf.length(whole) - sf.length(sf.rtrim(whole, sf.lit("0")))
+    # The power of ten of the last digit that is no zero.
+    last = sf.when(sf.length(fraction) > 0, -sf.length(fraction)).otherwise(zeros)
+    nothing = sf.when(text.rlike(_ZERO), sf.lit(0).cast(kind))
+    return sf.coalesce(nothing, sf.when(last + shift.try_cast("int") >= -scale, value))
 
 
 def _matching(text: Column, pattern: str, type_name: str) -> Column:

@@ -1,8 +1,8 @@
 """Raw bytes to a JSON object, or the reason why they are none. Avro becomes JSON first.
 
-A document is a variant: it keeps decimals exact to 38 digits, takes the last of repeated keys
-(the session must allow repeated keys) and refuses NaN, comments, single quotes and what follows
-the object.
+A document is a variant: it takes the last of repeated keys (the session must allow repeated keys)
+and refuses NaN, comments, single quotes and what follows the object. Numbers that it would round
+are marked texts in it, so its scalars are read with ``casting.text_at``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import AvroSchema
 from spark_jobs.silver import avro
+from spark_jobs.silver.exact_numbers import marked
 from spark_jobs.silver.payloads import looks_like, too_deep
 from spark_jobs.silver.reasons import QuarantineReason
 
@@ -112,7 +113,7 @@ def _no_avro(column: str, schemas: Sequence[AvroSchema]) -> Column:
 def _list(text: str) -> Column:
     # The parser stops after one value; as the element of a list, whatever follows is an error
     # or a second element.
-    return sf.try_parse_json(sf.concat(sf.lit("["), sf.col(text), sf.lit("]")))
+    return sf.try_parse_json(sf.concat(sf.lit("["), marked(sf.col(text)), sf.lit("]")))
 
 
 def _problem(max_bytes: int, unread: Column) -> Column:

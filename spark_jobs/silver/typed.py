@@ -42,6 +42,8 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 # Clocks differ, and a day begins earlier in the east.
 CLOCKS_DIFFER = "INTERVAL 1 DAY"
 
+# Spaces of all scripts, and signs that nobody sees.
+_BLANK = r"^[\s\p{Z}\p{Cc}\p{Cf}]*$"
 
 def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
     """Every bronze record with its declared columns, or with a problem.
@@ -182,7 +184,11 @@ def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
             found.append(sf.when(checked & received_before(sf.col(column.name)), ahead))
         if column.required or column.name == source.event_id:
             missing = _named(QuarantineReason.MISSING_REQUIRED, column)
-            found.append(sf.when(checked & text.isNull(), missing))
+            absent = text.isNull()
+            if column.name == source.event_id:
+                # As an id it would make duplicates of all records that have none.
+                absent |= text.rlike(_BLANK)
+            found.append(sf.when(checked & absent, missing))
     return found
 
 

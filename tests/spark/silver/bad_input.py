@@ -63,6 +63,8 @@ def accepted(number: str, what: str, record: Record, **row: Any) -> BadInput:
 
 ODD_TEXT = "a\u0000b\u0007\u202e\U0001f600"
 HOSTILE = "'; DROP TABLE silver.clicks; --{{ 7*7 }}<script>=cmd|' /C calc'!A0"
+# A variant would make 100.0 of it.
+LONG = f"100.{'0' * 44}1"
 DEEP = "[" * 1000 + "]" * 1000
 
 EVENT_CLASSES: tuple[BadInput, ...] = (
@@ -121,6 +123,12 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
     ),
     accepted("B12", "a number written as a text", body("B12", user_id="12"), user_id=12),
     accepted("B13", "a number where a text is declared", raw("B13", '"note": 1.25'), note="1.25"),
+    accepted(
+        "B13",
+        "a number of any length where a text is declared; it stays as written",
+        raw("B13-long", f'"note": {LONG}'),
+        note=LONG,
+    ),
     rejected(
         "B14",
         "a decimal with too many digits",
@@ -136,7 +144,33 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
         "TYPE_MISMATCH",
         raw("B14", '"exact": 0.12345678901'),
         raw("B14", '"exact": 1e-50'),
+        raw("B14", f'"exact": {"1" * 34}.{"0" * 10}'),
         column="exact",
+    ),
+    rejected(
+        "B14",
+        "a decimal of more than 38 digits that would be rounded",
+        "TYPE_MISMATCH",
+        raw("B14", f'"amount": {LONG}'),
+        raw("B14", f'"amount": "{LONG}"'),
+        column="amount",
+    ),
+    rejected(
+        "B14",
+        "a decimal with an exponent beyond 999, or of more than 1,000 signs",
+        "TYPE_MISMATCH",
+        raw("B14", '"amount": 1e-2147483648'),
+        raw("B14", '"amount": "1e-2147483647"'),
+        raw("B14", '"amount": "1e2147483647"'),
+        raw("B14", f'"amount": 1.{"0" * 1000}'),
+        column="amount",
+    ),
+    accepted(
+        "B14",
+        "a decimal with zeros beyond its scale, or with an exponent",
+        raw("B14-zeros", f'"amount": 1.{"0" * 900}, "exact": 1234567890123e-10'),
+        amount=Decimal("1.00"),
+        exact=Decimal("123.4567890123").quantize(Decimal("1e-10")),
     ),
     rejected(
         "B15",
@@ -144,6 +178,15 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
         "MISSING_REQUIRED",
         b"{}",
         b'{"event_id": null}',
+        column="event_id",
+    ),
+    rejected(
+        "B15",
+        "an event's id without a visible sign",
+        "MISSING_REQUIRED",
+        body(""),
+        body(" \t"),
+        body("\u00a0\u200b\u0000"),
         column="event_id",
     ),
     accepted("B16", "fields that are not declared", body("B16", more={"a": [1]}), user_id=None),
@@ -189,6 +232,19 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
         body("B21", at="2024-02-03T04:05:06 Mars/Base"),
         body("B21", at="2024-02-30T00:00:00Z"),
         body("B21", at="2016-12-31T23:59:60Z"),
+        column="at",
+    ),
+    accepted(
+        "B21",
+        "a time with nanoseconds; it is cut to microseconds, never rounded",
+        body("B21-ns", at="1969-12-31T23:59:59.999999999Z"),
+        user_id=None,
+    ),
+    rejected(
+        "B21",
+        "a time with more than nine digits of a second",
+        "TYPE_MISMATCH",
+        body("B21", at="2026-01-01T00:00:00.0000000000Z"),
         column="at",
     ),
     accepted("B22", "a time long ago", body("B22-old", at="0001-01-01T00:00:00Z"), user_id=None),
@@ -398,6 +454,20 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         "TYPE_MISMATCH",
         change("u", 141, 100, placed_at="-0043-03-15T12:00:00Z"),
         change("u", 241, 101, placed_at="+999999999-12-31T23:59:59.999999999-18:00"),
+        column="placed_at",
+    ),
+    BadInput(
+        "B41",
+        "a time with nanoseconds; it is cut to microseconds, never rounded",
+        (change("u", 341, 100, placed_at="2026-01-01T23:59:59.999999999Z"),),
+        ((APPLIED,),),
+    ),
+    rejected(
+        "B41",
+        "a time as the connector's number of micro- or nanoseconds",
+        "TYPE_MISMATCH",
+        change("u", 441, 100, placed_at=1767225600000000000),
+        change("u", 541, 101, placed_at=1767225600000000),
         column="placed_at",
     ),
     BadInput(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pytest
@@ -118,6 +120,11 @@ def test_an_accepted_event_keeps_its_values(spark: SparkSession) -> None:
             {"[1,2]": [1, 2], "[]": [], "null": None, '[null,"3"]': [None, 3]},
             ["{}", "5", '[1,"x"]', "[1.5]", "[[1]]", '[{"a":1}]', "[true]", '[""]'],
         ),
+        (
+            "decimal(12,2)",
+            {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
+            ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
+        ),
         ("array<int>", {"[2147483647]": [2147483647]}, ["[99999999999]", "[0,2147483648]"]),
         ("array<string>", {'["a",5,null]': ["a", "5", None]}, ['"a"']),
         (
@@ -202,6 +209,60 @@ def test_a_nested_misfit_of_a_change_says_why(spark: SparkSession) -> None:
         None,
     ]
     assert rows[0]["tags"] == [1, None]
+def test_a_decimal_is_the_number_or_nothing(spark: SparkSession) -> None:
+    """Python's fractions, which are exact, tell what fits."""
+    random, kinds = Random(7), {"a": (12, 2), "b": (38, 10), "c": (3, 3)}
+
+    def digits() -> str:
+        return "".join(random.choice("0001259") for _ in range(random.choice((0, 2, 9, 30, 45))))
+
+    texts = []
+    for _ in range(1000):
+        text = f"{random.choice(['', '-'])}{digits().lstrip('0') or '0'}"
+        text += f".{digits()}0" if random.random() < 0.6 else ""
+        text += f"e{random.randrange(-50, 50)}" if random.random() < 0.5 else ""
+        texts.append(text)
+    source = SourceEntry(
+        name="x",
+        format=SourceFormat.JSON,
+        topic="x",
+        file="x",
+        columns=columns(**{name: f"decimal({kind[0]},{kind[1]})" for name, kind in kinds.items()}),
+    )
+    forms = [random.choice(("%s", '"%s"')) % text for text in texts]
+    rows = typed(spark, [(None, f'{{"a":{t},"b":{t},"c":{t}}}'.encode()) for t in forms], source)
+    for name, (precision, scale) in kinds.items():
+        expected = [exactly(text, precision, scale) for text in texts]
+        assert min(expected.count(None), len(texts) - expected.count(None)) > 50
+        found = [row[name] for row in rows]
+        assert list(zip(forms, found, strict=True)) == list(zip(forms, expected, strict=True))
+
+
+def exactly(text: str, precision: int, scale: int) -> Decimal | None:
+    number = Fraction(text) * 10**scale
+    if number.denominator > 1 or abs(number) >= 10**precision:
+        return None
+    return Decimal(int(number)).scaleb(-scale, Context(prec=precision))
+
+
+@pytest.mark.parametrize("text", ["{1e5:2}", '{"c":01e5}', '{"c":1e5 2}', '{"c":1e}', '{"c":+1e5}'])
+def test_what_is_no_json_stays_none(spark: SparkSession, text: str) -> None:
+    [row] = typed(spark, [(None, text.encode())], EVENTS)
+    assert reason(row) == ("MALFORMED_JSON", None)
+
+
+@pytest.mark.parametrize("source", [EVENTS, CHANGES], ids=["event", "change"])
+def test_nanoseconds_are_cut(spark: SparkSession, source: SourceEntry) -> None:
+    parts = columns(order_id="bigint", at="timestamp", local="timestamp_ntz")
+    last = datetime(1969, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
+    image = {"order_id": 1, "at": f"{last}999Z", "local": f"{last}999"}
+    record = change("u", 1, 200)
+    record = event(**image) if source is EVENTS else with_value(record, after=image)
+    declared = source.model_copy(update={"columns": parts, "event_id": None})
+    [row] = typed(spark, [record], declared)
+    assert row["at"].astimezone(UTC).replace(tzinfo=None) == row["local"] == last
+
+
     assert rows[0]["line"] == {"n": None}
 
 
