@@ -14,6 +14,10 @@ from spark_jobs.settings import Settings
 
 # What Spark Connect's server asks of whoever calls it.
 CONNECT_TOKEN = "spark-connect-token"  # noqa: S105 - the name of the secret
+# What Debezium writes in place of a value that the database did not send. Where there is no such
+# secret it is Debezium's own text.
+UNAVAILABLE_VALUE = "connect/unavailable-value"
+DEBEZIUM_PLACEHOLDER = "__debezium_unavailable_value"
 # The certificate of the authority that signs the servers'.
 AUTHORITY = "tls/ca.pem"
 
@@ -34,6 +38,12 @@ def read_secret(settings: Settings, name: str) -> str:
         return path.read_text().strip()
     except FileNotFoundError as error:
         raise SecretMissingError(name, path) from error
+
+
+def unavailable_placeholder(settings: Settings) -> str:
+    """What stands in a change for a value that the database did not send."""
+    known = secret_path(settings, UNAVAILABLE_VALUE).exists()
+    return read_secret(settings, UNAVAILABLE_VALUE) if known else DEBEZIUM_PLACEHOLDER
 
 
 def connect_token(settings: Settings, remote: str) -> str | None:

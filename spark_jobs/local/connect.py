@@ -19,12 +19,14 @@ from spark_jobs.local.errors import ConnectorFailedError
 from spark_jobs.local.java import LOG4J_PROPERTIES, write_properties
 from spark_jobs.local.kafka import (
     DEFAULT_PARTITIONS,
+    INTERNAL_TOPICS,
     LOG4J_FILE,
     broker_names,
     kafka_command,
     kafka_directory,
 )
 from spark_jobs.local.parts import Part, numbered
+from spark_jobs.local.placeholder import check_placeholder, placeholder_config
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import (
     DEBEZIUM,
@@ -41,7 +43,6 @@ CONNECTOR = "shop"
 GROUP = "tidemark-connect"
 # The step that lets the worker at its topics.
 RIGHTS = "rights"
-INTERNAL_TOPICS = "_connect_"
 TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
@@ -146,6 +147,7 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         "database.user": DEBEZIUM,
         "database.password": f"${{directory:{debezium_secrets(settings)}:{DEBEZIUM}}}",
         **database_trust(settings),
+        **placeholder_config(settings),
         "plugin.name": "pgoutput",
         "slot.name": SLOT,
         "publication.name": PUBLICATION,
@@ -201,6 +203,8 @@ def register(settings: Settings, manifest: Manifest) -> None:
     with client(settings) as api:
         current = api.get(f"/connectors/{CONNECTOR}/config")
         wanted = connector_config(settings, tables)
+        if current.status_code == httpx.codes.OK:
+            check_placeholder(settings, CONNECTOR, current=current.json())
         if current.status_code != httpx.codes.OK or current.json() != {
             **wanted,
             "name": CONNECTOR,

@@ -33,6 +33,8 @@ HEAP = "512m"
 LOG4J_FILE = "log4j2.properties"
 # Where a record is a change of state, losing its order is losing data: one partition keeps it.
 DEFAULT_PARTITIONS = 1
+# What the names of Kafka Connect's own topics begin with.
+INTERNAL_TOPICS = "_connect_"
 SUPER = (Principal.BROKER, Principal.ADMIN)
 # As often a password is hashed where the storage is formatted.
 ITERATIONS = 4096

@@ -22,8 +22,9 @@ from spark_jobs.access.kafka import Principal
 from spark_jobs.bronze.transactions import transaction_topic
 from spark_jobs.definitions.vocabulary import SinkSystem, SourceFormat
 from spark_jobs.graph.manifest import Manifest, SourceEntry
-from spark_jobs.local.connect import GROUP, INTERNAL_TOPICS, TOPIC_PREFIX
+from spark_jobs.local.connect import GROUP, TOPIC_PREFIX
 from spark_jobs.local.errors import PartFailedError
+from spark_jobs.local.kafka import INTERNAL_TOPICS
 from spark_jobs.sinks.kafka import CLIENT_PREFIX, MARKS
 
 ANSWER_SECONDS = 10.0

@@ -23,6 +23,7 @@ from spark_jobs.local.catalog import (
 )
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.parts import Part, Step
+from spark_jobs.local.placeholder import ensure_placeholder
 from spark_jobs.local.ports import check_ports
 from spark_jobs.local.preflight import check_machine
 from spark_jobs.local.secrets import AIRFLOW_USERS
@@ -228,4 +229,6 @@ def write_manifest(settings: Settings) -> None:
     """
     from spark_jobs.storage.compiled import compile_settings  # noqa: PLC0415 - sqlglot is slow
 
+    # Streams and connector must agree on it from the first change on.
+    ensure_placeholder(settings)
     compile_settings(settings)

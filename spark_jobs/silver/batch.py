@@ -14,6 +14,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import Disposition
@@ -52,6 +53,7 @@ class BatchApplier:
         clock: tells the time.
         held: reads the tables that records are compared with.
         ended: the batches that this applier has ended.
+        placeholder: what stands for a value that the database did not send.
         care: when the small files of the tables are joined.
     """
 
@@ -64,6 +66,7 @@ class BatchApplier:
     clock: Callable[[], datetime]
     held: HeldTables = field(default_factory=HeldTables)
     ended: set[int] = field(default_factory=set)
+    placeholder: str = DEBEZIUM_PLACEHOLDER
     care: CareSettings = field(default_factory=CareSettings)
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
@@ -110,7 +113,9 @@ class BatchApplier:
         """Bronze records to rows of this table."""
 
         def way(bronze: DataFrame) -> DataFrame:
-            typed = typed_records(bronze, self.source, max_bytes=self.max_bytes)
+            typed = typed_records(
+                bronze, self.source, max_bytes=self.max_bytes, placeholder=self.placeholder
+            )
             return silver_rows(typed, self.source, self.entry, projection=self.projection)
 
         return prepared(way)

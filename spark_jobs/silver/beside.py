@@ -66,6 +66,7 @@ class BesideTable:
     live: SilverTables
     tables: SilverTables
     max_bytes: int
+    placeholder: str
     decided: TableVersion | None
     began: datetime
     version: int = -1
@@ -82,6 +83,7 @@ class BesideTable:
             max_bytes=self.max_bytes,
             record=self.batches.append,
             clock=lambda: self.began,
+            placeholder=self.placeholder,
             live=self.live,
         )
 

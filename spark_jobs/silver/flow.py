@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.access.secrets import unavailable_placeholder
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
@@ -117,6 +118,7 @@ class SilverFlow:
             max_bytes=self.settings.streams.max_record_bytes,
             record=self.store.record_silver_batch,
             clock=utc_now,
+            placeholder=unavailable_placeholder(self.settings),
             care=self.settings.care,
         )
 

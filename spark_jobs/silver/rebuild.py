@@ -114,6 +114,7 @@ class Rebuilder:
                 live=self.tables,
                 tables=self.tables.beside(self.folder),
                 max_bytes=self.live.max_bytes,
+                placeholder=self.live.placeholder,
                 decided=decided,
                 began=self.live.clock(),
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.manifest import SourceEntry
@@ -41,29 +42,37 @@ COMMITTED_AT = "__committed_at"
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 # Clocks differ, and a day begins earlier in the east.
 CLOCKS_DIFFER = "INTERVAL 1 DAY"
-
 # Spaces of all scripts, and signs that nobody sees.
 _BLANK = r"^[\s\p{Z}\p{Cc}\p{Cf}]*$"
 
-def typed_records(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
+
+def typed_records(
+    bronze: DataFrame,
+    source: SourceEntry,
+    *,
+    max_bytes: int,
+    placeholder: str = DEBEZIUM_PLACEHOLDER,
+) -> DataFrame:
     """Every bronze record with its declared columns, or with a problem.
 
     Args:
         bronze: records of the source's bronze table.
         source: the declaration.
         max_bytes: a longer value is not parsed.
+        placeholder: what stands for a value that the database did not send.
     """
     documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:
-        return _typed_changes(documents, source)
+        return _typed_changes(documents, source, placeholder)
     image = documents.withColumn(IMAGE, sf.col(DOCUMENT))
     types = {OPERATION: "string", SEQUENCE: "string", COMMITTED_AT: "timestamp"}
     nothing = {name: sf.lit(None).cast(kind) for name, kind in types.items()}
     typed = _with_declared(image.withColumns(nothing), source)
-    return _select(typed, source, _column_problems(source, deleted=sf.lit(False)))  # noqa: FBT003
+    problems = _column_problems(source, placeholder, deleted=sf.lit(False))  # noqa: FBT003
+    return _select(typed, source, placeholder, problems=problems)
 
 
-def _typed_changes(documents: DataFrame, source: SourceEntry) -> DataFrame:
+def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) -> DataFrame:
     changes = documents.withColumn("__change", unwrapped(DOCUMENT)).withColumn(
         OPERATION, text_at(sf.col("__change"), "$.op")
     )
@@ -82,7 +91,11 @@ def _typed_changes(documents: DataFrame, source: SourceEntry) -> DataFrame:
     return _select(
         _with_declared(images, source),
         source,
-        [*_change_problems(source), *_column_problems(source, deleted=deleted)],
+        placeholder,
+        problems=[
+            *_change_problems(source),
+            *_column_problems(source, placeholder, deleted=deleted),
+        ],
     )
 
 
@@ -118,13 +131,13 @@ def _text(column: Declared) -> str:
     return f"__text_{column.name}"
 
 
-def _unavailable(source: SourceEntry) -> Column:
+def _unavailable(source: SourceEntry, placeholder: str) -> Column:
     """The names of the columns that hold a placeholder."""
     if source.format is not SourceFormat.DEBEZIUM:
         return sf.array().cast("array<string>")
     large = large_columns(source)
     found = [
-        sf.when(is_placeholder(sf.col(_text(column))), sf.lit(column.name))
+        sf.when(is_placeholder(sf.col(_text(column)), placeholder), sf.lit(column.name))
         for column in source.columns
         if column.name in large
     ]
@@ -163,21 +176,22 @@ def _key_differs(column: Declared) -> Column:
     return text_at(sf.col(IMAGE), _path(column)) != text_at(sf.col(KEY_DOCUMENT), _path(column))
 
 
-def _column_problems(source: SourceEntry, *, deleted: Column) -> list[Column]:
+def _column_problems(source: SourceEntry, placeholder: str, *, deleted: Column) -> list[Column]:
     """What is wrong with single columns; of a deleted row only the key is looked at."""
     large = large_columns(source) if source.format is SourceFormat.DEBEZIUM else ()
     found = []
     for column in source.columns:
         text = sf.col(_text(column))
+        stands_for_it = is_placeholder(text, placeholder)
         key = column.name in source.keys
         checked = sf.col(OPERATION) != TRUNCATE if key else ~deleted
         if key:
             unavailable = _named(QuarantineReason.UNAVAILABLE_VALUE, column)
-            found.append(sf.when(checked & is_placeholder(text), unavailable))
+            found.append(sf.when(checked & stands_for_it, unavailable))
         misfit = _misfit(column, source)
         if column.name in large:
             # What stands in a value's place is not its value.
-            misfit = ~sf.coalesce(is_placeholder(text), sf.lit(False)) & misfit  # noqa: FBT003
+            misfit = ~sf.coalesce(stands_for_it, sf.lit(False)) & misfit  # noqa: FBT003
         found.append(sf.when(checked & misfit, _named(QuarantineReason.TYPE_MISMATCH, column)))
         if column.name == source.event_time and column.type in _TIMES:
             ahead = _named(QuarantineReason.EVENT_TIME_AHEAD, column)
@@ -202,7 +216,9 @@ def _named(reason: QuarantineReason, column: Declared) -> Column:
     return problem(reason, column.name)
 
 
-def _select(frame: DataFrame, source: SourceEntry, problems: list[Column]) -> DataFrame:
+def _select(
+    frame: DataFrame, source: SourceEntry, placeholder: str, *, problems: list[Column]
+) -> DataFrame:
     # A message is no row, so its columns are not looked at.
     usable = sf.col(DOCUMENT).isNotNull() & ~sf.coalesce(
         sf.col(OPERATION) == MESSAGE,
@@ -214,7 +230,7 @@ def _select(frame: DataFrame, source: SourceEntry, problems: list[Column]) -> Da
         OPERATION,
         SEQUENCE,
         COMMITTED_AT,
-        _unavailable(source).alias(UNAVAILABLE),
+        _unavailable(source, placeholder).alias(UNAVAILABLE),
         *RAW_COLUMNS.values(),
         sf.coalesce(sf.col(PROBLEM), sf.when(usable, first)).alias(PROBLEM),
     )

@@ -19,16 +19,6 @@ from spark_jobs.graph.projection import Projection, columns_read
 UNAVAILABLE = "__unavailable"
 # The names of a row's columns that are to be taken from the row before; NULL where there are none.
 UNFILLED = "__unfilled"
-_PLACEHOLDER = "__debezium_unavailable_value"
-# Debezium writes its placeholder as a value of the column's type: a text, bytes, an array of texts
-# or of bytes, or an hstore.
-PLACEHOLDERS = (
-    _PLACEHOLDER,
-    base64.b64encode(_PLACEHOLDER.encode()).decode(),
-    f'["{_PLACEHOLDER}"]',
-    str(list(_PLACEHOLDER.encode())).replace(" ", ""),
-    f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
-)
 # PostgreSQL never stores these apart from their row.
 _SMALL = frozenset(
     {
@@ -55,9 +45,20 @@ def large_columns(source: SourceEntry) -> tuple[str, ...]:
     )
 
 
-def is_placeholder(text: Column) -> Column:
+def is_placeholder(text: Column, placeholder: str) -> Column:
     """Whether a value's text is the placeholder; NULL for NULL."""
-    return text.isin(*PLACEHOLDERS)
+    return text.isin(*forms(placeholder))
+
+
+def forms(placeholder: str) -> tuple[str, ...]:
+    """The placeholder as a value of each type: a text, bytes, arrays of texts and bytes, hstore."""
+    return (
+        placeholder,
+        base64.b64encode(placeholder.encode()).decode(),
+        f'["{placeholder}"]',
+        str(list(placeholder.encode())).replace(" ", ""),
+        f'{{"{placeholder}":"{placeholder}"}}',
+    )
 
 
 @dataclass(frozen=True)

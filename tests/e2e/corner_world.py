@@ -20,6 +20,7 @@ from psycopg import sql
 from pyspark.sql import SparkSession
 
 from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.access.secrets import UNAVAILABLE_VALUE, unavailable_placeholder
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.topics import Topics
 from spark_jobs.bronze.transactions import read_transactions
@@ -28,6 +29,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local.connect import client, connector_config, states
 from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
 from spark_jobs.local.resnapshot import drop_slot
+from spark_jobs.local.secrets import write_secret
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.silver.reconcile import reconcile_silver
@@ -187,7 +189,10 @@ def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
             f"sql/silver/{table}_past.sql": f"/* silver\n{head}stored_as_scd_type: 2\n*/\n{select}",
         }
     write_files(root, files)
-    return load_settings(root, state_dir=root / "state", ports=shared.ports.model_dump())
+    own = load_settings(root, state_dir=root / "state", ports=shared.ports.model_dump())
+    # These connectors write what that of the stack writes for a value that was not sent.
+    write_secret(own, UNAVAILABLE_VALUE, unavailable_placeholder(shared))
+    return own
 
 
 def normal(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

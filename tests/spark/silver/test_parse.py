@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime
 from decimal import Context, Decimal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
 from spark_jobs.silver.typed import typed_records
@@ -55,8 +57,14 @@ REJECTED: list[tuple[bytes, str, str | None]] = [
 ]
 
 
-def typed(spark: SparkSession, records: list[Record], source: SourceEntry) -> list[dict[str, Any]]:
-    frame = typed_records(bronze(spark, records), source, max_bytes=1000)
+def typed(
+    spark: SparkSession,
+    records: list[Record],
+    source: SourceEntry,
+    *,
+    placeholder: str = DEBEZIUM_PLACEHOLDER,
+) -> list[dict[str, Any]]:
+    frame = typed_records(bronze(spark, records), source, max_bytes=1000, placeholder=placeholder)
     rows = sorted(frame.collect(), key=lambda row: int(row["__offset"]))
     return [row.asDict(recursive=True) for row in rows]
 
@@ -112,18 +120,31 @@ def test_an_accepted_event_keeps_its_values(spark: SparkSession) -> None:
             {"12345678901234567890.123456": Decimal("12345678901234567890.123456")},
             [],
         ),
+        (
+            "decimal(12,2)",
+            {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
+            ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
+        ),
         ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
+        # Numbers that a double cannot hold stay as they are written, also within JSON.
+        (
+            "string",
+            {
+                '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}': '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}',
+                '"[1e400]"': "[1e400]",
+                "1e-7": "1e-7",
+                "9" * 39: "9" * 39,
+            },
+            [],
+        ),
+        ("map<string,string>", {'{"1e9":1e9}': {"1e9": "1e9"}}, []),
+        ("double", {"1e-7": 1e-7, "0." + "1" * 60: 0.1111111111111111}, ["1e400"]),
         ("binary", {'"aGk="': b"hi"}, ['"%%%"']),
         ("varchar(3)", {'"abc"': "abc", '""': ""}, ['"abcd"']),
         (
             "array<bigint>",
             {"[1,2]": [1, 2], "[]": [], "null": None, '[null,"3"]': [None, 3]},
             ["{}", "5", '[1,"x"]', "[1.5]", "[[1]]", '[{"a":1}]', "[true]", '[""]'],
-        ),
-        (
-            "decimal(12,2)",
-            {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
-            ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
         ),
         ("array<int>", {"[2147483647]": [2147483647]}, ["[99999999999]", "[0,2147483648]"]),
         ("array<string>", {'["a",5,null]': ["a", "5", None]}, ['"a"']),
@@ -188,27 +209,6 @@ def test_types(
     )
 
 
-def test_a_nested_misfit_of_a_change_says_why(spark: SparkSession) -> None:
-    parts = columns(order_id="bigint", tags="array<int>", line="struct<n:int>")
-    source = CHANGES.model_copy(update={"columns": parts})
-    placed = change("u", 1, 200)
-    images: list[dict[str, Any]] = [
-        {"tags": [1, None], "line": {}},
-        {"tags": None},
-        {"tags": [1, "x"]},
-        {"line": {"n": "x"}},
-    ]
-    records = [with_value(placed, after={"order_id": 1} | image) for image in images]
-    deleted = with_value(change("d", 1, 300), before={"order_id": 1, "tags": ["x"]})
-    rows = typed(spark, [*records, deleted], source)
-    assert [reason(row) for row in rows] == [
-        None,
-        None,
-        ("TYPE_MISMATCH", "tags"),
-        ("TYPE_MISMATCH", "line"),
-        None,
-    ]
-    assert rows[0]["tags"] == [1, None]
 def test_a_decimal_is_the_number_or_nothing(spark: SparkSession) -> None:
     """Python's fractions, which are exact, tell what fits."""
     random, kinds = Random(7), {"a": (12, 2), "b": (38, 10), "c": (3, 3)}
@@ -263,26 +263,68 @@ def test_nanoseconds_are_cut(spark: SparkSession, source: SourceEntry) -> None:
     assert row["at"].astimezone(UTC).replace(tzinfo=None) == row["local"] == last
 
 
+def test_a_nested_misfit_of_a_change_says_why(spark: SparkSession) -> None:
+    parts = columns(order_id="bigint", tags="array<int>", line="struct<n:int>")
+    source = CHANGES.model_copy(update={"columns": parts})
+    placed = change("u", 1, 200)
+    images: list[dict[str, Any]] = [
+        {"tags": [1, None], "line": {}},
+        {"tags": None},
+        {"tags": [1, "x"]},
+        {"line": {"n": "x"}},
+    ]
+    records = [with_value(placed, after={"order_id": 1} | image) for image in images]
+    deleted = with_value(change("d", 1, 300), before={"order_id": 1, "tags": ["x"]})
+    rows = typed(spark, [*records, deleted], source)
+    assert [reason(row) for row in rows] == [
+        None,
+        None,
+        ("TYPE_MISMATCH", "tags"),
+        ("TYPE_MISMATCH", "line"),
+        None,
+    ]
+    assert rows[0]["tags"] == [1, None]
     assert rows[0]["line"] == {"n": None}
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("string", "__debezium_unavailable_value"),
-        ("binary", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="),
-        ("array<string>", ["__debezium_unavailable_value"]),
-        ("array<bigint>", list(b"__debezium_unavailable_value")),
-        ("map<string,string>", {"__debezium_unavailable_value": "__debezium_unavailable_value"}),
+        ("string", "text"),
+        ("binary", "bytes"),
+        ("array<string>", "texts"),
+        ("array<bigint>", "numbers"),
+        ("map<string,string>", "pairs"),
     ],
 )
-def test_a_value_that_the_database_did_not_send(
-    spark: SparkSession, kind: str, value: object
-) -> None:
+def test_a_value_that_the_database_did_not_send(spark: SparkSession, kind: str, value: str) -> None:
     source = CHANGES.model_copy(update={"columns": columns(order_id="bigint", c=kind)})
-    record = with_value(change("u", 1, 200), after={"order_id": 1, "c": value})
-    [row] = typed(spark, [record], source)
-    assert (reason(row), row["__unavailable"]) == (None, ["c"])
+    own = "__unavailable_0123456789abcdef"
+    images = [placed(value, DEBEZIUM_PLACEHOLDER), placed(value, own)]
+    records = [with_value(change("u", 1, 200), after={"order_id": 1, "c": one}) for one in images]
+    by_default = typed(spark, records, source)
+    assert (reason(by_default[0]), by_default[0]["__unavailable"]) == (None, ["c"])
+    assert by_default[1]["__unavailable"] == []
+    with_own = typed(spark, records, source, placeholder=own)
+    assert (reason(with_own[1]), with_own[1]["__unavailable"]) == (None, ["c"])
+    # The text that everyone knows is a value as any other.
+    assert with_own[0]["__unavailable"] == []
+    assert kind != "string" or with_own[0]["c"] == DEBEZIUM_PLACEHOLDER
+
+
+def placed(form: str, placeholder: str) -> object:
+    """A placeholder as a value of a column's type."""
+    match form:
+        case "text":
+            return placeholder
+        case "bytes":
+            return base64.b64encode(placeholder.encode()).decode()
+        case "texts":
+            return [placeholder]
+        case "numbers":
+            return list(placeholder.encode())
+        case _:
+            return {placeholder: placeholder}
 
 
 def with_value(record: Record, **fields: Any) -> Record:

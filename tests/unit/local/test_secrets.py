@@ -8,12 +8,16 @@ import stat
 import pytest
 
 from spark_jobs.access.errors import SecretMissingError
+from spark_jobs.access.secrets import UNAVAILABLE_VALUE, secret_path, unavailable_placeholder
 from spark_jobs.local import airflow_config, secrets
 from spark_jobs.local.airflow import new_users
 from spark_jobs.local.airflow_config import airflow_options, write_airflow_config
 from spark_jobs.local.catalog import all_steps
 from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.errors import ConnectorFailedError
+from spark_jobs.local.kafka import data_directory
 from spark_jobs.local.parts import Part
+from spark_jobs.local.placeholder import OPTION, check_placeholder, ensure_placeholder
 from spark_jobs.local.postgres import dsn, secret_name
 from spark_jobs.settings import load_settings
 
@@ -71,6 +75,44 @@ def test_no_secret_is_in_a_command_or_a_configuration(settings, passwords):
         str(connector_config(settings, ["public.users"])),
     ]
     assert not [one for one in known for text in texts if one in text]
+
+
+def test_an_installation_has_a_text_of_its_own_for_values_that_were_not_sent(settings, tmp_path):
+    assert unavailable_placeholder(settings) == "__debezium_unavailable_value"
+    ensure_placeholder(settings)
+    chosen = unavailable_placeholder(settings)
+    ensure_placeholder(settings)
+    assert unavailable_placeholder(settings) == chosen != "__debezium_unavailable_value"
+    config = connector_config(settings, ["public.users"])
+    assert config[OPTION] == f"${{directory:{settings.secrets_dir}/connect:unavailable-value}}"
+    check_placeholder(settings, "shop", current=config)
+    other = load_settings(tmp_path, state_dir=tmp_path / "other")
+    ensure_placeholder(other)
+    assert unavailable_placeholder(other) != chosen
+
+
+def test_what_was_captured_keeps_its_text(settings):
+    (data_directory(settings, 1) / "_connect_configs-0").mkdir(parents=True)
+    ensure_placeholder(settings)
+    assert unavailable_placeholder(settings) == "__debezium_unavailable_value"
+    assert OPTION not in connector_config(settings, ["public.users"])
+
+
+def test_a_connector_of_somebody_else_keeps_its_text(tmp_path):
+    settings = load_settings(tmp_path, kafka_connect={"url": "http://connect.internal:8083"})
+    ensure_placeholder(settings)
+    assert unavailable_placeholder(settings) == "__debezium_unavailable_value"
+
+
+def test_another_text_than_that_of_the_topics_is_refused(settings):
+    before = connector_config(settings, ["public.users"])
+    secrets.write_secret(settings, UNAVAILABLE_VALUE, "mine")
+    with pytest.raises(ConnectorFailedError, match="remove"):
+        check_placeholder(settings, "shop", current=before)
+    after = connector_config(settings, ["public.users"])
+    secret_path(settings, UNAVAILABLE_VALUE).unlink()
+    with pytest.raises(ConnectorFailedError, match="restore"):
+        check_placeholder(settings, "shop", current=after)
 
 
 def test_connect_may_read_the_one_secret_that_it_needs(settings, passwords):
