@@ -127,6 +127,19 @@ class SettingError(LakehouseError):
         )
 
 
+class SettingsFileError(LakehouseError):
+    """A settings file that does not hold keys and values."""
+
+    condition = "SETTINGS_FILE"
+
+    def __init__(self, problem: str, *, location: Location) -> None:
+        super().__init__(
+            f"the settings cannot be read: {problem}",
+            hint="Write keys and values as YAML, one 'key: value' a line.",
+            location=location,
+        )
+
+
 def did_you_mean(word: str, known: Sequence[str]) -> str | None:
     """A sentence that suggests the nearest known word, or None.
 

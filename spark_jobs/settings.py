@@ -22,12 +22,13 @@ import yaml
 from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    YamlConfigSettingsSource,
 )
 
-from spark_jobs.errors import Location, ProblemsError, SettingError
+from spark_jobs.errors import Location, ProblemsError, SettingError, SettingsFileError
+from spark_jobs.project_files import UnreadableFileError, check_aliases, read_text
 from spark_jobs.sections import (
     AirflowSettings,
     AlertSettings,
@@ -128,7 +129,7 @@ class Settings(BaseSettings):
             init_settings,
             env_settings,
             *(
-                YamlConfigSettingsSource(settings_cls, yaml_file=project_dir / name)
+                InitSettingsSource(settings_cls, read_settings_file(project_dir, name))
                 for name in settings_files(str(given.get("profile", "")))
             ),
         )
@@ -230,6 +231,8 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         raise ProblemsError([SettingError("profile", problem)])
     try:
         settings = Settings(project_dir=chosen.resolve(), **overrides)
+    except (SettingsFileError, UnreadableFileError) as error:
+        raise ProblemsError([error]) from error
     except ValidationError as error:
         raise ProblemsError(
             [
@@ -262,10 +265,40 @@ def settings_files(profile: str) -> tuple[str, ...]:
     return (*([f"{PROFILES}/{profile}.yml"] if profile else []), SETTINGS_FILE)
 
 
+def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
+    """What a settings file says; nothing where there is none.
+
+    Raises:
+        SettingsFileError: it is not YAML, or no mapping.
+        UnreadableFileError: it is no regular file of a usual size with UTF-8 text.
+    """
+    # A link that leads nowhere is there too.
+    if not os.path.lexists(project_dir / name):
+        return {}
+    text = read_text(project_dir / name, name)
+    try:
+        if (node := yaml.compose(text, yaml.SafeLoader)) is not None:
+            check_aliases(node)
+        found = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = Location(name, mark.line + 1, mark.column + 1) if mark else Location(name)
+        raise SettingsFileError(error.problem or "it is not YAML", location=place) from error
+    except RecursionError as error:
+        raise SettingsFileError("it is nested too deeply", location=Location(name)) from error
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        first = str(error).partition("\n")[0]
+        raise SettingsFileError(first, location=Location(name)) from error
+    if not isinstance(found, dict | None):
+        problem = f"it holds a {type(found).__name__} and no keys"
+        raise SettingsFileError(problem, location=Location(name))
+    return {str(key): value for key, value in (found or {}).items()}
+
+
 def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | int]) -> str:
     """The first of the files that holds a key, or the last one."""
     for name in files[:-1]:
-        found = yaml.safe_load((project_dir / name).read_text("utf-8"))
+        found: Any = read_settings_file(project_dir, name)
         for part in key:
             found = found.get(part) if isinstance(found, dict) else None
         if found is not None:

@@ -94,7 +94,12 @@ def _fresh(settings: Settings) -> bool:
         compiled = settings.manifest_file.stat().st_mtime_ns
     except FileNotFoundError:
         return False
-    return all(path.stat().st_mtime_ns < compiled for path in _declarations(settings.project_dir))
+    declarations = _declarations(settings.project_dir)
+    try:
+        return all(path.stat().st_mtime_ns < compiled for path in declarations)
+    except OSError:
+        # A link that leads nowhere: compiling says so.
+        return False
 
 
 def _declarations(project: Path) -> Iterator[Path]:

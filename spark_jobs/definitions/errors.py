@@ -21,19 +21,6 @@ class DeclarationSyntaxError(LakehouseError):
         )
 
 
-class UnreadableFileError(LakehouseError):
-    """A file that is not UTF-8 text."""
-
-    condition = "UNREADABLE_FILE"
-
-    def __init__(self, problem: str, *, location: Location) -> None:
-        super().__init__(
-            f"the file cannot be read: {problem}",
-            hint="Save the file as UTF-8 text.",
-            location=location,
-        )
-
-
 class UnknownKeyError(LakehouseError):
     """A key that the declaration does not have."""
 

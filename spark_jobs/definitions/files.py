@@ -10,10 +10,10 @@ from spark_jobs.definitions.errors import (
     DuplicateNameError,
     FileNameError,
     MisplacedFileError,
-    UnreadableFileError,
 )
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.names import IDENTIFIER
+from spark_jobs.project_files import UnreadableFileError, read_text
 
 _KINDS = {
     "sources": "source",
@@ -59,10 +59,9 @@ def declared_files(
             continue
         first[path.stem] = file
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            problems.append(UnreadableFileError(str(reason), location=place))
+            text = read_text(path, file)
+        except UnreadableFileError as error:
+            problems.append(error)
             continue
         yield DeclaredFile(path.stem, file, text)
 

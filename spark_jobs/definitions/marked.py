@@ -10,6 +10,7 @@ import yaml
 
 from spark_jobs.definitions.errors import DeclarationSyntaxError, DuplicateKeyError
 from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.project_files import check_aliases
 
 Path = tuple[str | int, ...]
 
@@ -51,19 +52,25 @@ def read_marked(text: str, file: str, *, first_line: int = 1, language: str = "Y
     Keys are text as it is written, so that ``on`` or ``no`` can be the name of a column.
 
     Raises:
-        DeclarationSyntaxError: the text is not YAML.
+        DeclarationSyntaxError: the text is not YAML, is nested too deeply, or has aliases that
+            repeat too much.
     """
     offset = first_line - 1
     try:
         loader = yaml.SafeLoader(text)
         try:
             node = loader.get_single_node()
+            if node is not None:
+                check_aliases(node)
             walk = _Walk(file, offset, loader)
             data = walk.plain(node, ()) if node is not None else None
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, offset, language) from error
+    except RecursionError as error:
+        place = Location(file, first_line)
+        raise DeclarationSyntaxError(language, "it is nested too deeply", location=place) from error
     places = Places(file, first_line, walk.keys, walk.values)
     return Marked(data, places, tuple(walk.problems))
 
@@ -76,7 +83,6 @@ class _Walk:
         self.keys: dict[Path, Location] = {}
         self.values: dict[Path, Location] = {}
         self.problems: list[LakehouseError] = []
-        self.open: set[int] = set()
 
     def place(self, node: yaml.Node) -> Location:
         mark = node.start_mark
@@ -84,21 +90,23 @@ class _Walk:
 
     def plain(self, node: yaml.Node, path: Path) -> Any:
         self.values[path] = self.place(node)
-        if id(node) in self.open:
-            raise yaml.MarkedYAMLError(
-                problem="an alias refers to itself", problem_mark=node.start_mark
-            )
-        self.open.add(id(node))
+        match node:
+            case yaml.MappingNode():
+                return self.mapping(node, path)
+            case yaml.SequenceNode():
+                return [self.plain(one, (*path, at)) for at, one in enumerate(node.value)]
+            case _:
+                return self.scalar(node)
+
+    def scalar(self, node: yaml.Node) -> Any:
         try:
-            match node:
-                case yaml.MappingNode():
-                    return self.mapping(node, path)
-                case yaml.SequenceNode():
-                    return [self.plain(one, (*path, at)) for at, one in enumerate(node.value)]
-                case _:
-                    return self.loader.construct_object(node)
-        finally:
-            self.open.discard(id(node))
+            return self.loader.construct_object(node)
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
+            # A date with month 13, or a tag that does not fit its value.
+            raise yaml.MarkedYAMLError(
+                problem=f"{str(node.value)[:40]!r} is no value of its type",
+                problem_mark=node.start_mark,
+            ) from error
 
     def mapping(self, node: yaml.MappingNode, path: Path) -> dict[Hashable, Any]:
         found: dict[Hashable, Any] = {}

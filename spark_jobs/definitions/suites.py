@@ -57,6 +57,10 @@ def read_suite(
     except json.JSONDecodeError as error:
         place = Location(file, error.lineno, error.colno)
         return None, [DeclarationSyntaxError("JSON", error.msg, location=place)]
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        problem = "it is nested too deeply" if deep else "a number has too many digits"
+        return None, [DeclarationSyntaxError("JSON", problem, location=Location(file))]
     subject = f'suite "{table.name}"'
     marked = _marked(text, file, content)
     suite, problems = checked(marked, SuiteFile, subject)

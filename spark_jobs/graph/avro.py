@@ -24,6 +24,7 @@ from fastavro.schema import (
 from spark_jobs.definitions.project import SourceDefinition
 from spark_jobs.errors import LakehouseError, Location, did_you_mean
 from spark_jobs.graph.manifest import AvroSchema
+from spark_jobs.project_files import UnreadableFileError, read_text
 
 _SINGLE_OBJECT = "C301"
 _REGISTRY = "00"
@@ -40,7 +41,7 @@ def compile_schemas(
     before = len(problems)
     for key, file in declared.items() if isinstance(declared, dict) else enumerate(declared):
         try:
-            schema = _read(project_dir / file)
+            schema = _read(project_dir / file, file)
             canonical = to_parsing_canonical_form(schema)
         except _UNREADABLE as error:
             place = definition.places.value_of("schemas", key)
@@ -88,11 +89,11 @@ class _NoEventError(ValueError):
     """A sound schema of something else than events."""
 
 
-_UNREADABLE = (OSError, ValueError, SchemaParseException, UnknownType)
+_UNREADABLE = (UnreadableFileError, RecursionError, ValueError, SchemaParseException, UnknownType)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    written = json.loads(path.read_text(encoding="utf-8"))
+def _read(path: Path, file: str) -> dict[str, Any]:
+    written = json.loads(read_text(path, file))
     if not (isinstance(written, dict) and written.get("type") == "record"):
         raise _NoEventError("it is not a record")
     schema = parse_schema(written, _write_hint=False)
@@ -130,8 +131,10 @@ def _unknown_columns(
 
 
 def _first_line(error: BaseException) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
+    if isinstance(error, LakehouseError):
+        return error.primary
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     if isinstance(error, UnknownType):
         return f'there is no type "{error.name}"'
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -13,6 +13,7 @@ from spark_jobs.definitions.models import CaseFile, StepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
 from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.project_files import read_text
 from spark_jobs.testing.errors import (
     CaseClockError,
     CaseInputError,
@@ -81,7 +82,7 @@ def read_case(file: Path, manifest: Manifest) -> Case:
     """
     name, view = f"{CASES}/{file.name}", view_of(file)
     try:
-        marked = read_marked(file.read_text(encoding="utf-8-sig"), name)
+        marked = read_marked(read_text(file, name), name)
     except LakehouseError as error:
         raise ProblemsError([error]) from error
     content, problems = checked(marked, CaseFile, f'case "{file.stem}"')

@@ -58,16 +58,16 @@ def test_no_secret_value_is_in_the_details(
 ) -> None:
     secrets = project / "state/secrets"
     secrets.mkdir(parents=True)
-    (secrets / "control.pgpass").write_text("127.0.0.1:5432:control:control:fromthefile\n")
+    (secrets / "control.pgpass").write_text("127.0.0.1:5432:control:control:gh-of-file\n")
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(project / "state"))
-    monkeypatch.setenv("WAREHOUSE_PASSWORD", "fromtheenvironment")
-    text = "fromthefile fromtheenvironment pg://me:fromtheurl@host password='fromthetext'"
-    error = unforeseen(ValueError(text), ["--project", str(project), "query", "fromthefile"])
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "gh-of-environment")
+    text = "gh-of-file gh-of-environment pg://me:gh-of-url@host password='gh-of-text'"
+    error = unforeseen(ValueError(text), ["--project", str(project), "query", "gh-of-file"])
 
     assert error.details is not None
     told = error.details.read_text() + error.render()
     assert "ValueError: *** *** pg://me:***@host password=***" in told
-    assert "fromthe" not in told
+    assert "gh-of" not in told
 
 
 def test_without_a_state_directory_the_details_are_in_the_temporary_one(

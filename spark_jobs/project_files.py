@@ -1,0 +1,112 @@
+"""Reading what users write: regular files of text, of bounded size, or a problem that says why."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from spark_jobs.errors import LakehouseError, Location
+
+# Far above any declaration, and read in no time.
+MOST_BYTES: Final = 1_048_576
+# So many values may the aliases of a document repeat.
+MOST_REPEATED: Final = 10_000
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class UnreadableFileError(LakehouseError):
+    """A file that cannot be read as text of a usual size."""
+
+    condition = "UNREADABLE_FILE"
+
+    def __init__(self, problem: str, *, hint: str, location: Location) -> None:
+        super().__init__(f"the file cannot be read: {problem}", hint=hint, location=location)
+
+
+def read_text(path: Path, file: str) -> str:
+    """The text of a file of the project, without a byte order mark.
+
+    A pipe or a device is not even opened: reading from it might never end.
+
+    Args:
+        path: where it lies.
+        file: how messages call it.
+
+    Raises:
+        UnreadableFileError: it is no regular file, larger than 1 MiB, or not UTF-8.
+    """
+    place = Location(file)
+    try:
+        _check_kind(path.stat().st_mode, place)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as opened:
+            # It may be another one by now.
+            _check_kind(os.fstat(descriptor).st_mode, place)
+            content = opened.read(MOST_BYTES + 1)
+    except OSError as error:
+        hint = "Correct its rights or the link, or remove it."
+        problem = error.strerror or type(error).__name__
+        raise UnreadableFileError(problem, hint=hint, location=place) from error
+    if len(content) > MOST_BYTES:
+        problem = f"it is larger than {MOST_BYTES:,} bytes"
+        hint = "Remove it, or split it; a declaration is a few lines."
+        raise UnreadableFileError(problem, hint=hint, location=place)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = Location(file, content.count(b"\n", 0, error.start) + 1)
+        hint = "Save the file as UTF-8 text."
+        raise UnreadableFileError("it is not UTF-8", hint=hint, location=place) from error
+
+
+def _check_kind(mode: int, place: Location) -> None:
+    if stat.S_ISREG(mode):
+        return
+    kind = next((name for test, name in _KINDS if test(mode)), "no regular file")
+    hint = "Put a regular file with text there, or remove it."
+    raise UnreadableFileError(f"it is {kind}", hint=hint, location=place)
+
+
+def check_aliases(root: yaml.Node) -> None:
+    """See that a document stays small when its aliases are written out.
+
+    Raises:
+        MarkedYAMLError: an alias refers to itself, or the aliases repeat too much.
+    """
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    written = 0
+
+    def size(node: yaml.Node) -> int:
+        nonlocal written
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in open_nodes:
+            raise yaml.MarkedYAMLError(
+                problem="an alias refers to itself", problem_mark=node.start_mark
+            )
+        open_nodes.add(id(node))
+        total = 1
+        for child in node.value if isinstance(node, yaml.CollectionNode) else ():
+            total += sum(map(size, child)) if isinstance(child, tuple) else size(child)
+        open_nodes.discard(id(node))
+        written += 1
+        sizes[id(node)] = total
+        return total
+
+    if size(root) - written > MOST_REPEATED:
+        raise yaml.MarkedYAMLError(
+            problem=f"its aliases repeat more than {MOST_REPEATED:,} values",
+            problem_mark=root.start_mark,
+        )
