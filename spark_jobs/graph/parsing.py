@@ -64,7 +64,6 @@ def parse_select(source: SqlText) -> exp.Query:
     """
     reader = dialect()
     tokens = _tokens(source)
-    _check_statements(tokens, source)
     _check_commas(tokens, source)
     try:
         trees = reader.parser().parse(tokens, source.text)
@@ -109,30 +108,40 @@ def plain_sql(source: SqlText) -> str:
     >>> plain_sql(SqlText("query", "SELECT a -- of all"))
     'SELECT a          '
     """
+    plain, tokens = _read(source)
+    try:
+        check_quotes(plain, tokens)
+    except LexicalError as error:
+        raise SqlSyntaxError(error.problem, location=source.at(error.offset)) from error
+    return plain
+
+
+def _read(source: SqlText) -> tuple[str, list[Token]]:
+    """The text without comments, and its tokens."""
     try:
         plain = without_comments(source.text)
-        check_quotes(plain, dialect().tokenize(plain))
+        return plain, dialect().tokenize(plain)
     except LexicalError as error:
         raise SqlSyntaxError(error.problem, location=source.at(error.offset)) from error
     except TokenError as error:
         raise SqlSyntaxError("a quote is not closed", location=source.first()) from error
-    return plain
 
 
 def _tokens(source: SqlText) -> list[Token]:
-    """The tokens of ``plain_sql``, with the comments that stand beside them in the text."""
-    plain = plain_sql(source)
+    """The tokens of one SELECT's ``plain_sql``, with the comments that stand beside them."""
+    plain, wanted = _read(source)
+    _check_statements(wanted, source)
+    plain_sql(source)
     try:
         tokens = dialect().tokenize(source.text)
     except TokenError as error:
         problem = "Spark ends a comment at another place"
         raise SqlSyntaxError(problem, location=source.first()) from error
     kept = [one for one in tokens if not plain[one.start].isspace()]
-    for one, read in zip_longest(kept, dialect().tokenize(plain)):
+    for one, read in zip_longest(kept, wanted):
         if one is None or read is None or _same(one) != _same(read):
-            start = (read or one).start
             problem = "a comment before it ends at another place for Spark"
-            raise SqlSyntaxError(problem, location=source.at(start))
+            raise SqlSyntaxError(problem, location=source.at((read or one).start))
     return kept
 
 
