@@ -48,17 +48,22 @@ def now() -> Spent:
 def _cpu_below(process: int) -> float:
     """CPU-seconds of a process, of children that ended, and of those that run."""
     folder = Path("/proc", str(process))
+    # After the name, which may hold spaces and parentheses.
+    ticks = _text(folder / "stat").rpartition(")")[2].split()[11:15]
     try:
-        # After the name, which may hold spaces and parentheses.
-        ticks = folder.joinpath("stat").read_text("utf-8").rpartition(")")[2].split()[11:15]
-        children = [
-            int(child)
-            for thread in folder.joinpath("task").iterdir()
-            for child in thread.joinpath("children").read_text("utf-8").split()
-        ]
+        threads = list((folder / "task").iterdir())
+    except FileNotFoundError:
+        threads = []
+    children = [int(child) for one in threads for child in _text(one / "children").split()]
+    return sum(map(int, ticks)) / TICKS + sum(map(_cpu_below, children))
+
+
+def _text(file: Path) -> str:
+    """What a file says; nothing where its process or thread has just ended."""
+    try:
+        return file.read_text("utf-8")
     except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return sum(map(int, ticks)) / TICKS + sum(_cpu_below(one) for one in children)
+        return ""
 
 
 def reason_of(test: str, reasons: dict[str, str]) -> str | None:
