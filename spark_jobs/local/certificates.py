@@ -39,6 +39,7 @@ SERVER_DAYS = 397
 RENEWED_DAYS = 30
 KAFKA = "broker"
 POSTGRES = "postgres"
+CONNECT = "connect"
 ENDPOINT = "endpoint"
 
 
@@ -55,7 +56,7 @@ def ensure_certificate(settings: Settings, server: str) -> str:
         if path.exists() and not secret_path(settings, AUTHORITY_KEY).exists():
             return read_secret(settings, name)
         key, authority = _ensure_authority(settings)
-        if not path.exists() or not _serves(_certificate(path.read_text()), authority):
+        if not path.exists() or not serves(path.read_text(), authority):
             write_secret(settings, name, signed(server, key, authority, days=SERVER_DAYS))
         return read_secret(settings, name)
 
@@ -94,8 +95,8 @@ def signed(
     """
     own = ec.generate_private_key(ec.SECP256R1())
     usages = [ExtendedKeyUsageOID.SERVER_AUTH]
-    if server == KAFKA:
-        # The broker shows it to its controller too.
+    if server in {KAFKA, CONNECT}:
+        # The broker shows it to its controller too, and a worker of Connect to another one.
         usages.append(ExtendedKeyUsageOID.CLIENT_AUTH)
     hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
     certificate = (
@@ -147,8 +148,9 @@ def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x
     return found, _certificate(read_secret(settings, AUTHORITY))
 
 
-def _serves(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether it is of this authority and lasts for a while."""
+def serves(pem: str, authority: x509.Certificate) -> bool:
+    """Whether a certificate is of this authority and lasts for a while."""
+    certificate = _certificate(pem)
     if certificate.not_valid_after_utc < datetime.now(UTC) + timedelta(days=RENEWED_DAYS):
         return False
     try:

@@ -6,15 +6,23 @@ import time
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
 from psycopg.conninfo import conninfo_to_dict
 
+from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.access.kafka import Principal, kafka_access, prefixed
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.local.connect_rest import (
+    asks_for_certificate,
+    caller,
+    prepare_rest,
+    rest_properties,
+)
 from spark_jobs.local.errors import ConnectorFailedError
 from spark_jobs.local.java import LOG4J_PROPERTIES, write_properties
 from spark_jobs.local.kafka import (
@@ -48,6 +56,7 @@ SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
 RUNNING_SECONDS = 60
 POSTGRES_PORT = 5432
+_PREPARED = Lock()
 
 
 def connect_parts(settings: Settings) -> list[Part]:
@@ -79,6 +88,9 @@ def worker(settings: Settings, number: int) -> Part:
 
 def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None:
     """Write a worker's configuration, and how it logs: it may run where no broker does."""
+    # Several are prepared at the same time, and show one certificate.
+    with _PREPARED:
+        prepare_rest(settings)
     write_properties(properties, worker_properties(settings, number))
     properties.with_name(LOG4J_FILE).write_text(LOG4J_PROPERTIES)
     # A worker ends at once where the directory that it may read is not there.
@@ -89,7 +101,6 @@ def worker_properties(settings: Settings, number: int) -> dict[str, object]:
     """A worker's configuration; it may hold a password, so the file is the owner's only."""
     access = kafka_access(settings, Principal.CONNECT).java()
     converter = "org.apache.kafka.connect.json.JsonConverter"
-    _, port = settings.ports.of("connect", number)
     return {
         **access,
         # Its connectors' clients log in as the worker does.
@@ -97,7 +108,7 @@ def worker_properties(settings: Settings, number: int) -> dict[str, object]:
         **prefixed(access, "consumer."),
         **prefixed(access, "admin."),
         "group.id": GROUP,
-        "listeners": f"http://{LOOPBACK}:{port}",
+        **rest_properties(settings, number),
         "rest.advertised.host.name": LOOPBACK,
         "config.storage.topic": f"{INTERNAL_TOPICS}configs",
         "config.storage.replication.factor": settings.local.kafka_brokers,
@@ -259,7 +270,7 @@ def probe_worker(settings: Settings, number: int) -> str | None:
             if answer.is_error:
                 return f"answers {answer.status_code}"
             status = connector_status(api) if CONNECTOR in answer.json() else None
-    except httpx.HTTPError:
+    except (httpx.HTTPError, SecretMissingError):
         return "does not answer yet"
     if status and "FAILED" in states(status):
         return f"connector {CONNECTOR!r} failed: {first_trace_line(status)}"
@@ -287,7 +298,15 @@ def first_trace_line(status: dict[str, Any]) -> str:
 
 
 def client(settings: Settings, number: int = 1) -> httpx.Client:
-    """A client of a worker's REST interface; proxies of the machine are not asked."""
+    """A client of a worker's REST interface; proxies of the machine are not asked.
+
+    Raises:
+        SecretMissingError: no worker was prepared, so there is no certificate to show.
+    """
     _, port = settings.ports.of("connect", number)
-    address = settings.kafka_connect.url or f"http://{LOOPBACK}:{port}"
-    return httpx.Client(base_url=address, timeout=10, trust_env=False, verify=trusted())
+    if not asks_for_certificate(settings):
+        address = settings.kafka_connect.url or f"http://{LOOPBACK}:{port}"
+        return httpx.Client(base_url=address, timeout=10, trust_env=False, verify=trusted())
+    return httpx.Client(
+        base_url=f"https://{LOOPBACK}:{port}", timeout=10, trust_env=False, verify=caller(settings)
+    )

@@ -12,6 +12,7 @@ import pytest
 from spark_jobs.local.airflow_config import airflow_environment, airflow_options
 from spark_jobs.local.catalog import ON_DEMAND, all_steps, check_part_names, with_needs
 from spark_jobs.local.connect import captured_tables, connector_config, worker_properties
+from spark_jobs.local.connect_rest import prepare_rest
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import UnknownPartError
 from spark_jobs.local.kafka import server_properties
@@ -39,8 +40,13 @@ def test_the_broker_listens_on_loopback_at_the_ports_of_the_settings(settings):
     assert properties["auto.create.topics.enable"] == "false"
 
 
-def test_the_worker_listens_on_loopback(settings):
-    assert worker_properties(settings, 1)["listeners"] == "http://127.0.0.1:2222"
+def test_the_worker_listens_on_loopback_to_who_shows_its_certificate(settings):
+    prepare_rest(settings)
+    told = worker_properties(settings, 1)
+    assert told["listeners"] == "https://127.0.0.1:2222"
+    assert told["listeners.https.ssl.client.auth"] == "required"
+    files = [one for key, one in told.items() if key.endswith("store.location")]
+    assert {one.stat().st_mode & 0o777 for one in files} == {0o600}
 
 
 def test_a_worker_elsewhere_is_told_so(tmp_path):

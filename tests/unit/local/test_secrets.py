@@ -14,6 +14,7 @@ from spark_jobs.local.airflow import new_users
 from spark_jobs.local.airflow_config import airflow_options, write_airflow_config
 from spark_jobs.local.catalog import all_steps
 from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.connect_rest import prepare_rest
 from spark_jobs.local.errors import ConnectorFailedError
 from spark_jobs.local.kafka import data_directory
 from spark_jobs.local.parts import Part
@@ -65,6 +66,7 @@ def test_no_secret_is_in_a_command_or_a_configuration(settings, passwords):
             airflow_config.JWT_KEY_FILE,
         )
     ]
+    prepare_rest(settings)
     steps = all_steps(settings)
     texts = [
         *(" ".join(step.command) for step in steps if isinstance(step, Part)),
@@ -116,6 +118,7 @@ def test_another_text_than_that_of_the_topics_is_refused(settings):
 
 
 def test_connect_may_read_the_one_secret_that_it_needs(settings, passwords):
+    prepare_rest(settings)
     allowed = worker_properties(settings, 1)["config.providers.directory.param.allowed.paths"]
     assert allowed == str(settings.secrets_dir / "connect")
     assert [one.name for one in (settings.secrets_dir / "connect").iterdir()] == ["debezium"]

@@ -15,6 +15,7 @@ from spark_jobs.local.airflow_config import (
 from spark_jobs.local.catalog import all_steps
 from spark_jobs.local.certificates import KAFKA, certificate_name, ensure_certificate
 from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.connect_rest import prepare_rest
 from spark_jobs.local.errors import KafkaUsersMissingError
 from spark_jobs.local.kafka import kafka_directory, prepare_broker, server_properties
 from spark_jobs.local.kafka_rights import connect_rights, declared_rights
@@ -30,6 +31,7 @@ from spark_jobs.settings import load_settings
 def settings(tmp_path):
     made = load_settings(tmp_path, security={"enabled": True})
     ensure_certificate(made, KAFKA)
+    prepare_rest(made)
     for principal in Principal:
         ensure_secret(made, password_name(principal))
     for role in (SHOP, AIRFLOW):
