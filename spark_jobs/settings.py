@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import yaml
 from pydantic import Field, ValidationError
@@ -159,10 +159,12 @@ class Settings(BaseSettings):
             return self.control_db
         if self.local.control is ControlDatabase.POSTGRES:
             # The password stays in its file: the URL is seen by whoever sees the environment.
-            return (
-                f"postgresql+psycopg://{CONTROL}@{LOOPBACK}:{self.ports.postgres}/{CONTROL}"
-                f"?passfile={quote(str(self.control_passfile))}"
-            )
+            options = {"passfile": str(self.control_passfile)}
+            if self.security.enabled:
+                authority = str(self.secrets_dir / "tls/ca.pem")
+                options |= {"sslmode": "verify-full", "sslrootcert": authority}
+            server = f"{CONTROL}@{LOOPBACK}:{self.ports.postgres}/{CONTROL}"
+            return f"postgresql+psycopg://{server}?{urlencode(options, safe='/')}"
         return f"sqlite:///{self.state / 'control.db'}"
 
     @cached_property

@@ -65,7 +65,13 @@ def main(
     papers: Annotated[Path, typer.Option(help="Where table and plot go.")] = PAPERS,
 ) -> None:
     """Measure, check every result, and write a table and a plot; other sections stay as found."""
-    spark = SparkSettings(master="local[2]", driver_memory=memory, java_options=java_options)
+    spark = SparkSettings(
+        master="local[2]",
+        driver_memory=memory,
+        java_options=java_options,
+        # What an application holds in memory is read from its metrics there.
+        conf={"spark.ui.enabled": "true"},
+    )
     paces = [_pace(one) for one in pace or [_default_pace()]]
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)

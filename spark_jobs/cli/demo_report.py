@@ -147,8 +147,6 @@ def addresses_table(settings: Settings) -> Table:
 
     table = Table(title="Look further", title_justify="left", show_header=False)
     table.add_row("Airflow", airflow_address(settings))
-    table.add_row("Spark, refreshes", f"http://127.0.0.1:{settings.ports.spark_ui}")
-    table.add_row("Spark, streams", f"http://127.0.0.1:{settings.ports.streams_ui}")
     table.add_row("Kafka", settings.kafka)
     table.add_row("Delta tables", settings.lake)
     table.add_row("ask in SQL", 'tidemark query "SELECT * FROM gold.user_order_stats LIMIT 5"')

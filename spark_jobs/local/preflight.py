@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
+from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.local.cassandra_server import NAME as CASSANDRA
 from spark_jobs.local.cassandra_server import check_cassandra
 from spark_jobs.local.errors import (
@@ -22,7 +22,6 @@ from spark_jobs.local.object_store import NAME as OBJECT_STORE
 from spark_jobs.local.object_store import check_object_store
 from spark_jobs.local.postgres_server import check_postgres
 from spark_jobs.local.redis_server import check_redis
-from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import all_jars
 
@@ -38,12 +37,6 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         ProblemsError: every lack at once.
     """
     problems: list[LakehouseError] = []
-    if settings.security.enabled and settings.local.spark_workers:
-        problem = "Spark's standalone master asks nobody who calls; set local.spark_workers to 0"
-        problems.append(SettingError("security.enabled", problem))
-    if settings.security.enabled and settings.local.control is ControlDatabase.POSTGRES:
-        problem = "the control database would be reached without TLS; name it by control_db"
-        problems.append(SettingError("security.enabled", problem))
     chosen = set(parts)
     checks = [
         (JAVA_PARTS & chosen, check_java),

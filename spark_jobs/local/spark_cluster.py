@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
+import jwt
 
+from spark_jobs.access.secrets import read_secret, secret_path
 from spark_jobs.local.java import write_properties
 from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part, numbered
 from spark_jobs.local.ports import LOOPBACK
+from spark_jobs.local.secrets import ensure_secret
 from spark_jobs.local.spark_home import spark_home
 from spark_jobs.local.trust import trusted
 from spark_jobs.settings import Settings
+from spark_jobs.storage.conf import authentication, cluster_secret_file
 
 MASTER = "spark-master"
 WORKER = "spark-worker"
@@ -23,6 +30,13 @@ WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
 # What a daemon needs to hand out executors; the computing is done in their own processes.
 DAEMON_MEMORY = "256m"
 ALIVE = "ALIVE"
+# The names of the secrets: what the cluster's processes ask of each other, and what signs the calls
+# of the daemons' web pages.
+SECRET = "spark-cluster"  # noqa: S105
+PAGE_SECRET = "spark-pages"  # noqa: S105
+PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
+PAGE_KEY = f"spark.{PAGE_FILTER}.param.secretKey"
+_SECRETS = Lock()
 
 
 def cluster_parts(settings: Settings) -> list[Part]:
@@ -39,8 +53,11 @@ def cluster_names(settings: Settings) -> tuple[str, ...]:
 def master(settings: Settings) -> Part:
     """The master, which keeps what it knows on disk: killed, it goes on where it was."""
     directory = settings.state / "spark"
-    properties = directory / "master.conf"
+    properties = directory / f"{MASTER}.conf"
     conf: dict[str, object] = {
+        **authentication(settings),
+        # It takes applications from whoever calls.
+        "spark.master.rest.enabled": "false",
         "spark.deploy.recoveryMode": "FILESYSTEM",
         "spark.deploy.recoveryDirectory": directory / "master",
         # So many seconds it waits for workers and applications that it knew.
@@ -53,7 +70,7 @@ def master(settings: Settings) -> Part:
         command=daemon(MASTER_CLASS, *address(settings, "spark_master", 1), properties=properties),
         environment=daemon_environment(),
         ports=dict(settings.ports.of(kind) for kind in ("spark_master", "spark_master_ui")),
-        prepare=lambda: write_properties(properties, conf),
+        prepare=lambda: prepare_daemon(settings, properties, conf),
         probe=partial(probe_master, settings),
     )
 
@@ -64,6 +81,7 @@ def worker(settings: Settings, number: int) -> Part:
     directory = settings.state / "spark"
     properties = directory / f"{name}.conf"
     conf: dict[str, object] = {
+        **authentication(settings),
         # Directories of applications that have ended; executors copy jars into them.
         "spark.worker.cleanup.enabled": "true",
         "spark.worker.cleanup.appDataTtl": 24 * 3600,
@@ -87,9 +105,30 @@ def worker(settings: Settings, number: int) -> Part:
             "SPARK_LOCAL_DIRS": str(settings.state / "spark-local" / name),
         },
         ports=dict(settings.ports.of(kind, number) for kind in ("spark_worker", "spark_worker_ui")),
-        prepare=lambda: write_properties(properties, conf),
+        prepare=lambda: prepare_daemon(settings, properties, conf),
         probe=partial(probe_worker, settings, number),
     )
+
+
+def prepare_daemon(settings: Settings, properties: Path, conf: dict[str, object]) -> None:
+    """Write a daemon's configuration, and the secret where drivers look for it."""
+    with _SECRETS:
+        secret = cluster_secret(settings)
+        pages = {PAGE_KEY: ensure_secret(settings, PAGE_SECRET, random_page_key)}
+    write_properties(cluster_secret_file(settings), secret)
+    write_properties(properties, {**conf, **secret, "spark.ui.filters": PAGE_FILTER, **pages})
+
+
+def cluster_secret(settings: Settings) -> dict[str, object]:
+    """The secret of the cluster as Spark's configuration; nothing where there is no cluster."""
+    if not settings.local.spark_workers:
+        return {}
+    return {"spark.authenticate.secret": ensure_secret(settings, SECRET)}
+
+
+def random_page_key() -> str:
+    """A key for HMAC-SHA256 in the form that Spark's filter reads: 32 bytes, base64 for URLs."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
 def daemon(main: str, *arguments: str, properties: Path) -> tuple[str, ...]:
@@ -136,9 +175,13 @@ def probe_worker(settings: Settings, number: int) -> str | None:
 def master_status(settings: Settings) -> dict[str, Any] | None:
     """What the master tells of itself, or None where it does not answer."""
     _, page = settings.ports.of("spark_master_ui")
+    if not secret_path(settings, PAGE_SECRET).exists():
+        return None
+    key = base64.urlsafe_b64decode(read_secret(settings, PAGE_SECRET))
+    headers = {"Authorization": f"Bearer {jwt.encode({'sub': 'tidemark'}, key, 'HS256')}"}
+    address = f"http://{LOOPBACK}:{page}/json/"
     try:
-        address = f"http://{LOOPBACK}:{page}/json/"
-        answer = httpx.get(address, timeout=5, trust_env=False, verify=trusted())
+        answer = httpx.get(address, headers=headers, timeout=5, trust_env=False, verify=trusted())
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError):

@@ -13,10 +13,15 @@ from spark_jobs.local.object_store import store_names, store_variables
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import listening
 from spark_jobs.local.secrets import ensure_secret
-from spark_jobs.local.spark_cluster import cluster_names
+from spark_jobs.local.spark_cluster import cluster_names, cluster_secret
 from spark_jobs.local.spark_home import spark_home
 from spark_jobs.settings import Settings
-from spark_jobs.storage.conf import connect_url_file, session_conf, session_environment
+from spark_jobs.storage.conf import (
+    connect_url_file,
+    pages_enabled,
+    session_conf,
+    session_environment,
+)
 from spark_jobs.storage.session import with_token
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -38,7 +43,7 @@ def spark_connect_part(settings: Settings) -> Part:
         variables=store_variables(settings),
         ports={
             "ports.spark_connect": settings.ports.spark_connect,
-            "ports.spark_ui": settings.ports.spark_ui,
+            **({"ports.spark_ui": settings.ports.spark_ui} if pages_enabled(settings) else {}),
         },
         prepare=lambda: prepare_server(settings, properties),
         probe=partial(probe_server, settings),
@@ -57,6 +62,7 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.ui.port": settings.ports.spark_ui,
         # Whoever may call the server can do all that its account can.
         "spark.connect.authenticate.token": ensure_secret(settings, CONNECT_TOKEN),
+        **cluster_secret(settings),
     }
     write_properties(properties, conf)
 

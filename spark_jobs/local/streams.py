@@ -17,7 +17,7 @@ from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import Settings
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.conf import session_environment
+from spark_jobs.storage.conf import pages_enabled, session_environment
 
 # A live application reports at least this often, whether or not records arrive.
 FRESH = timedelta(seconds=60)
@@ -36,7 +36,7 @@ def streams_part(settings: Settings) -> Part:
             *control_needs(settings),
         ),
         environment=session_environment(settings),
-        ports={"ports.streams_ui": settings.ports.streams_ui},
+        ports={"ports.streams_ui": settings.ports.streams_ui} if pages_enabled(settings) else {},
         probe=partial(probe_streams, settings),
         alive=partial(silent_streams, settings),
         stop_seconds=60,

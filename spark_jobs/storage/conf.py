@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -71,6 +72,12 @@ def session_conf(settings: Settings) -> dict[str, str]:
         # Spark keeps the compiled code of 100 stages; some ten views need more, and compiling again
         # takes most of the time of a small query.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # The web pages know no password. Where somebody switches them on, every account here sees
+        # the plans, and none can end a job.
+        "spark.ui.enabled": "false",
+        "spark.ui.killEnabled": "false",
+        # The login of Kafka's source is no word that Spark hides of itself.
+        "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|jaas",
         # What the web pages keep of the past lies in the driver's heap, and a session that lasts
         # for weeks runs some hundred thousand queries.
         "spark.sql.ui.retainedExecutions": "100",
@@ -80,15 +87,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
     }
     if in_s3(settings.lake):
         conf |= store_conf(settings)
-    if settings.security.enabled:
-        conf |= {
-            # The login of Kafka's source is no word that Spark hides of itself.
-            "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|jaas",
-            # Spark's web pages know no password.
-            "spark.ui.enabled": "false",
-        }
     if on_this_machine(settings.spark_master):
         conf |= {
+            **authentication(settings),
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(settings.state / "spark-local"),
@@ -104,6 +105,34 @@ def session_conf(settings: Settings) -> dict[str, str]:
             f"{settings.spark.executor_java_options}"
         ).strip()
     return conf | settings.spark.conf
+
+
+def authentication(settings: Settings) -> dict[str, str]:
+    """What Spark's processes on this machine ask of each other before they talk.
+
+    Whoever reaches a driver's port could else run code as its account. A driver that computes alone
+    makes up a secret; those of the local stack's cluster read one from a file.
+    """
+    conf = {"spark.authenticate": "true"}
+    if settings.security.enabled and settings.local.spark_workers:
+        conf |= {
+            "spark.network.crypto.enabled": "true",
+            "spark.network.crypto.authEngineVersion": "2",
+            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+            "spark.network.crypto.saslFallback": "false",
+            "spark.io.encryption.enabled": "true",
+        }
+    return conf
+
+
+def pages_enabled(settings: Settings) -> bool:
+    """Whether Spark's web pages were switched on."""
+    return settings.spark.conf.get("spark.ui.enabled", "").lower() == "true"
+
+
+def cluster_secret_file(settings: Settings) -> Path:
+    """The properties that hold the secret of the local stack's cluster; for their owner only."""
+    return settings.secrets_dir / "spark-cluster.conf"
 
 
 def on_this_machine(master: str) -> bool:
@@ -130,9 +159,16 @@ def session_environment(settings: Settings) -> dict[str, str]:
     """Environment variables that a JVM started for this project needs beside its conf.
 
     Spark's web pages bind every interface unless ``SPARK_LOCAL_IP`` says otherwise; no
-    configuration key does that.
+    configuration key does that. PySpark puts all configuration on the driver's command line, which
+    everybody may read, so a driver finds the cluster's secret in a file.
     """
-    return {"SPARK_LOCAL_IP": LOOPBACK} if on_this_machine(settings.spark_master) else {}
+    if not on_this_machine(settings.spark_master):
+        return {}
+    variables = {"SPARK_LOCAL_IP": LOOPBACK}
+    if settings.spark_master.startswith("spark://"):
+        options = ["--properties-file", str(cluster_secret_file(settings)), "pyspark-shell"]
+        variables["PYSPARK_SUBMIT_ARGS"] = shlex.join(options)
+    return variables
 
 
 def all_jars(settings: Settings) -> list[Path]:

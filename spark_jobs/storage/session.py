@@ -35,7 +35,7 @@ ANSWER_SECONDS = 5.0
 _UNAUTHENTICATED = "UNAUTHENTICATED"
 # Below the state directory; Spark would make them with the rights that the caller gives.
 MADE_BY_SPARK = ("spark-local", "spark-warehouse")
-# A session for one command: no web page, and no warnings between the command's own lines.
+# A session for one command: no warnings between the command's own lines.
 QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
 

@@ -30,6 +30,7 @@ from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
 from spark_jobs.storage.session import remote_session
+from tests.e2e import doors
 
 START_SECONDS = 240
 SOURCE = """description: Parcels that a partner writes.
@@ -68,6 +69,7 @@ class Server:
 
     url: str
     settings: Settings
+    pid: int
 
     @property
     def token(self) -> str:
@@ -102,7 +104,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             assert time.monotonic() < deadline, problem
             time.sleep(0.5)
         url = f"sc://127.0.0.1:{settings.ports.spark_connect}"
-        yield Server(url, settings)
+        yield Server(url, settings, process.pid)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -211,6 +213,13 @@ def test_others_may_read_the_tables_of_the_server_and_nothing_else_of_it(
     shuffled = list((server.settings.state / "spark-local").rglob("shuffle_*"))
     assert shuffled
     assert [one for one in shuffled if one.stat().st_mode & 0o077] == []
+
+
+def test_the_driver_s_own_ports_ask_for_a_login(server: Server) -> None:
+    """Whoever is let in there runs code as the server does."""
+    answers = doors.spark_ports(server.pid, known=server.settings.ports.spark_connect)
+    # The driver's own, and the one of its blocks; its pages are off.
+    assert list(answers.values()) == ["asks for a login"] * 2
 
 
 @pytest.mark.parametrize("token", [None, "guessed"])

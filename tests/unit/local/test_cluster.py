@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import shlex
+from pathlib import Path
+
 import pytest
 
-from spark_jobs.errors import ProblemsError
+from spark_jobs.access.kafka import Principal, password_name
+from spark_jobs.access.secrets import read_secret
 from spark_jobs.local.catalog import all_steps, with_needs
+from spark_jobs.local.certificates import KAFKA, ensure_certificate
 from spark_jobs.local.connect import connector_config, worker_properties
+from spark_jobs.local.connect_rest import prepare_rest
 from spark_jobs.local.kafka import server_properties
 from spark_jobs.local.parts import Part
-from spark_jobs.local.preflight import check_machine
+from spark_jobs.local.secrets import ensure_secret
+from spark_jobs.local.spark_cluster import PAGE_SECRET, SECRET
+from spark_jobs.sections import SecuritySettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.storage.conf import session_conf, session_environment
 from spark_jobs.storage.log_store import JAR
+
+DAEMONS = ("spark-master", "spark-worker", "spark-worker-2")
 
 
 @pytest.fixture
@@ -22,7 +33,14 @@ def cluster(tmp_path) -> Settings:
     jars.mkdir()
     for name in ("hadoop-aws-1.jar", JAR):
         (jars / name).touch()
-    return load_settings(REPOSITORY, profile="cluster", state_dir=tmp_path, s3_jars=jars)
+    made = load_settings(REPOSITORY, profile="cluster", state_dir=tmp_path, s3_jars=jars)
+    prepare_rest(made)
+    return made
+
+
+@pytest.fixture
+def secured(cluster) -> Settings:
+    return cluster.model_copy(update={"security": SecuritySettings(enabled=True)})
 
 
 def parts(settings: Settings) -> dict[str, Part]:
@@ -78,7 +96,7 @@ def test_spark_starts_once_its_workers_serve_and_the_streams_once_postgres_does(
 def test_both_applications_fit_the_workers(cluster):
     conf = session_conf(cluster)
     assert conf["spark.driver.host"] == "127.0.0.1"
-    assert session_environment(cluster) == {"SPARK_LOCAL_IP": "127.0.0.1"}
+    assert session_environment(cluster)["SPARK_LOCAL_IP"] == "127.0.0.1"
     assert "-Dorg.apache.avro.limits" in conf["spark.executor.extraJavaOptions"]
     local = cluster.local
     slots = local.spark_workers * local.spark_worker_cores
@@ -95,10 +113,52 @@ def test_the_control_database_s_url_holds_no_password(cluster):
     assert str(cluster.control_passfile) in url
 
 
-def test_a_cluster_that_asks_nobody_is_refused_where_servers_must_ask(tmp_path):
-    asked = load_settings(
-        REPOSITORY, profile="cluster", state_dir=tmp_path, security={"enabled": True}
-    )
-    with pytest.raises(ProblemsError) as caught:
-        check_machine(asked, [])
-    assert [problem.key for problem in caught.value.problems] == ["security.enabled"] * 2
+@pytest.mark.parametrize("mode", ["cluster", "secured"])
+def test_spark_s_processes_ask_each_other_for_a_secret_that_no_command_line_shows(mode, request):
+    settings = request.getfixturevalue(mode)
+    made = parts(settings)
+    for name in ("spark-master", "spark-worker", "spark-worker-2", "spark-connect"):
+        made[name].prepare()
+    secret = read_secret(settings, SECRET)
+    told = [settings.state / "spark" / f"{one}.conf" for one in DAEMONS] + [
+        settings.state / "spark/connect.conf"
+    ]
+    for file in told:
+        text = file.read_text()
+        assert "spark.authenticate=true\n" in text
+        assert f"spark.authenticate.secret={secret}\n" in text
+        encrypted = "spark.network.crypto.enabled=true\n" in text
+        assert encrypted == settings.security.enabled
+        assert file.stat().st_mode & 0o077 == 0
+    # PySpark puts the whole configuration on the command line of a driver.
+    assert secret not in str(session_conf(settings))
+    told_streams = dict(made["streams"].environment)["PYSPARK_SUBMIT_ARGS"]
+    assert secret not in told_streams
+    file = Path(shlex.split(told_streams)[1])
+    assert file.read_text() == f"spark.authenticate.secret={secret}\n"
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_pages_of_the_cluster_s_daemons_ask_for_a_signed_call(cluster):
+    parts(cluster)["spark-master"].prepare()
+    text = (cluster.state / "spark/spark-master.conf").read_text()
+    assert "spark.ui.filters=org.apache.spark.ui.JWSFilter\n" in text
+    key = base64.urlsafe_b64decode(read_secret(cluster, PAGE_SECRET))
+    assert len(key) == 32
+    assert "spark.master.rest.enabled=false\n" in text
+
+
+def test_the_control_database_is_reached_by_tls_where_servers_must_ask(secured):
+    assert "sslmode=verify-full" in secured.control_url
+    assert "ca.pem" in secured.control_url
+
+
+def test_every_broker_asks_and_every_controller_lets_the_brokers_in(secured):
+    ensure_certificate(secured, KAFKA)
+    for principal in Principal:
+        ensure_secret(secured, password_name(principal))
+    for number in (1, 2, 3):
+        told = server_properties(secured, number)
+        assert "PLAINTEXT" not in str(told)
+        assert told["listener.name.controller.ssl.client.auth"] == "required"
+        assert told["inter.broker.listener.name"] == "SASL_SSL"
