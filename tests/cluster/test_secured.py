@@ -1,0 +1,58 @@
+"""The profile `cluster` with security on: data flows, and nobody gets in without a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from spark_jobs.access.kafka import Principal, kafka_access
+from spark_jobs.cli.demo import PERIOD, SCHEDULED
+from spark_jobs.demo.database import create_shop
+from spark_jobs.demo.load import LoadOrder, run_load
+from spark_jobs.local.ports import LOOPBACK
+from spark_jobs.local.postgres import SHOP, dsn
+from tests.e2e import doors
+from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.soundness import assert_sound, wait_drained
+
+LOGIN = "asks for a login"
+
+pytestmark = pytest.mark.timeout(3600)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[RunningStack]:
+    schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
+    settings = own_settings(profile="cluster", gold=schedule, security={"enabled": True})
+    running = RunningStack(settings)
+    try:
+        running.up()
+        yield running
+    finally:
+        remove(settings)
+
+
+def test_what_is_sent_reaches_gold(stack: RunningStack) -> None:
+    shop = dsn(stack.settings, database=SHOP, role=SHOP)
+    create_shop(shop)
+    order = LoadOrder(rate=10, seconds=30, seed=22)
+    run_load(order, shop_dsn=shop, kafka=kafka_access(stack.settings, Principal.LOADER))
+    wait_drained(stack, shop)
+    stack.tidemark("refresh", "--all", seconds=1200)
+    assert_sound(stack)
+
+
+def test_nobody_gets_in_without_a_secret(stack: RunningStack) -> None:
+    settings = stack.settings
+    assert doors.spark_connect(settings) == "UNAUTHENTICATED"
+    assert doors.kafka(settings) == "_TRANSPORT"
+    assert doors.connect_rest(settings) == "certificate required"
+    for kind, count in (("spark_master", 1), ("spark_worker", 2)):
+        for number in range(1, count + 1):
+            _, port = settings.ports.of(kind, number)
+            assert doors.spark_rpc(port) == LOGIN
+            _, page = settings.ports.of(f"{kind}_ui", number)
+            answer = httpx.get(f"http://{LOOPBACK}:{page}/", trust_env=False)
+            assert answer.status_code == httpx.codes.FORBIDDEN
