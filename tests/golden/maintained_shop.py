@@ -78,6 +78,12 @@ def write_shop(project: Path) -> Settings:
     return load_settings(project, state_dir=project / "state")
 
 
+def two_values(kind: str) -> pa.Array:
+    """Two values of one of the types that the views' columns have."""
+    types = {"bigint": pa.int64(), "int": pa.int32(), "double": pa.float64(), "string": pa.string()}
+    return pa.array([1, 2]).cast(types[kind])
+
+
 def publish_all(refresher: Refresher) -> None:
     """Publish every view at the inputs' newest versions; the content is beside the point."""
     context = refresher.context
@@ -100,7 +106,7 @@ def publish_all(refresher: Refresher) -> None:
         )
         write_deltalake(
             context.published_at(name),
-            pa.table({"row": [1, 2]}),
+            pa.table({column.name: two_values(column.type) for column in entry.columns}),
             configuration=FEED,
             commit_properties=CommitProperties(
                 custom_metadata={"userMetadata": json.dumps(mark.as_metadata())}

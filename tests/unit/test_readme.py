@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,27 @@ def commands(paper: str) -> Iterator[str]:
     yield from INLINE.findall(text)
 
 
-SHOWN = [(paper, line) for paper in PAPERS for line in commands(paper)]
+@pytest.mark.parametrize("paper", PAPERS)
+def test_commands(paper: str):
+    wrong = {line: problem for line in commands(paper) if (problem := problem_of(line))}
+    assert wrong == {}
 
 
-@pytest.mark.parametrize(("paper", "line"), SHOWN)
-def test_command(paper: str, line: str):
+def test_a_wrong_command_is_found():
+    for line in ("tidemark refesh", "tidemark load --speed 3", "make nothing", "nonsense --all"):
+        assert problem_of(line), line
+
+
+def problem_of(line: str) -> str | None:
+    """Why a command would not be understood."""
+    try:
+        check_command(line)
+    except Exception as error:  # noqa: BLE001 - the reader is told of any
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def check_command(line: str) -> None:
     words = shlex.split(line, comments=True)
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words.pop(0)
@@ -87,12 +104,17 @@ def parse(words: list[str]) -> None:
     words = [word for word in words if word != "--help"]
     if not words:
         return
-    command: Any = typer.main.get_command(app)
+    command: Any = whole_command()
     context = command.make_context("tidemark", words)
     while isinstance(command, TyperGroup):
         rest = [*context._protected_args, *context.args]
         name, command, rest = command.resolve_command(context, rest)
         context = command.make_context(name, rest, parent=context)
+
+
+@cache
+def whole_command() -> Any:
+    return typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("paper", PAPERS)

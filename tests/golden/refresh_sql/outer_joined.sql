@@ -1,0 +1,133 @@
+-- gold.outer_joined: incremental: bronze.orders@0→@1; affected groups only
+
+-- what changed in bronze.orders after version 0, up to 1
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
+FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
+
+-- what changed below the next operator, without what cancels out
+CREATE OR REPLACE TEMPORARY VIEW __refresh_change_1 AS
+SELECT
+  amount,
+  user_id__2,
+  __sum AS __w
+FROM (
+  SELECT
+    amount,
+    user_id__2,
+    SUM(__w) AS __sum
+  FROM (
+    SELECT
+      amount AS amount,
+      user_id AS user_id__2,
+      __w
+    FROM __refresh_bronze_orders
+  ) AS t
+  GROUP BY
+    amount,
+    user_id__2
+) AS t
+WHERE
+  __sum <> 0;
+
+-- rows of a join's left side that changes of its right side touch
+CREATE OR REPLACE TEMPORARY VIEW __refresh_touched_2 AS
+SELECT
+  l.user_id,
+  1 AS __w
+FROM (
+  SELECT
+    user_id AS user_id
+  FROM delta.`PROJECT/data/users` VERSION AS OF 0
+) AS l
+LEFT SEMI JOIN __refresh_change_1 AS r
+  ON user_id = user_id__2;
+
+-- the rows that leave (-) and enter (+) gold.outer_joined@0, merged as bags of rows
+SELECT
+  user_id,
+  amount,
+  __sum AS __w
+FROM (
+  SELECT
+    user_id,
+    amount,
+    SUM(__w) AS __sum
+  FROM (
+    SELECT
+      user_id__3 AS user_id,
+      amount__2 AS amount,
+      __w
+    FROM (
+      SELECT
+        user_id AS user_id__3,
+        amount AS amount__2,
+        __w
+      FROM (
+        SELECT
+          user_id,
+          amount,
+          user_id__2,
+          __w
+        FROM (
+          SELECT
+            user_id,
+            __w
+          FROM __refresh_touched_2
+        ) AS l
+        LEFT OUTER JOIN (
+          SELECT
+            __t.amount,
+            __t.user_id__2
+          FROM (
+            SELECT
+              amount AS amount,
+              user_id AS user_id__2
+            FROM delta.`PROJECT/data/orders` VERSION AS OF 1
+          ) AS __t
+          LEFT SEMI JOIN __refresh_touched_2 AS __k
+            ON __t.user_id__2 IS NOT DISTINCT FROM __k.user_id
+        ) AS r
+          ON user_id = user_id__2
+        UNION ALL
+        SELECT
+          user_id,
+          amount,
+          user_id__2,
+          -__w AS __w
+        FROM (
+          SELECT
+            user_id,
+            amount,
+            user_id__2,
+            __w
+          FROM (
+            SELECT
+              user_id,
+              __w
+            FROM __refresh_touched_2
+          ) AS l
+          LEFT OUTER JOIN (
+            SELECT
+              __t.amount,
+              __t.user_id__2
+            FROM (
+              SELECT
+                amount AS amount,
+                user_id AS user_id__2
+              FROM delta.`PROJECT/data/orders` VERSION AS OF 0
+            ) AS __t
+            LEFT SEMI JOIN __refresh_touched_2 AS __k
+              ON __t.user_id__2 IS NOT DISTINCT FROM __k.user_id
+          ) AS r
+            ON user_id = user_id__2
+        ) AS t
+      ) AS t
+    ) AS t
+  ) AS t
+  GROUP BY
+    user_id,
+    amount
+) AS t
+WHERE
+  __sum <> 0;
