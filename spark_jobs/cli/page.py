@@ -1,6 +1,6 @@
 """``tidemark page``: one HTML file that shows every table, how it stands, and what reads what.
 
-The file needs nothing beside itself, and runs nothing: its policy forbids scripts.
+The file needs nothing beside itself. Its policy lets one script run, which shows that it is old.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def rendered(facts: PageFacts) -> str:
 
     from spark_jobs.cli.page_facts import NOTHING
     from spark_jobs.cli.page_picture import BOX_HEIGHT, BOX_WIDTH, picture
+    from spark_jobs.orchestration.page_age import NOTICE, SCRIPT, opening, script_source
 
     environment = Environment(
         loader=PackageLoader("spark_jobs", "cli"),
@@ -56,6 +57,10 @@ def rendered(facts: PageFacts) -> str:
         box_width=BOX_WIDTH,
         box_height=BOX_HEIGHT,
         nothing=NOTHING,
+        opening=opening(facts.at),
+        notice=NOTICE,
+        script=SCRIPT,
+        script_source=script_source(),
     )
 
 

@@ -44,8 +44,10 @@ class Cards:
 
     def __init__(self, project: OpenProject, now: datetime) -> None:
         from spark_jobs.gold.context import GoldContext
+        from spark_jobs.state.stopped import stopped_on_purpose
 
         self._now = now
+        self._stopped_on_purpose = stopped_on_purpose(project.settings.state)
         self._reports: Mapping[str, StreamProgress] = {
             one.query: one for one in project.store.progress()
         }
@@ -128,7 +130,10 @@ class Cards:
 
         def delivery() -> Card:
             location = self._context.locations.of(entry.table_name)
-            one = sink_status(entry, self._reports.get(name), location, now=self._now)
+            report = self._reports.get(name)
+            one = sink_status(
+                entry, report, location, now=self._now, on_purpose=self._stopped_on_purpose
+            )
             return Card(
                 name=name,
                 column=column,
@@ -154,8 +159,7 @@ class Cards:
         state, lag = "never reported", None
         shown = (NOTHING,) * len(STREAM_HEADS)
         if report is not None:
-            silent = report.stale(now=self._now, after=SILENT_AFTER)
-            state, lag = "silent" if silent else report.state.value, report.lag_records
+            state, lag = self._standing_of(report), report.lag_records
             shown = (
                 NOTHING if lag is None else f"{lag:,} records",
                 NOTHING if report.batch_id < 0 else ago(report.at, now=self._now),
@@ -172,6 +176,10 @@ class Cards:
             cells=(*cells, *shown),
             runbook="stream-silent",
         )
+
+    def _standing_of(self, report: StreamProgress) -> str:
+        on_purpose = self._stopped_on_purpose
+        return report.standing(now=self._now, after=SILENT_AFTER, on_purpose=on_purpose)
 
     def _guarded(
         self, card: Callable[[], Card], name: str, said: str, *, column: int, cells: int

@@ -58,20 +58,36 @@ class SinkStatus:
 def sink_statuses(project: OpenProject, *, now: datetime) -> list[SinkStatus]:
     """Every sink of the project, by name."""
     from spark_jobs.state.progress import sink_query
+    from spark_jobs.state.stopped import stopped_on_purpose
     from spark_jobs.storage.lake import Lake, TableLocations
 
     reports = {one.query: one for one in project.store.progress()}
+    on_purpose = stopped_on_purpose(project.settings.state)
     locations = TableLocations(Lake(project.settings.lake), project.manifest)
     return [
-        sink_status(sink, reports.get(sink_query(name)), locations.of(sink.table_name), now=now)
+        sink_status(
+            sink,
+            reports.get(sink_query(name)),
+            locations.of(sink.table_name),
+            now=now,
+            on_purpose=on_purpose,
+        )
         for name, sink in sorted(project.manifest.sinks.items())
     ]
 
 
 def sink_status(
-    sink: SinkEntry, report: StreamProgress | None, location: str, *, now: datetime
+    sink: SinkEntry,
+    report: StreamProgress | None,
+    location: str,
+    *,
+    now: datetime,
+    on_purpose: bool,
 ) -> SinkStatus:
-    """One sink at a glance, by its last report and the log of its table at ``location``."""
+    """One sink at a glance, by its last report and the log of its table at ``location``.
+
+    ``on_purpose``: a person stopped the application that delivers.
+    """
     from spark_jobs.storage import log
 
     newest = log.table_version(location)
@@ -81,9 +97,9 @@ def sink_status(
         versions = newest.version - delivered
         at = log.committed_at(location, delivered + 1) if versions else None
         behind = now - at if at else timedelta()
-    state = NEW if report is None else report.state.value
-    if report is not None and report.stale(now=now, after=SILENT_AFTER):
-        state = "silent"
+    state = NEW
+    if report is not None:
+        state = report.standing(now=now, after=SILENT_AFTER, on_purpose=on_purpose)
     return SinkStatus(
         sink=sink.name,
         table=sink.table,

@@ -32,6 +32,7 @@ def status(
 ) -> None:
     """Show what is published, how fresh it is, what was decided last and why; streams, sinks."""
     from spark_jobs.state.progress import SINK_PREFIX
+    from spark_jobs.state.stopped import stopped_on_purpose
     from spark_jobs.state.types import utc_now
 
     now = utc_now()
@@ -56,7 +57,8 @@ def status(
     console = Console()
     console.print(views_table(views, now=now))
     if streams:
-        console.print(streams_table(streams, now=now))
+        on_purpose = stopped_on_purpose(project.settings.state)
+        console.print(streams_table(streams, now=now, on_purpose=on_purpose))
     else:
         console.print("No stream has reported yet.", style="dim")
     if sinks:

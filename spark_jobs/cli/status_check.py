@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 _SILENT, _REFUSED = "stream-silent", "stream-refused"
+# By standing: what happened when the query was last seen.
+_GONE = {"silent": "last seen", "down": "should run and stopped"}
 _WRONG = frozenset({"failed", "refused", "held"})
 # Since the last batch; what is down for less than this comes back by itself more often than not.
 WAITED_LONG = timedelta(minutes=5)
@@ -53,14 +55,20 @@ def _waiting(project: OpenProject) -> Iterator[Trouble]:
 def _troubles(
     project: OpenProject, reports: Mapping[str, StreamProgress], now: datetime
 ) -> Iterator[Trouble]:
+    from spark_jobs.state.stopped import stopped_on_purpose
+
     most = project.settings.streams.max_offsets_per_trigger
+    on_purpose = stopped_on_purpose(project.settings.state)
     for name in _reporting(project):
         report = reports.get(name)
         silent, failed = _runbooks(name)
         if report is None:
             yield Trouble(name, "never reported", silent)
-        elif report.stale(now=now, after=SILENT_AFTER):
-            yield Trouble(name, f"silent, last seen {ago(report.heartbeat_at, now=now)}", silent)
+            continue
+        standing = report.standing(now=now, after=SILENT_AFTER, on_purpose=on_purpose)
+        if standing in _GONE:
+            seen = ago(report.heartbeat_at, now=now)
+            yield Trouble(name, f"{standing}, {_GONE[standing]} {seen}", silent)
         elif report.state.value in _WRONG or _waits_long(report, now):
             first = (report.error or "").strip().partition("\n")[0]
             yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)

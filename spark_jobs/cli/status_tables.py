@@ -33,6 +33,7 @@ STYLES: Final = {
     "running": "green",
     "refused": "red",
     "silent": "red",
+    "down": "red",
 }
 
 
@@ -103,8 +104,10 @@ def verdict_cell(verdict: dict[str, Any] | None) -> Text:
     return _styled(verdict["outcome"]).append(f" {total - verdict['failed']}/{total}")
 
 
-def streams_table(streams: Sequence[StreamProgress], *, now: datetime) -> Table:
-    """A row per streaming query."""
+def streams_table(
+    streams: Sequence[StreamProgress], *, now: datetime, on_purpose: bool = False
+) -> Table:
+    """A row per streaming query; ``on_purpose`` where a person stopped the application."""
     table = Table(title="streams", title_justify="left")
     for name in ("query", "state"):
         table.add_column(name, no_wrap=True)
@@ -112,10 +115,9 @@ def streams_table(streams: Sequence[StreamProgress], *, now: datetime) -> Table:
         table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")
     for one in streams:
-        silent = one.stale(now=now, after=SILENT_AFTER)
         table.add_row(
             one.query,
-            _styled("silent" if silent else one.state.value),
+            _styled(one.standing(now=now, after=SILENT_AFTER, on_purpose=on_purpose)),
             "" if one.lag_records is None else f"{one.lag_records:,} records",
             "" if one.batch_id < 0 else str(one.batch_id),
             f"{one.records:,}",

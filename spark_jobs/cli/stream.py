@@ -42,6 +42,8 @@ def streams() -> None:
 @app.command()
 def run(context: typer.Context) -> None:
     """Keep all that follows a topic or a table up to date until the process is told to stop."""
+    from spark_jobs.state.stopped import note_stopped
+
     settings = load_settings(context.obj)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -51,7 +53,10 @@ def run(context: typer.Context) -> None:
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
+        if number == signal.SIGINT:
+            # By a person at the terminal; whatever supervises the process sends SIGTERM.
+            note_stopped(settings.state)
         stopping.set()
 
     signal.signal(signal.SIGTERM, stop)
@@ -66,7 +71,10 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
     Raises:
         StreamsAlreadyRunningError: another process does.
     """
+    from spark_jobs.state.stopped import forget_stopped
+
     with sole_application(settings):
+        forget_stopped(settings.state)
         return _serve(settings, stopping)
 
 

@@ -30,8 +30,10 @@ from spark_jobs.local.secrets import AIRFLOW_USERS
 from spark_jobs.local.session import SessionRecord, end
 from spark_jobs.local.startup import Report, run_steps
 from spark_jobs.local.status import PartStatus, part_statuses
+from spark_jobs.local.streams import NAME
 from spark_jobs.local.supervisor import Supervisor
 from spark_jobs.settings import Settings
+from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
@@ -99,6 +101,8 @@ class Stack:
         if MANIFEST_PARTS & set(names):
             write_manifest(self.settings)
         with self.only_one():
+            if NAME in names:
+                forget_stopped(self.settings.state)
             environment = stack_environment(self.settings)
             left_over: list[int] = []
             if not self.supervisor.answers():
@@ -129,6 +133,7 @@ class Stack:
         if not self.settings.state.exists():
             return False
         with self.only_one():
+            note_stopped(self.settings.state)
             return self.stop_all()
 
     def stop_all(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.local.object_store import store_names
-from spark_jobs.local.parts import Part
+from spark_jobs.local.parts import READY_SECONDS, Part
 from spark_jobs.local.spark_cluster import cluster_names
 from spark_jobs.names import Layer
 from spark_jobs.sections import ControlDatabase
@@ -40,6 +40,8 @@ def streams_part(settings: Settings) -> Part:
         probe=partial(probe_streams, settings),
         alive=partial(silent_streams, settings),
         stop_seconds=60,
+        # Ready when each of its queries runs; they start one after another.
+        ready_seconds=2 * READY_SECONDS,
     )
 
 

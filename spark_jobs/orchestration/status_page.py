@@ -1,12 +1,15 @@
-"""Serves the page of all tables to those who may see Airflow's own; nothing is computed here."""
+"""Serves the page of all tables to those who may see Airflow's own; computes only its age."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
+from spark_jobs.orchestration.page_age import marked
 from spark_jobs.settings import load_settings
 
 # The policy of the page itself, and that no other site shows it in a frame.
@@ -34,6 +37,6 @@ def status_app() -> FastAPI:
             text = load_settings().status_page.read_text(encoding="utf-8")
         except FileNotFoundError:
             return HTMLResponse(NOT_WRITTEN, headers=HEADERS)
-        return HTMLResponse(text, headers=HEADERS)
+        return HTMLResponse(marked(text, now=datetime.now(UTC)), headers=HEADERS)
 
     return app

@@ -62,6 +62,20 @@ class StreamProgress:
         """Should this query have been seen since? One that was stopped on purpose is not stale."""
         return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
 
+    def standing(self, *, now: datetime, after: timedelta, on_purpose: bool) -> str:
+        """How the query stands now: its state, or ``silent`` or ``down``.
+
+        Args:
+            now: the moment.
+            after: how long a query may say nothing, and an application take to come back.
+            on_purpose: a person stopped the application; otherwise it should run.
+        """
+        if now - self.heartbeat_at <= after:
+            return self.state.value
+        if self.state is StreamState.STOPPED:
+            return self.state.value if on_purpose else "down"
+        return "silent"
+
     def as_dict(self) -> JsonObject:
         """The row for programs."""
         return {

@@ -80,9 +80,11 @@ class Supervisor:
         slots = [_Slot(flow) for flow in self.flows]
         watched = time.monotonic()
         try:
+            # What an earlier run said of a query does not stand while this run comes to it.
+            self.store.record_reports([_report(slot) for slot in slots])
             while not self.stopping.is_set():
                 for slot in slots:
-                    self._tend(slot)
+                    self._tend(slot, slots)
                 # In one transaction: one for each would cost more than the reports themselves.
                 self.store.record_reports([_report(slot) for slot in slots])
                 if self.beat is not None:
@@ -98,14 +100,14 @@ class Supervisor:
             self._stop(slots)
         return True
 
-    def _tend(self, slot: _Slot) -> None:
+    def _tend(self, slot: _Slot, slots: Sequence[_Slot]) -> None:
         if self.stopping.is_set():
             return
         if slot.query is None:
             if time.monotonic() >= slot.next_try:
                 self._start(slot)
-                # Starting all of them takes a while; who waits for one sees it at once.
-                self.store.record_reports([_report(slot)])
+                # Starting all of them takes a while; none is silent meanwhile.
+                self.store.record_reports([_report(one) for one in slots])
         elif not slot.query.isActive:
             error = slot.query.exception() or RuntimeError("query ended by itself")
             slot.query = None

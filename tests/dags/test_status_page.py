@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from fastapi.testclient import TestClient
 
 from spark_jobs.local.airflow_config import PLUGINS
 from spark_jobs.local.secrets import random_signing_key
+from spark_jobs.orchestration.page_age import NOTICE, opening
 from spark_jobs.settings import load_settings
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
@@ -69,6 +71,14 @@ def test_a_user_sees_the_page_as_it_was_written(project, server, as_viewer) -> N
     policy = found.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script" not in policy
+
+
+def test_a_page_that_is_old_says_so(project, server, as_viewer) -> None:
+    server.cookies.update(as_viewer)
+    page = load_settings().status_page
+    for minutes, shown in ((5, "hidden>"), (11, '<b id="age">11 min</b>')):
+        page.write_text(f"{opening(datetime.now(UTC) - timedelta(minutes=minutes))}{NOTICE}")
+        assert shown in server.get(AT).text
 
 
 def test_airflow_names_it_in_its_navigation(project, server, as_viewer) -> None:

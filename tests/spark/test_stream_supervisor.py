@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_jobs.errors import LakehouseError
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 from spark_jobs.storage import supervisor
 from spark_jobs.storage.supervisor import Flow, Supervisor
 
@@ -103,6 +105,21 @@ def supervise(spark: SparkSession, store: ControlStore):
         assert not {query.name for query in spark.streams.active} & {flow.name for flow in flows}
 
     return running
+
+
+class Looking(Ticking):
+    """Notes, when it is started, what the store says of another query."""
+
+    seen: list[StreamState]
+
+    def __init__(self, name: str, folder: Path, store: ControlStore, other: str) -> None:
+        super().__init__(name, folder)
+        self.seen = []
+        self._store, self._other = store, other
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        self.seen += [one.state for one in self._store.progress() if one.query == self._other]
+        return super().start(spark)
 
 
 def wait_until(holds: Callable[[], object]) -> None:
@@ -206,3 +223,14 @@ def test_one_query_that_runs_is_reason_to_go_on(supervise, tmp_path) -> None:
     with supervise(lost, Ticking("steady", tmp_path)) as row:
         wait_until(lambda: lost.starts > supervisor.HOPELESS_FAILURES and runs(row("steady")))
         assert row("lost").state is StreamState.FAILED
+
+
+def test_what_an_earlier_run_said_of_a_query_does_not_stand_while_others_start(
+    supervise, store: ControlStore, tmp_path: Path
+) -> None:
+    long_ago = utc_now() - timedelta(hours=1)
+    store.record_heartbeat("later", at=long_ago, state=StreamState.STOPPED)
+    first = Looking("first", tmp_path, store, "later")
+    with supervise(first, Ticking("later", tmp_path)) as row:
+        wait_until(lambda: (found := row("later")) and found.state is StreamState.RUNNING)
+    assert first.seen == [StreamState.STARTING]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli.main import app
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from tests.golden.declaration_cases import RIGHT, write_project
@@ -69,6 +70,38 @@ def test_where_all_report_there_is_nothing_to_name(project: Path, store: Control
     store.record_progress(report("silver.of_the_past", state=StreamState.FAILED))
     done = check(project)
     assert (done.exit_code, done.stdout) == (0, "Everything that should run reports.\n")
+
+
+def stopped(store: ControlStore, seen: timedelta) -> None:
+    at = utc_now() - seen
+    for name in EXPECTED:
+        store.record_progress(report(name, state=StreamState.STOPPED, heartbeat_at=at))
+
+
+def test_an_application_that_stopped_by_itself_is_down(project: Path, store: ControlStore) -> None:
+    stopped(store, timedelta(hours=5, minutes=1))
+    done = check(project)
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == list(EXPECTED)
+    assert all("down, should run and stopped 5 h 1 min ago" in line for line in lines)
+    shown = CliRunner().invoke(app, ["--project", str(project), "status"], catch_exceptions=False)
+    assert shown.stdout.count("down") == len(EXPECTED)
+
+
+def test_an_application_may_take_a_minute_to_come_back(project: Path, store: ControlStore) -> None:
+    stopped(store, timedelta(seconds=20))
+    assert check(project).exit_code == 0
+
+
+def test_what_a_person_stopped_is_not_down(
+    project: Path, store: ControlStore, tmp_path: Path
+) -> None:
+    stopped(store, timedelta(hours=5))
+    note_stopped(tmp_path / "state")
+    assert check(project).exit_code == 0
+    forget_stopped(tmp_path / "state")
+    assert check(project).exit_code == 1
 
 
 # Long ago, so that a slow machine sees the same hour.

@@ -106,11 +106,17 @@ def test_a_stream_with_its_lag() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "word"), [(StreamState.RUNNING, "silent"), (StreamState.STOPPED, "stopped")]
+    ("state", "on_purpose", "word"),
+    [
+        (StreamState.RUNNING, False, "silent"),
+        (StreamState.RUNNING, True, "silent"),
+        (StreamState.STOPPED, False, "down"),
+        (StreamState.STOPPED, True, "stopped"),
+    ],
 )
-def test_a_stream_that_is_not_heard_of(state: StreamState, word: str) -> None:
+def test_a_stream_that_is_not_heard_of(state: StreamState, word: str, *, on_purpose: bool) -> None:
     old = replace(STREAM, state=state, heartbeat_at=NOW - timedelta(minutes=3))
-    assert word in shown(streams_table([old], now=NOW))
+    assert word in shown(streams_table([old], now=NOW, on_purpose=on_purpose))
 
 
 def test_the_history_sums_the_steps_and_keeps_errors_short() -> None:
