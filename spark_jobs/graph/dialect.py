@@ -11,6 +11,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.transforms import (
+    any_to_exists,
+    eliminate_distinct_on,
+    preprocess,
+    unnest_to_explode,
+)
 
 from spark_jobs.graph.inference import overrides
 
@@ -18,9 +24,14 @@ from spark_jobs.graph.inference import overrides
 class _Writer(SparkGenerator):
     """Writes every function under the name by which it was called, but one."""
 
-    # With the arguments that Spark takes as well.
     TRANSFORMS = {  # noqa: RUF012
         **SparkGenerator.TRANSFORMS,
+        # Spark has QUALIFY. The parser's rewriting of it into a subquery lets LIMIT come first, and
+        # takes a column for an output of the same name.
+        exp.Select: preprocess(
+            [eliminate_distinct_on, unnest_to_explode, any_to_exists],
+        ),
+        # With the arguments that Spark takes as well.
         exp.ArgMax: lambda self, one: self.func("MAX_BY", *one.iter_expressions()),
         exp.ArgMin: lambda self, one: self.func("MIN_BY", *one.iter_expressions()),
         exp.Levenshtein: lambda self, one: self.func("LEVENSHTEIN", *one.iter_expressions()),
@@ -66,6 +77,8 @@ def parse(sql: str) -> exp.Expr:
     'SELECT NVL(a, b), STRUCT(a AS c) FROM x'
     >>> to_sql(parse("select max_by(a, b, 2), to_char(a, '99') from x"))
     "SELECT MAX_BY(a, b, 2), TO_CHAR(a, '99') FROM x"
+    >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))
+    'SELECT a AS b FROM x QUALIFY RANK() OVER (ORDER BY x.b) = 1 LIMIT 2'
     """
     return sqlglot.parse_one(sql, dialect=dialect())
 

@@ -3,228 +3,279 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-# Bags: no keys, NULL everywhere, and few values, so that rows meet.
-TABLES = {
-    "silver.a": ("k", "x", "y"),
-    "silver.b": ("k", "x", "z"),
-    "silver.c": ("j", "y", "z"),
-}
-_COMPARE = ("=", "<", ">", "<=", "<>")
+from tests.properties.expressions import KINDS, Column, Columns, Expressions
+from tests.properties.tables import DOUBLE, FLAG, INT, LIST, TYPES, Tables
+
+Kinds = Sequence[str]
+_SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
+_JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN")
+_JOINS += ("LEFT ANTI JOIN", "CROSS JOIN")
+_NULLS = ("", "", " NULLS FIRST", " NULLS LAST")
 
 
-@dataclass
 class Grammar:
-    """Writes one query after the other from a seed."""
+    """Writes one query after the other from a generator of random numbers."""
 
-    rng: random.Random
-    aliases: int = 0
-    depth: int = field(default=2)
+    def __init__(self, rng: random.Random, *, tables: Tables = TYPES, depth: int = 2) -> None:
+        self.rng, self.depth, self.tables = rng, depth, tables
+        self.aliases = 0
+        self.write = Expressions(rng)
+        held = {kind for columns in tables.values() for kind in columns.values()}
+        self.kinds = [kind for kind in KINDS if kind in held]
+        self.lists = LIST in held
 
-    def query(self, depth: int | None = None, arity: int | None = None) -> str:
-        """A query; its columns are c0, c1, … and all of them are integers."""
+    def query(self, depth: int | None = None, kinds: Kinds | None = None) -> str:
+        """A query; its columns are c0, c1, … of the kinds."""
         depth = self.depth if depth is None else depth
-        arity = arity or self.rng.randint(1, 3)
+        kinds = kinds or [self.rng.choice(self.kinds) for _ in range(self.rng.randint(1, 3))]
         forms = [self._plain, self._plain, self._grouped, self._grouped, self._distinct]
         if depth > 0:
-            forms += [self._windowed, self._limited, self._combined, self._sets, self._common]
-        return self.rng.choice(forms)(depth, arity)
+            forms += [self._windowed, self._windowed, self._limited, self._united]
+            forms += [self._sets, self._common, self._grouped]
+            forms += [self._exploded] if self.lists else []
+        return self.rng.choice(forms)(depth, kinds)
 
     def _alias(self) -> str:
         self.aliases += 1
         return f"t{self.aliases}"
 
-    def _relation(self, depth: int) -> tuple[str, list[str]]:
+    def _relation(self, depth: int, *, inner: float = 0.35) -> tuple[str, list[Column]]:
         """A relation with its alias, and its columns."""
         alias = self._alias()
-        if depth > 0 and self.rng.random() < 0.3:
-            arity = self.rng.randint(1, 3)
-            columns = [f"{alias}.c{i}" for i in range(arity)]
-            return f"({self.query(depth - 1, arity)}) AS {alias}", columns
-        table = self.rng.choice(sorted(TABLES))
-        return f"{table} AS {alias}", [f"{alias}.{name}" for name in TABLES[table]]
+        if depth > 0 and self.rng.random() < inner:
+            kinds = [INT, *(self.rng.choice(self.kinds) for _ in range(self.rng.randint(0, 2)))]
+            forms = [self.query, self._grouped, self._grouped, self._windowed, self._windowed]
+            text = self.rng.choice(forms)(depth - 1, kinds)
+            return f"({text}) AS {alias}", [(f"{alias}.c{i}", k) for i, k in enumerate(kinds)]
+        table = self.rng.choice(sorted(self.tables))
+        columns = [(f"{alias}.{name}", kind) for name, kind in self.tables[table].items()]
+        return f"{table} AS {alias}", columns
 
-    def _from(self, depth: int) -> tuple[str, list[str]]:
+    def _from(self, depth: int) -> tuple[str, list[Column]]:
         text, columns = self._relation(depth)
-        kinds = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN"]
-        kinds += ["LEFT ANTI JOIN", "CROSS JOIN"]
         for _ in range(self.rng.choice((0, 0, 1, 1, 2)) if depth > 0 else 0):
-            kind = self.rng.choice(kinds)
-            more, others = self._relation(depth - 1)
+            kind = self.rng.choice(_JOINS)
+            more, others = self._relation(depth - 1, inner=0.5)
             text += f" {kind} {more}"
             if kind != "CROSS JOIN":
-                text += f" ON {self.rng.choice(columns)} = {self.rng.choice(others)}"
+                text += f" ON {self._tie(columns, others)}"
                 if self.rng.random() < 0.3:
-                    text += f" AND {self._condition(columns + others)}"
+                    text += f" AND {self.write.condition([*columns, *others])}"
             if "SEMI" not in kind and "ANTI" not in kind:
-                columns = columns + others
+                columns = [*columns, *others]
         return text, columns
 
-    def _condition(self, columns: list[str]) -> str:
-        one = self.rng.choice(columns)
-        return self.rng.choice(
-            [
-                f"{one} {self.rng.choice(_COMPARE)} {self.rng.randint(0, 3)}",
-                f"{one} IS NULL",
-                f"{one} IS NOT NULL",
-                f"{one} <=> {self.rng.choice(columns)}",
-                f"({one} > 1 OR {self.rng.choice(columns)} = 0)",
-                f"COALESCE({one}, 2) = {self.rng.randint(0, 3)}",
-            ]
-        )
+    def _tie(self, columns: Columns, others: Columns) -> str:
+        """A condition that ties two relations: mostly that two columns are equal."""
+        pairs = [(a, b) for a, its in columns for b, kind in others if its == kind and its != LIST]
+        if not pairs:
+            return f"{self.write.value(columns, INT)} = {self.write.value(others, INT)}"
+        # Whole numbers meet most often.
+        ints = [(a, b) for a, b in pairs if (a, INT) in columns]
+        one, other = self.rng.choice(ints if ints and self.rng.random() < 0.6 else pairs)
+        return f"{one} {self.rng.choice(('=', '=', '=', '=', '<=>', '<'))} {other}"
 
-    def _where(self, columns: list[str], depth: int) -> str:
-        found = [self._condition(columns)] if self.rng.random() < 0.5 else []
-        if depth > 0 and self.rng.random() < 0.45:
-            found.append(self._subquery(columns))
+    def _where(self, columns: Columns, depth: int) -> str:
+        found = []
+        if self.rng.random() < 0.4:
+            found.append(self.write.condition(columns, clock=self.rng.random() < 0.3))
+        if depth > 0 and self.rng.random() < 0.4:
+            found.append(self._subquery(columns, depth))
         return f" WHERE {' AND '.join(found)}" if found else ""
 
-    def _subquery(self, columns: list[str]) -> str:
-        alias = self._alias()
-        table = self.rng.choice(sorted(TABLES))
-        names = [f"{alias}.{name}" for name in TABLES[table]]
-        outer, ours = self.rng.choice(columns), self.rng.choice(names)
-        tie = f"{ours} = {self.rng.choice(columns)}"
-        more = f" AND {self._condition(names)}" if self.rng.random() < 0.4 else ""
-        call = self.rng.choice(("COUNT(*)", f"SUM({ours})", f"MAX({ours})", f"MIN({ours})"))
-        unequal = f" AND {self.rng.choice(names)} <> {self.rng.choice(columns)}"
-        unequal = unequal if self.rng.random() < 0.3 else ""
+    def _subquery(self, columns: Columns, depth: int) -> str:
+        alias, write = self._alias(), self.write
+        table = self.rng.choice(sorted(self.tables))
+        names = [(f"{alias}.{name}", kind) for name, kind in self.tables[table].items()]
+        numbers = [name for name, kind in names if kind == INT]
+        outer, ours = write.value(columns, INT), self.rng.choice(numbers)
+        column = self.rng.choice([name for name, kind in columns if kind == INT] or [outer])
+        tie, value = f"{ours} = {column}", self.rng.choice(numbers)
+        more = f" AND {write.condition(names)}" if self.rng.random() < 0.4 else ""
+        if depth > 1 and self.rng.random() < 0.3:
+            more += f" AND {self._subquery(names, depth - 1)}"
+        unequal = f" AND {self.rng.choice(numbers)} <> {column}" if self.rng.random() < 0.3 else ""
+        call = self.rng.choice(("COUNT(*)", f"SUM({ours})", f"MAX({ours})", f"MIN({value})"))
         source = f"{table} AS {alias}"
-        value = self.rng.choice(names)
         return self.rng.choice(
             [
                 f"EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}{unequal})",
                 f"NOT EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}{unequal})",
                 f"{outer} IN (SELECT {value} FROM {source} WHERE {tie}{more})",
                 f"{outer} IN (SELECT {ours} FROM {source} GROUP BY {ours} HAVING COUNT(*) > 1)",
-                f"NOT {outer} IN (SELECT {value} FROM {source} WHERE {self._condition(names)})",
+                f"NOT {outer} IN (SELECT {value} FROM {source} WHERE {write.condition(names)})",
                 f"NOT {outer} IN (SELECT {value} FROM {source} WHERE {tie}{more})",
-                f"{outer} >= (SELECT {call} FROM {source} WHERE {self._condition(names)})",
+                f"{outer} >= (SELECT {call} FROM {source} WHERE {write.condition(names)})",
                 f"{outer} >= (SELECT {call} FROM {source} WHERE {tie}{more})",
                 f"({outer} = 1 OR EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}))",
                 f"({outer} = 1 OR {outer} IN (SELECT {value} FROM {source} WHERE {tie}))",
             ]
         )
 
-    def _value(self, columns: list[str]) -> str:
-        one = self.rng.choice(columns)
-        return self.rng.choice(
-            [
-                one,
-                one,
-                one,
-                f"{one} + 1",
-                f"CASE WHEN {self._condition(columns)} THEN {one} ELSE 0 END",
-            ]
-        )
+    def _select(self, values: Sequence[str]) -> str:
+        return "SELECT " + ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
 
-    def _plain(self, depth: int, arity: int) -> str:
+    def _plain(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth)
-        values = [f"{self._value(columns)} AS c{i}" for i in range(arity)]
-        return f"SELECT {', '.join(values)} FROM {text}{self._where(columns, depth)}"
+        values = [self.write.value(columns, kind) for kind in kinds]
+        return f"{self._select(values)} FROM {text}{self._where(columns, depth)}"
 
-    def _distinct(self, depth: int, arity: int) -> str:
-        return self._plain(depth, arity).replace("SELECT ", "SELECT DISTINCT ", 1)
+    def _distinct(self, depth: int, kinds: Kinds) -> str:
+        return self._plain(depth, kinds).replace("SELECT ", "SELECT DISTINCT ", 1)
 
-    def _call(self, columns: list[str]) -> str:
-        one = self.rng.choice(columns)
-        condition = f" FILTER (WHERE {self._condition(columns)})"
-        return self.rng.choice(
-            [
-                "COUNT(*)",
-                f"COUNT({one})",
-                f"SUM({one})",
-                f"MIN({one})",
-                f"MAX({one})",
-                f"COUNT(DISTINCT {one})",
-                f"SUM(DISTINCT {one})",
-                f"SUM({one}){condition}",
-                f"COUNT(*){condition}",
-                f"COALESCE(SUM({one}), 0) + COUNT(*)",
-                f"CAST(AVG({one}) * 2 AS INT)",
-            ]
-        )
+    def _exploded(self, depth: int, kinds: Kinds) -> str:
+        alias = self._alias()
+        outer = self.rng.choice(("", " OUTER"))
+        columns = [(f"{alias}.{name}", kind) for name, kind in self.tables["silver.c"].items()]
+        text = f"silver.c AS {alias} LATERAL VIEW{outer} EXPLODE({alias}.xs) g{alias} AS v"
+        columns = [column for column in columns if column[1] != LIST] + [(f"g{alias}.v", INT)]
+        values = [self.write.value(columns, kind) for kind in kinds]
+        where = self._where(columns, depth)
+        if INT in kinds and self.rng.random() < 0.4:
+            calls = [self.write.aggregate(columns, kind) for kind in kinds]
+            return (
+                f"SELECT {calls[0]} AS c0"
+                + "".join(f", {call} AS c{i + 1}" for i, call in enumerate(calls[1:]))
+                + f" FROM {text}{where} GROUP BY {self.rng.choice(columns)[0]}"
+            )
+        return f"{self._select(values)} FROM {text}{where}"
 
-    def _grouped(self, depth: int, arity: int) -> str:
+    def _keys(self, columns: Columns, count: int) -> list[tuple[str, str]]:
+        """What to group by, with its kind: mostly columns."""
+        known = [column for column in columns if column[1] not in {LIST, DOUBLE}]
+        found = []
+        for _ in range(count):
+            name, kind = self.rng.choice(known or columns)
+            found.append((self.write.value([(name, kind)], kind), kind))
+        return list(dict.fromkeys(found))
+
+    def _grouped(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth)
-        count = self.rng.randint(0, min(2, arity))
-        keys = [self._value(columns) for _ in range(count)]
-        shown = [key for key in keys if self.rng.random() < 0.85]
-        values = shown + [self._call(columns) for _ in range(arity - len(shown))]
-        outputs = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
-        query = f"SELECT {outputs} FROM {text}{self._where(columns, depth)}"
+        keys = self._keys(columns, self.rng.choice((0, 1, 1, 1, 2, 2)))
+        values, shown = [], dict(keys)
+        for kind in kinds:
+            key = next((one for one, its in shown.items() if its == kind), None)
+            if key is not None and self.rng.random() < 0.8:
+                shown.pop(key)
+                values.append(key)
+            else:
+                values.append(self.write.aggregate(columns, kind))
+        query = f"{self._select(values)} FROM {text}{self._where(columns, depth)}"
         if keys:
-            query += f" GROUP BY {', '.join(keys)}"
-        elif not any("(" in value for value in values):
-            query += " HAVING COUNT(*) >= 0"
-        if keys and self.rng.random() < 0.3:
-            query += f" HAVING {self._call(columns)} > {self.rng.randint(0, 2)}"
+            query += f" GROUP BY {', '.join(key for key, _ in keys)}"
+            if self.rng.random() < 0.25:
+                query += f" HAVING {self.write.aggregate(columns, INT)} > {self.rng.randint(0, 1)}"
         return query
 
-    def _sets(self, depth: int, arity: int) -> str:
+    def _sets(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth - 1)
-        one, other = self.rng.choice(columns), self.rng.choice(columns)
+        known = [column for column in columns if column[1] not in {LIST, DOUBLE}] or columns
+        one, other = self.rng.choice(known), self.rng.choice(known)
+        keys = f"{one[0]}, {other[0]}" if one != other else one[0]
         form = self.rng.choice(("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())"))
-        keys = f"{one}, {other}" if one != other else one
-        values = [one, *(self._call(columns) for _ in range(arity))][:arity]
-        outputs = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
-        # An empty input gives no grand total in Spark, and one elsewhere.
-        return f"SELECT {outputs} FROM {text} GROUP BY {form.format(keys)} HAVING COUNT(*) > 0"
+        values = [
+            one[0] if kind == one[1] else self.write.aggregate(columns, kind) for kind in kinds
+        ]
+        if INT in kinds and self.rng.random() < 0.3:
+            values[list(kinds).index(INT)] = f"GROUPING({one[0]})"
+        where = self._where(columns, depth - 1)
+        return f"{self._select(values)} FROM {text}{where} GROUP BY {form.format(keys)}"
 
-    def _windowed(self, depth: int, arity: int) -> str:
+    def _windowed(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth - 1)
-        part, one = self.rng.choice(columns), self.rng.choice(columns)
-        order = ", ".join(dict.fromkeys(columns))
-        call = self.rng.choice(
-            [
-                f"SUM({one}) OVER (PARTITION BY {part})",
-                f"COUNT(*) OVER (PARTITION BY {part}, {one})",
-                f"RANK() OVER (PARTITION BY {part} ORDER BY {one})",
-                f"DENSE_RANK() OVER (PARTITION BY {part} ORDER BY {one} DESC)",
-                f"MAX({one}) OVER (PARTITION BY {part} ORDER BY {one})",
-                f"ROW_NUMBER() OVER (PARTITION BY {part} ORDER BY {order})",
+        values = [self.write.value(columns, kind) for kind in kinds]
+        at = next((i for i, kind in enumerate(kinds) if kind in {INT, DOUBLE, FLAG}), None)
+        query = self._select(values)
+        if at is not None:
+            values[at] = self._window(columns, kinds[at])
+            more = [i for i, kind in enumerate(kinds) if kind == INT and i > at]
+            for i in more:
+                values[i] = self._window(columns, INT) if self.rng.random() < 0.3 else values[i]
+            query = self._select(values)
+        query += f" FROM {text}{self._where(columns, depth - 1)}"
+        if at is None or self.rng.random() < 0.15:
+            query += f" QUALIFY {self._place(columns)} <= {self.rng.randint(1, 2)}"
+        return query
+
+    def _window(self, columns: Columns, kind: str) -> str:
+        part, order = self._partition(columns), self._everything(columns)
+        one = self.write.value(columns, kind)
+        frame = self.rng.choice(
+            (
+                "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+                "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+                "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+            )
+        )
+        forms = [
+            f"MAX({one}) OVER ({part})",
+            f"MIN({one}) OVER ({part} {self._order(columns)})",
+            f"MAX({one}) OVER ({part} {order} {frame})",
+            f"LAG({one}) OVER ({part} {order})",
+            f"LEAD({one}, 2) OVER ({part} {order})",
+            f"FIRST_VALUE({one}) OVER ({part} {order})",
+        ]
+        if kind != FLAG:
+            forms += [
+                f"SUM({one}) OVER ({part})",
+                f"SUM({one}) OVER ({part} {self._order(columns)})",
+                f"SUM({one}) OVER ({part} {order} {frame})",
                 f"SUM({one}) OVER ()",
             ]
-        )
-        values = [call, *(self._value(columns) for _ in range(arity - 1))]
-        outputs = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
-        query = f"SELECT {outputs} FROM {text}{self._where(columns, depth - 1)}"
-        if "ROW_NUMBER" in call:
-            # Rows that tie are equal, but which of them has which number is open: keep the number.
-            query = f"SELECT {call} AS c0"
-            query += "".join(f", {self.rng.choice(columns)} AS c{i}" for i in range(1, arity))
-            query += f" FROM {text}"
-        return query
+        if kind == INT:
+            forms += [f"COUNT(*) OVER ({part})", self._place(columns), self._place(columns)]
+            forms += [f"NTILE(2) OVER ({part} {order})"]
+            forms += [f"COUNT(*) OVER ({part} {order} {frame})"]
+            numbers = [name for name, its in columns if its == INT]
+            if numbers:
+                by = f"ORDER BY {self.rng.choice(numbers)} RANGE"
+                forms += [f"SUM({one}) OVER ({part} {by} BETWEEN 1 PRECEDING AND CURRENT ROW)"]
+        return self.rng.choice(forms)
 
-    def _limited(self, depth: int, arity: int) -> str:
-        order = ", ".join(f"c{i}{self.rng.choice((' DESC', ''))}" for i in range(arity))
-        query = (
-            self._plain(depth - 1, arity)
-            if self.rng.random() < 0.5
-            else self._grouped(depth - 1, arity)
-        )
-        query += f" ORDER BY {order} LIMIT {self.rng.randint(1, 4)}"
+    def _place(self, columns: Columns) -> str:
+        part = self._partition(columns)
+        number = f"ROW_NUMBER() OVER ({part} {self._everything(columns)})"
+        name = self.rng.choice(("RANK", "DENSE_RANK"))
+        return self.rng.choice((number, f"{name}() OVER ({part} {self._order(columns)})"))
+
+    def _partition(self, columns: Columns) -> str:
+        keys = [key for key, _ in self._keys(columns, self.rng.choice((1, 1, 1, 2)))]
+        return f"PARTITION BY {', '.join(keys)}"
+
+    def _way(self) -> str:
+        return self.rng.choice(("", " DESC")) + self.rng.choice(_NULLS)
+
+    def _order(self, columns: Columns) -> str:
+        names = [name for name, kind in columns if kind != LIST] or [columns[0][0]]
+        return f"ORDER BY {self.rng.choice(names)}{self._way()}"
+
+    def _everything(self, columns: Columns) -> str:
+        """An order by all there is: rows that tie are equal, and it is open which comes first."""
+        names = [name for name, _ in columns]
+        self.rng.shuffle(names)
+        return "ORDER BY " + ", ".join(f"{name}{self._way()}" for name in names)
+
+    def _limited(self, depth: int, kinds: Kinds) -> str:
+        order = ", ".join(f"c{i}{self._way()}" for i in range(len(kinds)))
+        form = self.rng.choice((self._plain, self._grouped, self._windowed))
+        query = f"{form(depth - 1, kinds)} ORDER BY {order} LIMIT {self.rng.randint(1, 4)}"
         return query + (" OFFSET 1" if self.rng.random() < 0.2 else "")
 
-    def _combined(self, depth: int, arity: int) -> str:
-        word = self.rng.choice(
-            ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
-        )
-        left, right = self._plain(depth - 1, arity), self._grouped(depth - 1, arity)
-        if self.rng.random() < 0.5:
-            right = self._plain(depth - 1, arity)
-        return f"{left} {word} {right}"
+    def _united(self, depth: int, kinds: Kinds) -> str:
+        forms = (self._plain, self._grouped, self._grouped, self._windowed)
+        left, right = (self.rng.choice(forms)(depth - 1, kinds) for _ in range(2))
+        return f"{left} {self.rng.choice(_SETS)} {right}"
 
-    def _common(self, depth: int, arity: int) -> str:
-        name = f"cte{self._alias()}"
-        inner = self.rng.randint(1, 2)
-        first, second = self._alias(), self._alias()
-        values = [f"{self.rng.choice((first, second))}.c{self.rng.randrange(inner)}"]
-        values = [*values, *(f"{first}.c0" for _ in range(arity - 1))]
-        outputs = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
-        kind = self.rng.choice(("JOIN", "LEFT JOIN"))
+    def _common(self, depth: int, kinds: Kinds) -> str:
+        name, first, second = f"cte{self._alias()}", self._alias(), self._alias()
+        inner = [INT, *kinds]
+        columns = [(f"{one}.c{i}", k) for one in (first, second) for i, k in enumerate(inner)]
+        values = [self.write.value(columns, kind) for kind in kinds]
+        kind = self.rng.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
         return (
-            f"WITH {name} AS ({self.query(depth - 1, inner)}) SELECT {outputs} FROM {name} AS "
-            f"{first} {kind} {name} AS {second} ON {first}.c0 = {second}.c{inner - 1}"
+            f"WITH {name} AS ({self.query(depth - 1, inner)}) {self._select(values)} "
+            f"FROM {name} AS {first} {kind} {name} AS {second} ON {first}.c0 = {second}.c0"
         )

@@ -1,17 +1,19 @@
-"""Runs maintenance programs in DuckDB, thousands a minute: the rules are the same on any engine."""
+"""A view that goes from one content of its inputs to the next, maintained and computed again."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-import duckdb
 from sqlglot import exp
 
 from spark_jobs.graph.canonical import canonical_query
+from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.functions import reads_clock
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
@@ -20,10 +22,13 @@ from spark_jobs.graph.maintenance.states import Cutter, State
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
-from tests.properties.grammar import TABLES
+from tests.properties.engine import Engine, by_spark
+from tests.properties.tables import TYPES, Bag, Row, Types
 
-Row = tuple[object, ...]
-Bag = Counter[Row]
+Content = Mapping[str, Sequence[Row]]
+# A change as a feed tells it: rows with weights, which may cancel out.
+Feed = Mapping[str, Sequence[Row]]
+NOON = datetime(2026, 1, 3, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class InDuckDb:
     """Names of the relations that a program reads."""
 
     changed: frozenset[str]
-    in_parts: bool = False
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     all_large: bool = False
 
     def large(self, table: str) -> bool:
@@ -39,9 +44,8 @@ class InDuckDb:
         return self.all_large
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        """All sums in the grammar are of whole numbers."""
-        in_parts = self.in_parts and table.startswith("state.")
-        return defaultdict(lambda: "bigint") if in_parts else None
+        """The types of groups that lie in parts."""
+        return self.parts.get(table)
 
     def content(self, table: str, when: When) -> exp.Table:
         return exp.to_table(f"{table.replace('.', '_')}_{when}")
@@ -56,58 +60,15 @@ class InDuckDb:
 def canonical(sql: str) -> str:
     """A query as the compiled project holds it."""
     tree = parse(sql)
-    schemas = {
-        TableName.parse(table): dict.fromkeys(columns, "int") for table, columns in TABLES.items()
-    }
+    schemas = {TableName.parse(table): dict(columns) for table, columns in TYPES.items()}
     resolved = resolve(tree, schemas, SqlText("query", sql), "query")  # type: ignore[arg-type]
     assert not resolved.problems, (sql, resolved.problems)
     return to_sql(canonical_query(tree, resolved.tree))  # type: ignore[arg-type]
 
 
-def random_bag(rng: random.Random, arity: int, most: int = 8) -> Bag:
-    """Few rows of few values, with NULLs and duplicates; sometimes none."""
-    values = [0, 1, 2, 3, None]
-    count = rng.choice((0, 1, 3, most))
-    return Counter(tuple(rng.choice(values) for _ in range(arity)) for _ in range(count))
-
-
-def random_change(rng: random.Random, before: Bag, arity: int) -> Bag:
-    """A signed change that takes away no more than there is."""
-    change = random_bag(rng, arity, most=4) if rng.random() < 0.8 else Counter()
-    for row, count in before.items():
-        if rng.random() < 0.3:
-            change[row] -= rng.randint(1, count)
-    return Counter({row: count for row, count in change.items() if count})
-
-
-class Engine:
-    """A DuckDB database with the tables before and after a change."""
-
-    def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": "1"})
-        # Its rewriting of unions and outer joins over the same subquery loses rows.
-        self.connection.execute("PRAGMA disable_optimizer")
-        self.connection.execute("CREATE MACRO sequence(a, b) AS generate_series(a, b)")
-
-    def load(self, name: str, columns: tuple[str, ...], rows: list[Row]) -> None:
-        spec = ", ".join(f"{column} INTEGER" for column in columns)
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({spec})")
-        if rows:
-            marks = ", ".join("?" for _ in columns)
-            self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
-
-    def rows(self, query: exp.Expr) -> list[Row]:
-        return self.connection.execute(query.sql(dialect="duckdb")).fetchall()
-
-    def create(self, name: str, query: exp.Expr) -> None:
-        self.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE {name} AS {query.sql(dialect='duckdb')}"
-        )
-
-
-def content_of(query: str, when: When) -> exp.Expr:
-    """The query over the tables before or after the change."""
-    tree = parse(query)
+def content_of(query: str, when: When, clock: datetime = NOON) -> exp.Expr:
+    """The query over the tables before or after the change, at a moment."""
+    tree = by_spark(parse(freeze_clock(query, clock)))
     for table in list(tree.find_all(exp.Table)):
         if table.db:
             new = exp.to_table(f"{table.db}_{table.name}_{when}")
@@ -116,55 +77,155 @@ def content_of(query: str, when: When) -> exp.Expr:
     return tree
 
 
-def load_history(engine: Engine, rng: random.Random, tables: frozenset[str]) -> frozenset[str]:
-    """Fill the tables before and after a random change; returns those that changed."""
-    changed = set()
-    for table, columns in TABLES.items():
-        if table not in tables:
-            continue
-        before = random_bag(rng, len(columns))
-        change = random_change(rng, before, len(columns)) if rng.random() < 0.75 else Counter()
-        after = Counter(before)
-        after.update(change)
-        name = table.replace(".", "_")
-        engine.load(f"{name}_old", columns, list(before.elements()))
-        engine.load(f"{name}_new", columns, list(after.elements()))
-        weighted: list[Row] = [(*row, count) for row, count in change.items()]
-        engine.load(f"{name}_change", (*columns, "__w"), weighted)
-        if change:
-            changed.add(table)
-    return frozenset(changed)
+@dataclass
+class Maintained:
+    """A view and its kept groups.
 
-
-def difference(engine: Engine, sql: str, rng: random.Random, *, kept: float = 0.5) -> str | None:
-    """Maintain a query through a random change; what is wrong with the result, or None.
-
-    Args:
-        engine: where to run it.
-        sql: the query.
-        rng: makes the tables and the change.
-        kept: how often groups are kept where they can be.
+    Attributes:
+        sql: the view's query.
+        engine: where it is run.
+        types: of the columns of its tables.
+        keeps: whether groups are kept where they can be.
+        all_large: whether its tables count as large.
+        parts: lets kept groups lie in parts, and says when those are written anew; None: whole.
     """
-    query = canonical(sql)
-    root, outputs = build(query)
-    cutter = Cutter({table: dict.fromkeys(columns, "int") for table, columns in TABLES.items()})
-    if rng.random() < kept:
-        root = cutter.cut(root)
-    tables = frozenset(f"{one.db}.{one.name}" for one in parse(query).find_all(exp.Table) if one.db)
-    changed = load_history(engine, rng, tables)
-    old, new = content_of(query, When.OLD), content_of(query, When.NEW)
-    engine.create("published", old)
-    in_parts, all_large = rng.random() < 0.5, rng.random() < 0.5
-    relations = InDuckDb(changed, in_parts, all_large)
-    program = derive((root, outputs), relations, {}, states=cutter.states)
-    expected = Counter(engine.rows(new))
-    actual = Counter(engine.rows(exp.select("*").from_("published")))
-    actual.update(change_of(engine, program, in_parts=in_parts))
-    wrong = {row: count for row, count in actual.items() if count != expected.get(row, 0)}
-    wrong |= {row: -count for row, count in expected.items() if row not in actual and count}
-    if wrong:
-        return f"{sql}\nchanged {sorted(changed)}\n{wrong}"
-    return None
+
+    sql: str
+    engine: Engine
+    types: Mapping[str, Types] = field(default_factory=lambda: TYPES)
+    keeps: bool = True
+    all_large: bool = False
+    parts: random.Random | None = None
+    kept: set[str] = field(default_factory=set)
+    in_parts: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.engine.forget()
+        self.query = canonical(self.sql)
+        tree = parse(self.query)
+        self.tables = sorted({f"{t.db}.{t.name}" for t in tree.find_all(exp.Table) if t.db})
+        self.reads_clock = reads_clock(tree)
+        self.root, self.outputs = build(self.query)
+        self.cutter = Cutter(self.types)
+        if self.keeps:
+            self.root = self.cutter.cut(self.root)
+        self._programs: dict[object, Program] = {}
+        self._contents: dict[object, exp.Expr] = {}
+
+    def start(self, content: Content, clock: datetime = NOON) -> Bag:
+        """Publish the view over a first content."""
+        self.content, self.clock = content, clock
+        self.kept.clear()
+        self.in_parts.clear()
+        self._load(content, When.NEW)
+        self.engine.create("published", self.computed(clock))
+        return self._published()
+
+    def peek(self, content: Content, clock: datetime = NOON) -> Bag:
+        """What the view would hold over another content."""
+        self._load(content, When.NEW)
+        return Counter(self.engine.plain_rows(self.computed(clock)))
+
+    def move(
+        self, content: Content, clock: datetime = NOON, feed: Feed | None = None
+    ) -> tuple[Bag, Bag]:
+        """Maintain the view, and compute it again: both results."""
+        self._load(self.content, When.OLD)
+        self._load(content, When.NEW)
+        feed = net_feed(self.content, content) if feed is None else feed
+        changed = frozenset(table for table in self.tables if feed.get(table))
+        for table in changed:
+            types = {**self.types[table], "__w": "int"}
+            self.engine.load(f"{table.replace('.', '_')}_change", types, feed[table])
+        self._split()
+        maintained = self._published()
+        maintained.update(self._change(self._program(changed, clock)))
+        self.content, self.clock = content, clock
+        self.engine.create("published", self.computed(clock))
+        return Counter({row: n for row, n in maintained.items() if n}), self._published()
+
+    def computed(self, clock: datetime) -> exp.Expr:
+        """The view's query over the tables after the change."""
+        key = clock if self.reads_clock else None
+        if key not in self._contents:
+            self._contents[key] = content_of(self.sql, When.NEW, clock)
+        return self._contents[key]
+
+    def _published(self) -> Bag:
+        return Counter(self.engine.plain_rows(exp.select("*").from_("published")))
+
+    def _load(self, content: Content, when: When) -> None:
+        for table in self.tables:
+            name = f"{table.replace('.', '_')}_{when}"
+            self.engine.load(name, self.types[table], content[table])
+
+    def _program(self, changed: frozenset[str], clock: datetime) -> Program:
+        """The program; one that was derived before for the same tables is taken again."""
+        key = (changed, frozenset(self.in_parts), (self.clock, clock) if self.reads_clock else None)
+        if key not in self._programs:
+            clocks = {When.OLD: self.clock, When.NEW: clock} if self.reads_clock else {}
+            relations = InDuckDb(changed, dict(self.in_parts), self.all_large)
+            self._programs[key] = derive(
+                (self.root, self.outputs), relations, clocks, states=self.cutter.states
+            )
+        return self._programs[key]
+
+    def _change(self, program: Program) -> Bag:
+        """What the program says that changes; kept groups may lie in parts, and be appended to."""
+        for step in program.steps:
+            if isinstance(step, StateUpdate):
+                self._keep(step)
+            else:
+                self.engine.create(step.name, step.query)
+        if program.change is None:
+            return Counter()
+        rows = self.engine.rows(program.change)
+        found = Counter({row[:-1]: int(str(row[-1])) for row in rows})
+        assert len(found) == len(rows), "a row comes twice in one change"
+        assert 0 not in found.values(), "a row that does not change"
+        return found
+
+    def _keep(self, step: StateUpdate) -> None:
+        table = step.state.table
+        name = table.replace(".", "_")
+        known = exp.select("*").from_(f"{name}_new")
+        self.engine.create(f"{name}_old", known if table in self.kept else step.content)
+        old = exp.select("*").from_(f"{name}_old")
+        self.kept.add(table)
+        if step.update is None or step.change is None:
+            self.engine.create(f"{name}_new", old)
+            return
+        if table in self.in_parts and self.parts is not None and self.parts.random() < 0.7:
+            self.engine.create(f"{name}_new", exp.union(old, step.change, distinct=False))
+            return
+        self.engine.create(f"{name}_new", step.update)
+
+    def _split(self) -> None:
+        """Put kept groups into parts; before a program is derived, which is told so."""
+        for state in self.cutter.states if self.parts is not None else ():
+            name = state.table.replace(".", "_")
+            if state.table in self.kept and state.table not in self.in_parts:
+                whole = exp.select("*").from_(f"{name}_new")
+                self.engine.create(f"{name}_parts", parts_of(state, whole))
+                self.engine.create(f"{name}_new", exp.select("*").from_(f"{name}_parts"))
+                self.in_parts[state.table] = self._part_types(f"{name}_new")
+
+    def _part_types(self, name: str) -> Mapping[str, str]:
+        found = self.engine.connection.execute(f"DESCRIBE {name}").fetchall()
+        return {
+            str(row[0]): str(row[1]) if str(row[1]).startswith("DECIMAL") else "bigint"
+            for row in found
+        }
+
+
+def net_feed(before: Content, after: Content) -> Feed:
+    """What changed, one row for each row."""
+    found = {}
+    for table, rows in after.items():
+        change = Counter(rows)
+        change.subtract(Counter(before[table]))
+        found[table] = [(*row, count) for row, count in change.items() if count]
+    return found
 
 
 def parts_of(state: State, whole: exp.Select) -> exp.Query:
@@ -176,24 +237,8 @@ def parts_of(state: State, whole: exp.Select) -> exp.Query:
     return exp.union(exp.union(whole, whole.copy(), distinct=False), negative, distinct=False)
 
 
-def change_of(engine: Engine, program: Program, *, in_parts: bool = False) -> Bag:
-    """What the program says that changes; kept groups may lie in parts, and be appended to."""
-    for step in program.steps:
-        if isinstance(step, StateUpdate):
-            name = step.state.table.replace(".", "_")
-            engine.create(f"{name}_old", step.content)
-            old = exp.select("*").from_(f"{name}_old")
-            if in_parts:
-                engine.create(f"{name}_old", parts_of(step.state, old))
-                new = exp.union(old, step.change, distinct=False) if step.change else old
-                engine.create(f"{name}_new", new)
-            else:
-                engine.create(f"{name}_new", step.update or old)
-        else:
-            engine.create(step.name, step.query)
-    if program.change is None:
-        return Counter()
-    rows = engine.rows(program.change)
-    found = Counter({row[:-1]: int(str(row[-1])) for row in rows})
-    assert len(found) == len(rows), "a row comes twice in one change"
-    return found
+def differing(maintained: Bag, computed: Bag) -> dict[Row, int]:
+    """The rows in which two results differ: how many more of each were maintained."""
+    difference = Counter(maintained)
+    difference.subtract(computed)
+    return {row: count for row, count in difference.items() if count}

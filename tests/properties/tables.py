@@ -1,0 +1,178 @@
+"""The tables of the random tests: bags without keys, of every type, with few values that meet."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from spark_jobs.graph.duck.kinds import kind_of
+
+Row = tuple[object, ...]
+Bag = Counter[Row]
+Types = Mapping[str, str]
+Tables = Mapping[str, Types]
+
+INT, TEXT, DATE, MOMENT = "int", "string", "date", "timestamp"
+DECIMAL, DOUBLE, FLAG, LIST = "decimal(8,2)", "double", "boolean", "array<int>"
+TYPES: dict[str, dict[str, str]] = {
+    "silver.a": {"k": INT, "x": INT, "y": INT, "t": TEXT, "d": DATE, "o": FLAG},
+    "silver.b": {"k": INT, "x": INT, "z": INT, "t": TEXT, "m": DECIMAL, "s": MOMENT},
+    "silver.c": {"j": INT, "y": INT, "z": INT, "d": DATE, "f": DOUBLE, "xs": LIST},
+}
+# The same without what DuckDB is rarely trusted with.
+EXACT_TYPES = {
+    table: {name: kind for name, kind in types.items() if kind not in {DOUBLE, LIST}}
+    for table, types in TYPES.items()
+}
+# Doubles are sums of powers of two, so that their sums are the same in any order. A query's
+# constants are among these values, so that its conditions are true of some rows.
+VALUES: dict[str, tuple[object, ...]] = {
+    INT: (0, 1, 2, 3),
+    TEXT: ("a", "b", "B", "ab", ""),
+    DATE: tuple(date(2026, 1, day) for day in (1, 2, 3, 5)),
+    MOMENT: (
+        datetime(2026, 1, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, 10, 30, tzinfo=UTC),
+        datetime(2026, 1, 3, 12, tzinfo=UTC),
+        datetime(2026, 1, 3, 23, 59, 59, 500_000, tzinfo=UTC),
+    ),
+    DECIMAL: tuple(map(Decimal, ("0.00", "1.50", "-1.50", "2.25", "10.00"))),
+    DOUBLE: (0.0, 0.25, 1.5, -2.5),
+    FLAG: (True, False),
+    LIST: ((), (1,), (1, 2, 2), (None, 3)),
+}
+
+
+def literal(value: object) -> str:  # noqa: PLR0911 - one case for each type
+    """A value in the SQL of either engine; lists are DuckDB's."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case str():
+            return f"'{value}'"
+        case datetime():
+            return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        case date():
+            return f"DATE '{value}'"
+        case Decimal():
+            return f"CAST('{value}' AS DECIMAL(8, 2))"
+        case float():
+            return f"CAST({value} AS DOUBLE)"
+        case tuple():
+            return f"[{', '.join(map(literal, value))}]"
+        case _:
+            return str(value)
+
+
+def in_duckdb(kind: str) -> str:
+    """A type as DuckDB writes it."""
+    if kind.startswith("array<"):
+        return f"{in_duckdb(kind[6:-1])}[]"
+    found = kind_of(kind)
+    assert found is not None, kind
+    return found.in_duckdb
+
+
+def values_query(types: Types, rows: Sequence[Row]) -> str:
+    """Rows as a query for DuckDB, each column in its type."""
+    typed = ", ".join(
+        f"CAST({name} AS {in_duckdb(kind)}) AS {name}" for name, kind in types.items()
+    )
+    some = rows or [(None,) * len(types)]
+    tuples = ", ".join(f"({', '.join(map(_in_duckdb, row))})" for row in some)
+    text = f"SELECT {typed} FROM (VALUES {tuples}) AS v({', '.join(types)})"
+    return text if rows else f"{text} WHERE FALSE"
+
+
+def _in_duckdb(value: object) -> str:
+    text = literal(value)
+    return text.replace("TIMESTAMP '", "TIMESTAMPTZ '") if isinstance(value, datetime) else text
+
+
+def plain(value: object) -> object:
+    """A value as it is compared: what an engine gives out may be a list, or in another zone."""
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+    return value
+
+
+class Rows:
+    """Makes rows of one table: skewed, with a column that is mostly NULL, and duplicates."""
+
+    def __init__(self, rng: random.Random, types: Types) -> None:
+        self.rng, self.types = rng, types
+        names = list(types)
+        self.empty = rng.choice(names) if rng.random() < 0.3 else ""
+        self.skewed = rng.choice(names[:2]) if rng.random() < 0.4 else ""
+
+    def row(self) -> Row:
+        """A row."""
+        return tuple(self.value(name) for name in self.types)
+
+    def value(self, name: str) -> object:
+        """A value of a column."""
+        values = VALUES[self.types[name]]
+        draw = self.rng.random()
+        if draw < (0.8 if name == self.empty else 0.1):
+            return None
+        if name == self.skewed and draw < 0.8:
+            return values[1]
+        return self.rng.choice(values)
+
+    def bag(self, most: int) -> Bag:
+        """Rows, some of them twice or three times."""
+        found: Bag = Counter()
+        for _ in range(self.rng.randint(1, most)):
+            found[self.row()] += self.rng.choice((1, 1, 1, 1, 2, 3))
+        return found
+
+    def change(self, before: Bag) -> Bag:
+        """A signed change that takes away no more than there is."""
+        kinds = ("all", "few", "few", "new", "update", "update", "both", "both")
+        match self.rng.choice(kinds) if before else "new":
+            case "all":
+                return Counter({row: -count for row, count in before.items()})
+            case "few":
+                return self._fewer(before, 0.3)
+            case "new":
+                return self._more(before)
+            case "update":
+                return self._updated(before)
+            case _:
+                change = self._fewer(before, 0.2)
+                for more in (self._more(before), self._updated(before)):
+                    change.update(more)
+                return Counter({row: max(n, -before[row]) for row, n in change.items()})
+
+    def _fewer(self, before: Bag, share: float) -> Bag:
+        taken = {r: -self.rng.randint(1, n) for r, n in before.items() if self.rng.random() < share}
+        return Counter(taken)
+
+    def _more(self, before: Bag) -> Bag:
+        """New rows, and copies of those there are."""
+        new = self.bag(4)
+        for row in before:
+            if self.rng.random() < 0.15:
+                new[row] += 1
+        return new
+
+    def _updated(self, before: Bag) -> Bag:
+        """Rows of which a value or two become other ones; their keys mostly stay."""
+        change: Bag = Counter()
+        names = list(self.types)
+        for row in before:
+            if self.rng.random() < 0.4:
+                other = list(row)
+                for _ in range(self.rng.randint(1, 2)):
+                    at = self.rng.randrange(len(names))
+                    other[at] = self.value(names[at])
+                change[row] -= 1
+                change[tuple(other)] += 1
+        return change
