@@ -75,6 +75,7 @@ def parts(seed: int) -> list[Part]:
             *workers,
             **random_cases,
         ),
+        target("mutants", 80, OPTIONS=f"--sample 1000 --seed {seed} --minutes 75"),
         target("test-tpch", 35),
         target("e2e-cassandra", 10),
         target("e2e-s3", 20),

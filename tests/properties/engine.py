@@ -14,7 +14,13 @@ _MOST_TABLES = 200
 
 
 class Engine:
-    """A database with the tables before and after a change."""
+    """A database with the tables before and after a change.
+
+    Attributes:
+        splits: whether kept groups may lie in parts here.
+    """
+
+    splits = True
 
     def __init__(self) -> None:
         self.connection = duckdb.connect(config={"threads": "1"})
@@ -43,6 +49,10 @@ class Engine:
         """The same, from this engine alone."""
         found = self.connection.execute(self.text(query)).fetchall()
         return [tuple(map(plain, row)) for row in found]
+
+    def table(self, name: str) -> list[Row]:
+        """The rows of a relation that was computed."""
+        return [tuple(map(plain, r)) for r in self.connection.execute(f"FROM {name}").fetchall()]
 
     def create(self, name: str, query: exp.Expr) -> None:
         """Compute a query once and name its rows."""

@@ -152,7 +152,7 @@ class Maintained:
         return self._contents[key]
 
     def _published(self) -> Bag:
-        return Counter(self.engine.plain_rows(exp.select("*").from_("published")))
+        return Counter(self.engine.table("published"))
 
     def _load(self, content: Content, when: When) -> None:
         for table in self.tables:
@@ -202,7 +202,7 @@ class Maintained:
 
     def _split(self) -> None:
         """Put kept groups into parts; before a program is derived, which is told so."""
-        for state in self.cutter.states if self.parts is not None else ():
+        for state in self.cutter.states if self.parts and self.engine.splits else ():
             name = state.table.replace(".", "_")
             if state.table in self.kept and state.table not in self.in_parts:
                 whole = exp.select("*").from_(f"{name}_new")

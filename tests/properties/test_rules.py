@@ -458,7 +458,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_rule_is_refused_by_its_code(name: str) -> None:
+def test_what_has_no_rule_is_refused(name: str) -> None:
     obstacle, sql = REFUSED[name]
     found, error = maintenance_of(canonical(sql), types=INTS)
     assert found.rule is MaintenanceRule.FULL

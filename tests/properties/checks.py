@@ -1,0 +1,127 @@
+"""The tests of maintenance that need only DuckDB, one by one, as the mutation run takes them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from functools import cache, partial
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.graph.dialect import parse
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.queries import translated
+from spark_jobs.storage.duck import Duck, DuckError
+from tests.golden.test_duck_values import GOLDEN, load_edges, values_of
+from tests.properties import test_rules, test_staged
+from tests.properties.engine import Engine
+from tests.properties.histories import run
+from tests.properties.tables import EXACT_TYPES
+from tests.properties.test_duck import AsRefreshed
+from tests.spark.duck_expressions import FAILING, REFUSED, TIED
+
+Check = Callable[[], object]
+RANDOM, AS_REFRESHED = 24, 24
+
+
+def checks() -> dict[str, Check]:
+    """What is run by its name; each raises an error where it fails."""
+    return {**_of_rules(), **_of_duck(), **_of_random_cases()}
+
+
+def _of_rules() -> dict[str, Check]:
+    found: dict[str, Check] = {}
+    for name, test in vars(test_rules).items():
+        if name.startswith("test_") and list(signature(test).parameters) == ["engine"]:
+            found[name] = partial(_with_engine, test)
+    for name in test_rules.REFUSED:
+        found[f"refused: {name}"] = partial(test_rules.test_what_has_no_rule_is_refused, name)
+    clock = test_rules.test_a_clock_that_moves_lets_rows_in_and_out
+    for name in test_rules.CLOCKS:
+        found[f"clock: {name}"] = partial(_with_engine, clock, name)
+    rule = test_rules.test_a_rule_holds_through_every_history
+    for name in test_rules.RULES:
+        found[f"rule: {name}"] = partial(_with_engine, rule, name)
+    return found
+
+
+def _of_duck() -> dict[str, Check]:
+    found: dict[str, Check] = {"duck: values": _same_values}
+    for sql in REFUSED:
+        found[f"duck: refused {sql}"] = partial(_refused, sql)
+    for expression in FAILING:
+        found[f"duck: fails {expression}"] = partial(_fails, f"SELECT {expression} AS v FROM edges")
+    for sql in TIED:
+        found[f"duck: tied {sql}"] = partial(_fails, sql)
+    for test in (test_staged.check_bag, test_staged.check_keyed, test_staged.check_whole):
+        found[f"staged: {test.__name__}"] = partial(_each, test)
+    found["staged: faults"] = partial(_with_duck, test_staged.check_faults)
+    return found
+
+
+def _of_random_cases() -> dict[str, Check]:
+    found: dict[str, Check] = {}
+    for seed in range(RANDOM):
+        found[f"random: {seed}"] = partial(_random, seed)
+    for seed in range(AS_REFRESHED):
+        found[f"as refreshed: {seed}"] = partial(_as_refreshed, seed)
+    return found
+
+
+@cache
+def _engine() -> Engine:
+    return Engine()
+
+
+@cache
+def _refreshing() -> AsRefreshed:
+    return AsRefreshed(Duck(memory="1 GiB", spill=Path(tempfile.gettempdir())))
+
+
+def _with_engine(test: Callable[..., None], *arguments: str) -> None:
+    test(_engine(), *arguments)
+
+
+@cache
+def _duck() -> Duck:
+    duck = Duck(memory="1 GiB", spill=Path(tempfile.gettempdir()))
+    load_edges(duck)
+    return duck
+
+
+def _with_duck(test: Callable[..., None], *arguments: int) -> None:
+    test(_duck(), *arguments)
+
+
+def _each(test: Callable[..., None]) -> None:
+    for seed in range(test_staged.HISTORIES):
+        test(_duck(), seed)
+
+
+def _same_values() -> None:
+    assert values_of(_duck()) == GOLDEN.read_text(encoding="utf-8")
+
+
+def _refused(sql: str) -> None:
+    with pytest.raises(NotTranslatedError):
+        translated(parse(sql), _duck().known)
+
+
+def _fails(sql: str) -> None:
+    found = translated(parse(sql), _duck().known)
+    with pytest.raises(DuckError):
+        _duck().fetch(found.sql)
+
+
+def _random(seed: int) -> None:
+    found = run(_engine(), seed)
+    assert found.refused <= found.queries / 2, "a query has no rule any more"
+
+
+def _as_refreshed(seed: int) -> None:
+    engine = _refreshing()
+    engine.tried, engine.refused = 0, Counter()
+    run(engine, seed, EXACT_TYPES)

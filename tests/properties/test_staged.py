@@ -1,0 +1,129 @@
+"""What is staged of a change, applied to the table as publishing does, gives the table after it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from spark_jobs.gold.row_change import FewRows, few_rows
+from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.kinds import kind_of
+from spark_jobs.graph.duck.queries import Translated
+from spark_jobs.graph.duck.staged import bagged, differing, keyed
+from spark_jobs.storage.duck import Duck, DuckError
+from tests.properties.tables import EXACT_TYPES, Bag, Row, Rows, Types, plain, values_query
+
+TYPES = EXACT_TYPES["silver.b"]
+HISTORIES = 40
+
+
+@pytest.fixture(scope="module")
+def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Duck]:
+    with Duck(memory="1 GiB", spill=tmp_path_factory.mktemp("spill")) as found:
+        yield found
+
+
+def query(types: Types, rows: list[Row]) -> Translated:
+    """Rows as a translated query."""
+    kinds = {name: kind for name, text in types.items() if (kind := kind_of(text))}
+    return Translated(values_query(types, rows), kinds)
+
+
+def weighted(change: Bag) -> Translated:
+    """A change with its weights, narrower than the table it is for."""
+    rows: list[Row] = [(*row, count) for row, count in change.items() if count]
+    return query({**TYPES, "__w": "int"}, rows)
+
+
+def applied(before: Bag, change: FewRows) -> Bag:
+    """Every copy of a row that leaves goes, and then rows enter; with a key, by the key."""
+    leaving, entering = (
+        [tuple(map(plain, row.values())) for row in rows.to_pylist()] for rows in change.fetched()
+    )
+    assert (change.leaves, change.enters) == (len(leaving), len(entering))
+    assert len(set(leaving)) == len(leaving), "a row leaves twice"
+    assert all(before[row] for row in leaving), "a row leaves that is not there"
+    after = Counter({row: count for row, count in before.items() if row not in set(leaving)})
+    after.update(entering)
+    return after
+
+
+def step(seed: int) -> tuple[Bag, Bag, Bag]:
+    """A table before, how it changes, and after."""
+    rng = random.Random(seed)
+    rows = Rows(rng, TYPES)
+    before = rows.bag(10) if seed % 7 else Counter()
+    change = Counter({row: count for row, count in rows.change(before).items() if count})
+    after = Counter(before)
+    after.update(change)
+    return before, change, +after
+
+
+def check_bag(duck: Duck, seed: int) -> None:
+    """A table without a key."""
+    before, change, after = step(seed)
+    duck.compute("published", query(TYPES, list(before.elements())))
+    rows = duck.fetch(bagged(weighted(change), TYPES, "published"))
+    assert applied(before, few_rows(rows, kinds=TYPES, key=())) == after
+
+
+def check_keyed(duck: Duck, seed: int) -> None:
+    """A table of which each row is there once."""
+    before, _, after = (Counter(dict.fromkeys(one, 1)) for one in step(seed))
+    change = Counter(after)
+    change.subtract(before)
+    rows = duck.fetch(keyed(weighted(change), TYPES))
+    found = few_rows(rows, kinds=TYPES, key=("k", "x", "z", "t", "m", "s"))
+    assert applied(before, found) == after
+    assert found.key == ("k", "x", "z", "t", "m", "s")
+
+
+def check_whole(duck: Duck, seed: int) -> None:
+    """A table that was computed as a whole."""
+    before, _, after = step(seed)
+    duck.compute("published", query(TYPES, list(before.elements())))
+    duck.compute("staged", query(TYPES, list(after.elements())))
+    which, entering = (duck.fetch(sql) for sql in differing("staged", "published", list(TYPES)))
+    leaving = Counter(tuple(map(plain, row.values())) for row in which.to_pylist())
+    assert set(leaving) == {row for row in {*before, *after} if before[row] != after[row]}
+    assert max(leaving.values(), default=1) == 1
+    result = Counter({row: count for row, count in before.items() if row not in leaving})
+    result.update(tuple(map(plain, row.values())) for row in entering.to_pylist())
+    assert result == after
+
+
+def check_faults(duck: Duck) -> None:
+    """What cannot be is an error, and no result."""
+    row = Rows(random.Random(0), TYPES).row()
+    duck.compute("published", query(TYPES, [row]))
+    with pytest.raises(DuckError, match="to leave that is not there"):
+        duck.fetch(bagged(weighted(Counter({row: -2})), TYPES, "published"))
+    for count in (2, -2):
+        with pytest.raises(DuckError, match="comes twice"):
+            duck.fetch(keyed(weighted(Counter({row: count})), TYPES))
+    with pytest.raises(NotTranslatedError, match="missing"):
+        keyed(weighted(Counter()), {**TYPES, "missing": "int"})
+    with pytest.raises(NotTranslatedError):
+        keyed(weighted(Counter()), {**TYPES, "k": "array<int>"})
+
+
+def test_a_change_of_a_bag_is_staged(duck: Duck) -> None:
+    for seed in range(HISTORIES):
+        check_bag(duck, seed)
+
+
+def test_a_change_of_a_table_with_a_key_is_staged(duck: Duck) -> None:
+    for seed in range(HISTORIES):
+        check_keyed(duck, seed)
+
+
+def test_what_differs_of_a_whole_table_is_staged(duck: Duck) -> None:
+    for seed in range(HISTORIES):
+        check_whole(duck, seed)
+
+
+def test_a_change_that_cannot_be_is_an_error(duck: Duck) -> None:
+    check_faults(duck)
