@@ -27,6 +27,11 @@ _NOT_AFTER_COMMA = {
     TokenType.ORDER_BY, TokenType.R_PAREN, TokenType.SEMICOLON,
 }  # fmt: skip
 
+# What sqlglot raises where it was not prepared for a text.
+_UNFORESEEN = (
+    AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class SqlText:
@@ -72,6 +77,9 @@ def parse_select(source: SqlText) -> exp.Query:
     except ParseError as error:
         first = error.errors[0]
         raise SqlSyntaxError(_parse_problem(first), location=_parse_place(first, source)) from error
+    except _UNFORESEEN as error:
+        problem = "a part of it stands where it cannot be"
+        raise SqlSyntaxError(problem, location=source.first()) from error
     tree = next((one for one in trees if one is not None), None)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         raise NotOneSelectError("it is another statement", location=source.first())

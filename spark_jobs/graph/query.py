@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.errors import NotOneSelectError, SqlSyntaxError, UnknownTableError
@@ -16,9 +17,10 @@ from spark_jobs.names import OPS_SCHEMA
 # How errors name the place of a query that is in no file.
 PLACE: Final = "query"
 
-# The first three call any Java method, with whatever effect it has; the last one calls a function
-# or reads a table whose name only Spark computes.
-UNSAFE_FUNCTIONS: Final = frozenset({"java_method", "reflect", "try_reflect", "identifier"})
+# These call any Java method, call or read what only Spark computes the name of, or read a file.
+UNSAFE_FUNCTIONS: Final = frozenset(
+    {"java_method", "reflect", "try_reflect", "identifier", "from_protobuf", "to_protobuf"}
+)
 
 # Others, such as Delta's table_changes_by_path, read files that the project does not declare.
 TABLE_FUNCTIONS: Final = frozenset(
@@ -72,7 +74,7 @@ def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
     tree = one_select(text)
     _refuse_effects(tree, text)
     found: dict[str, bool] = {}
-    for node in table_nodes(tree):
+    for node in tables_in(tree, text):
         table = _known_table(node, known, text)
         versioned = node.args.get("version") is not None
         if versioned and table.startswith(f"{OPS_SCHEMA}."):
@@ -83,6 +85,19 @@ def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
             raise SqlSyntaxError(problem, location=text.of(node))
         found[table] = found.get(table, False) or versioned
     return dict(sorted(found.items()))
+
+
+def tables_in(tree: exp.Query, text: SqlText) -> list[exp.Table]:
+    """Every reference to a stored table.
+
+    Raises:
+        SqlSyntaxError: it is put together as no query can be.
+    """
+    try:
+        return list(table_nodes(tree))
+    except SqlglotError as error:
+        problem = "a part of it is no query and stands where one must be"
+        raise SqlSyntaxError(problem, location=text.first()) from error
 
 
 def one_select(text: SqlText) -> exp.Query:

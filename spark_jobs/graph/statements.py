@@ -14,8 +14,7 @@ from typing import Final
 from spark_jobs.errors import LakehouseError, Location, did_you_mean
 from spark_jobs.graph.errors import UnknownTableError
 from spark_jobs.graph.parsing import SqlText, plain_sql
-from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select
-from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select, tables_in
 
 # Spark's names for statements that show what there is, or choose a schema.
 LOOKS: Final = frozenset(
@@ -163,9 +162,9 @@ def qualified(query: str, schema: str) -> str:
     >>> qualified("WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN orders", "gold")
     'WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN gold.orders'
     """
-    tree = one_select(SqlText(PLACE, query))
-    query = plain_sql(SqlText(PLACE, query))
-    starts = [node.this.meta["start"] for node in table_nodes(tree) if not node.db]
+    text = SqlText(PLACE, query)
+    tree, query = one_select(text), plain_sql(text)
+    starts = [node.this.meta["start"] for node in tables_in(tree, text) if not node.db]
     for start in sorted(starts, reverse=True):
         query = f"{query[:start]}{schema}.{query[start:]}"
     return query

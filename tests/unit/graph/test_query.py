@@ -88,6 +88,8 @@ def test_what_could_do_more_than_read_is_refused(query: str) -> None:
         "SELECT 1e+5r'\\', reflect('java.lang.System', 'exit', 1), '' AS c",
         "SELECT 1 AS a FROM gold.daily UNION \u017fELECT 2 AS a FROM silver.users",
         "SELECT 1 AS a */ 2",
+        "SELECT a FROM gold.daily UNION ALL (1)",
+        "SELECT a FROM gold.daily |> UNION ALL SELECT a FROM gold.daily",
         "SELECT 1 AS a /* /* */",
         "SELECT /*+ BROADCAST(d) FROM gold.daily AS d",
     ],
