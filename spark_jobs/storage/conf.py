@@ -111,10 +111,14 @@ def authentication(settings: Settings) -> dict[str, str]:
     """What Spark's processes on this machine ask of each other before they talk.
 
     Whoever reaches a driver's port could else run code as its account. A driver that computes alone
-    makes up a secret; those of the local stack's cluster read one from a file.
+    makes up a secret; those of the local stack's cluster read one from a file. Of another cluster
+    its owner says what it asks for.
     """
+    alone = settings.spark_master.partition("[")[0] == "local"
+    if not alone and not of_own_cluster(settings):
+        return {}
     conf = {"spark.authenticate": "true"}
-    if settings.security.enabled and settings.local.spark_workers:
+    if settings.security.enabled and not alone:
         conf |= {
             "spark.network.crypto.enabled": "true",
             "spark.network.crypto.authEngineVersion": "2",
@@ -123,6 +127,11 @@ def authentication(settings: Settings) -> dict[str, str]:
             "spark.io.encryption.enabled": "true",
         }
     return conf
+
+
+def of_own_cluster(settings: Settings) -> bool:
+    """Whether executors are those of the local stack's own cluster."""
+    return settings.local.spark_workers > 0 and not settings.spark.master
 
 
 def pages_enabled(settings: Settings) -> bool:
@@ -165,7 +174,7 @@ def session_environment(settings: Settings) -> dict[str, str]:
     if not on_this_machine(settings.spark_master):
         return {}
     variables = {"SPARK_LOCAL_IP": LOOPBACK}
-    if settings.spark_master.startswith("spark://"):
+    if of_own_cluster(settings):
         options = ["--properties-file", str(cluster_secret_file(settings)), "pyspark-shell"]
         variables["PYSPARK_SUBMIT_ARGS"] = shlex.join(options)
     return variables

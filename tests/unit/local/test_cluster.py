@@ -139,6 +139,16 @@ def test_spark_s_processes_ask_each_other_for_a_secret_that_no_command_line_show
     assert file.stat().st_mode & 0o077 == 0
 
 
+def test_a_master_of_somebody_else_is_asked_for_nothing(cluster):
+    spark = cluster.spark.model_copy(update={"master": "spark://127.0.0.1:7077"})
+    other = load_settings(REPOSITORY, state_dir=cluster.state, spark=spark.model_dump())
+    assert "spark.authenticate" not in session_conf(other)
+    assert session_environment(other) == {"SPARK_LOCAL_IP": "127.0.0.1"}
+    alone = load_settings(REPOSITORY, state_dir=cluster.state, security={"enabled": True})
+    assert session_conf(alone)["spark.authenticate"] == "true"
+    assert "spark.io.encryption.enabled" not in session_conf(alone)
+
+
 def test_the_pages_of_the_cluster_s_daemons_ask_for_a_signed_call(cluster):
     parts(cluster)["spark-master"].prepare()
     text = (cluster.state / "spark/spark-master.conf").read_text()
