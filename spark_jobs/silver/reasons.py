@@ -24,8 +24,14 @@ class QuarantineReason(StrEnum):
     # An object without the operation that every Debezium change has.
     NOT_A_CHANGE = "NOT_A_CHANGE"
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
+    # A change without a Kafka key: its table has no primary key, so nobody can tell which of its
+    # rows changed.
+    KEYLESS_CHANGE = "KEYLESS_CHANGE"
     # Neither the image nor the Kafka key holds a key column, or the SELECT makes NULL of it.
     KEY_MISSING = "KEY_MISSING"
+    # The Kafka key has other columns than the source's keys: these identify no row. The detail is
+    # the key's columns.
+    KEY_COLUMNS_DIFFER = "KEY_COLUMNS_DIFFER"
     # The image and the Kafka key hold different keys.
     KEY_MISMATCH = "KEY_MISMATCH"
     # A change whose place in the order of changes, or whose time, cannot be told; the detail is

@@ -165,10 +165,32 @@ def _change_problems(source: SourceEntry) -> list[Column]:
     return [
         sf.when(operation.isNull(), problem(QuarantineReason.NOT_A_CHANGE)),
         sf.when(~known, problem(QuarantineReason.UNKNOWN_OPERATION, operation)),
+        sf.when(
+            row & sf.col(RAW_COLUMNS["key"]).isNull(), problem(QuarantineReason.KEYLESS_CHANGE)
+        ),
         *keyless,
+        sf.when(
+            row & _other_key(source),
+            problem(QuarantineReason.KEY_COLUMNS_DIFFER, sf.array_join(_key_columns(), ", ")),
+        ),
         *unlike,
         sf.when(placed & sf.col(SEQUENCE).isNull(), problem(QuarantineReason.SEQUENCE_MISSING)),
     ]
+
+
+def _key_columns() -> Column:
+    """The names of the Kafka key's columns, sorted; NULL where the key is no JSON object."""
+    fields = sf.try_variant_get(KEY_DOCUMENT, "$", "map<string,variant>")
+    return sf.array_sort(sf.map_keys(fields))
+
+
+def _other_key(source: SourceEntry) -> Column:
+    """Whether the Kafka key has other columns than the source's keys.
+
+    A key of another shape than Debezium's own tells no columns, and is not looked at.
+    """
+    declared = sf.array(*(sf.lit(name) for name in sorted(source.keys)))
+    return sf.coalesce(_key_columns() != declared, sf.lit(False))  # noqa: FBT003
 
 
 def _key_differs(column: Declared) -> Column:

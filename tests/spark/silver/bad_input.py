@@ -492,7 +492,7 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         "B44",
         "a change without a key",
         "KEY_MISSING",
-        (None, with_fields(change("u", 44, 100), after={"status": "x"})[1]),
+        (b'{"order_id": null}', with_fields(change("u", 44, 100), after={"status": "x"})[1]),
         column="order_id",
     ),
     rejected(
@@ -537,5 +537,20 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         (*rekeyed(448, 548, 100, commit=90), *rekeyed(548, 448, 101, commit=90, status="was 548")),
         ((SUPERSEDED,), (IGNORED,), (SUPERSEDED,), (APPLIED,), (IGNORED,), (APPLIED,)),
         {"status": "was 548"},
+    ),
+    rejected(
+        "B49",
+        "a change of a table without a primary key",
+        "KEYLESS_CHANGE",
+        (None, change("c", 49, 100)[1]),
+        (None, change("u", 49, 101)[1]),
+        (None, change("d", 49, 102)[1]),
+    ),
+    rejected(
+        "B49",
+        "a change of a table whose primary key has other columns than the declared keys",
+        "KEY_COLUMNS_DIFFER",
+        (b'{"order_id": 149, "line": 1}', change("c", 149, 100)[1]),
+        column="line, order_id",
     ),
 )

@@ -348,7 +348,7 @@ def test_changes(spark: SparkSession) -> None:
         with_value(update, op=None),
         event(order_id=1),
         with_value(update, source={}),
-        (None, with_value(update, after=None)[1]),
+        (b"{}", with_value(update, after=None)[1]),
         change("u", 1, 200, status="__debezium_unavailable_value"),
         change("u", 1, 200, amount="NaN"),
         (update[0], None),
