@@ -57,15 +57,39 @@ class Balance:
         return {**asdict(self), "pending": self.pending, "verdict": self.verdict}
 
 
+def reconcilable(project: OpenProject, names: list[str] | None) -> list[SilverEntry]:
+    """The silver tables over topics: those that are named, or all.
+
+    Raises:
+        SilverTableUnknownError: there is no such silver table over a topic.
+    """
+    from spark_jobs.silver.errors import SilverTableUnknownError
+
+    sources, silver = project.manifest.sources, project.manifest.silver
+    known = {one.name: one for one in silver.values() if sources[one.source].topic is not None}
+    asked = [name.removeprefix("silver.") for name in names or known]
+    for name in asked:
+        if name not in known:
+            raise SilverTableUnknownError(name, sorted(known))
+    return [one for name, one in known.items() if name in asked]
+
+
 def balances(
-    project: OpenProject, *, session: Callable[[], SparkSession] | None, dsn: str | None
+    project: OpenProject,
+    *,
+    session: Callable[[], SparkSession] | None,
+    dsn: str | None,
+    entries: list[SilverEntry] | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Balance]:
-    """The balance of every silver table over a topic.
+    """The balance of silver tables over a topic; what fails for one is its problem alone.
 
     Args:
         project: the open project.
         session: opens a Spark session for comparing rows with the source database.
         dsn: where the source database is; None leaves it out.
+        entries: of ``reconcilable``; None: all of them.
+        note: is told which table is looked at.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
@@ -73,9 +97,10 @@ def balances(
     topics = Topics(kafka_access(project.settings, Principal.STREAMS))
     # Before bronze is looked at: of a transaction that ended by now, Kafka has all changes.
     ended = _ended_transactions(project, topics) if session is not None else {}
-    for entry in project.manifest.silver.values():
-        if project.manifest.sources[entry.source].topic is not None:
-            yield _balance(project, entry, topics=topics, ended=ended, session=session, dsn=dsn)
+    entries = reconcilable(project, None) if entries is None else entries
+    for number, entry in enumerate(entries, 1):
+        note(f"silver.{entry.name}, {number} of {len(entries)}")
+        yield _balance(project, entry, topics=topics, ended=ended, session=session, dsn=dsn)
 
 
 def _ended_transactions(project: OpenProject, topics: Topics) -> dict[str, EndedTransactions]:
@@ -110,6 +135,9 @@ def _balance(
     session: Callable[[], SparkSession] | None,
     dsn: str | None,
 ) -> Balance:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     from spark_jobs.bronze.reconcile import reconcile_bronze
     from spark_jobs.silver.reconcile import reconcile_silver
     from spark_jobs.silver.source_database import compare_with_source
@@ -139,10 +167,21 @@ def _balance(
                 problems += lacking
             if dsn:
                 silver = read(spark, tables.table)
-                database = compare_with_source(spark, silver, source, entry, dsn=dsn)
-                problems += _differences(database)
+                database = compare_with_source(
+                    spark,
+                    silver,
+                    source,
+                    entry,
+                    dsn=dsn,
+                    max_bytes=project.settings.streams.max_record_bytes,
+                )
+                problems += _differences(database, source, entry)
     except LakehouseError as error:
-        problems.append(f"{error.primary} [{error.condition}]")
+        detail = f": {error.detail}" if error.detail else ""
+        problems.append(f"{error.primary}{detail} [{error.condition}]")
+    except (PySparkException, Py4JError) as error:
+        # Spark met a value that the SELECT cannot compute with, or ended; other tables go on.
+        problems.append(f"Spark cannot compare the rows: {str(error).strip().splitlines()[0]}")
     return Balance(source.name, entry.name, kafka, records, database, transactions, tuple(problems))
 
 
@@ -163,14 +202,27 @@ def _transactions(
     return len(changes), [text]
 
 
-def _differences(database: SourceDifference) -> list[str]:
-    if database.equal:
-        return []
-    head = (
-        f"silver rows = source rows: {database.missing} rows are only in the source, "
-        f"{database.unexpected} only in silver"
-    )
-    return [head, *(f"only in {side}: {row}" for side, row in database.examples)]
+def _differences(database: SourceDifference, source: SourceEntry, entry: SilverEntry) -> list[str]:
+    """What the comparison found, one line each; personal data is masked."""
+    from spark_jobs.cli.masking import masked
+
+    found = [
+        f"column {name!r} is not compared: the connector does not send values of type {kind}"
+        for name, kind in database.unread
+    ]
+    found += [
+        f"{one.rows} rows of the source cannot be in silver: {one.reason} {one.detail or ''}; "
+        f"the first is {masked(one.example, source.columns)}"
+        for one in database.unfit
+    ]
+    if database.missing or database.unexpected:
+        found.append(
+            f"silver rows = source rows: {database.missing} rows are only in the source, "
+            f"{database.unexpected} only in silver"
+        )
+    return found + [
+        f"only in {side}: {masked(row, entry.columns)}" for side, row in database.examples
+    ]
 
 
 def balances_table(found: list[Balance]) -> Table:

@@ -69,7 +69,7 @@ def drain(lake: Opened, steps: Steps) -> list[Balance]:
     from spark_jobs.cli.reconcile import source_dsn
 
     access = kafka_access(lake.project.settings, Principal.STREAMS)
-    dsn, topics = source_dsn(lake.project), Topics(access)
+    dsn, topics = source_dsn(lake.project.settings), Topics(access)
     pauses = Pauses()
     with steps.step(RECORDS) as note:
         while True:

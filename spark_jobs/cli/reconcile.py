@@ -7,10 +7,13 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from spark_jobs.cli.balances import Balance, balances, balances_table
+from spark_jobs.cli.balances import Balance, balances, balances_table, reconcilable
 from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.steps import Steps
+from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,12 +23,15 @@ PAUSE_SECONDS = 2.0
 
 def reconcile(
     context: typer.Context,
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="Silver tables; by default all over topics.")
+    ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all is balanced.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the balances as JSON.")] = False,
 ) -> None:
     """Kafka against bronze, bronze against silver, silver against Postgres; 1 if they differ."""
     with open_project(context) as project:
-        found = settled_balances(project, wait=wait, dsn=source_dsn(project))
+        found = settled_balances(project, tables, wait=wait, dsn=source_dsn(project.settings))
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
@@ -40,17 +46,27 @@ def reconcile(
 
 
 def settled_balances(
-    project: OpenProject, *, wait: float = 0, dsn: str | None = None
+    project: OpenProject,
+    tables: list[str] | None = None,
+    *,
+    wait: float = 0,
+    dsn: str | None = None,
 ) -> list[Balance]:
     """The balances, asked again until all are balanced or the time is over.
 
     Args:
         project: the open project.
+        tables: names of silver tables; None: all over topics.
         wait: seconds.
         dsn: the source database; None leaves it out.
+
+    Raises:
+        SilverTableUnknownError: there is no such silver table over a topic.
     """
     from spark_jobs.storage.session import open_session
 
+    entries = reconcilable(project, tables)
+    steps = Steps(Console(stderr=True))
     sessions: list[SparkSession] = []
 
     def session() -> SparkSession:
@@ -61,7 +77,10 @@ def settled_balances(
     deadline = time.monotonic() + wait
     try:
         while True:
-            found = list(balances(project, session=session, dsn=dsn))
+            with steps.step("reconcile") as note:
+                found = list(
+                    balances(project, session=session, dsn=dsn, entries=entries, note=note)
+                )
             settled = all(one.verdict == "balanced" for one in found)
             if settled or time.monotonic() + PAUSE_SECONDS > deadline:
                 return found
@@ -71,12 +90,11 @@ def settled_balances(
             one.stop()
 
 
-def source_dsn(project: OpenProject) -> str | None:
+def source_dsn(settings: Settings) -> str | None:
     """The database that changes come from: as set, or the local stack's shop, or None."""
     from spark_jobs.access.secrets import secret_path
     from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn, secret_name
 
-    settings = project.settings
     if settings.source_database:
         return settings.source_database
     if not secret_path(settings, secret_name(DEBEZIUM)).exists():

@@ -37,12 +37,17 @@ class Retracted:
 
     Attributes:
         rows: how many.
-        examples: the keys of the first.
+        among: how many rows the source's changes leave there.
+        kept: rows that were missing when all were compared, and that the database has, or says
+            nothing of, when it is asked for each.
+        examples: the keys of the first; personal data in them is masked.
         told: whether their deletions were told.
     """
 
     source: str
     rows: int
+    among: int
+    kept: int
     examples: tuple[dict[str, Any], ...]
     told: bool
 
@@ -87,6 +92,10 @@ def retract(
     names: Annotated[list[str] | None, typer.Argument(help="Sources; by default all.")] = None,
     reason: Reason = "",
     run: Run = False,
+    let_pass: Annotated[
+        bool,
+        typer.Option("--let-pass", help="Also more than 100 rows and 5 % of a source's."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find rows that the database no longer has and no change deleted; with --run, retract them."""
@@ -94,17 +103,21 @@ def retract(
 
     because = why(reason) if run else None
     with open_project(context) as project:
-        found = list(retractions(project, _captured(project, names), because))
+        asked = _captured(project, names)
+        found = list(retractions(project, asked, because, let_pass=let_pass))
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
     table = Table(title="Rows that their database no longer has", title_justify="left")
-    for column in ("source", "rows", "first keys"):
-        table.add_column(column, overflow="fold", justify="right" if column == "rows" else "left")
+    for column in ("source", "rows", "of", "kept", "first keys"):
+        number = column in {"rows", "of", "kept"}
+        table.add_column(column, overflow="fold", justify="right" if number else "left")
     for one in found:
         shown = "; ".join(json.dumps(key, default=str) for key in one.examples)
-        table.add_row(one.source, f"{one.rows:,}", shown)
+        table.add_row(one.source, f"{one.rows:,}", f"{one.among:,}", f"{one.kept:,}", shown)
     wide_console().print(table)
+    if any(one.kept for one in found):
+        typer.echo("Kept are rows that the database has, or says nothing of, when asked for each.")
     if because is None:
         typer.echo("Nothing was done; --run --reason TEXT tells their deletions.")
     else:
@@ -112,17 +125,28 @@ def retract(
 
 
 def retractions(
-    project: OpenProject, sources: list[SourceEntry], because: Why | None
+    project: OpenProject,
+    sources: list[SourceEntry],
+    because: Why | None,
+    *,
+    let_pass: bool = False,
 ) -> Iterator[Retracted]:
     """What each source's database no longer has, told where there is a reason.
 
+    Each row is asked for once more right before its deletion is told.
+
     Raises:
+        DeletionTooLargeError: these are many, and nobody lets them pass; nothing was told of
+            this source.
         DatabaseUnreachableError: the database or a table does not answer.
         KafkaUnreachableError: no broker answers.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.telling import TOLD_BY, TOLD_WHY, tell
-    from spark_jobs.silver.retraction import missed_deletions
+    from spark_jobs.cli.masking import masked
+    from spark_jobs.planning.extent import Extent
+    from spark_jobs.silver.asked_again import still_gone
+    from spark_jobs.silver.retraction import MissedDeletion, missed_deletions
     from spark_jobs.state.types import utc_now
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.session import QUIET, driver_session
@@ -138,8 +162,13 @@ def retractions(
                 bronze = read(spark, Lake(settings.lake).location(source.table_name))
                 most = settings.streams.max_record_bytes
                 found = missed_deletions(spark, bronze, source, dsn=dsn, max_bytes=most)
-                examples = list(islice(found, EXAMPLES))
-                every = chain(examples, found)
+                if because is not None:
+                    place = f"source {source.name}"
+                    Extent(place, found.count, found.known).check(let_pass=let_pass)
+                kept: list[MissedDeletion] = []
+                gone = still_gone(dsn, source, found.rows, kept=kept)
+                examples = list(islice(gone, EXAMPLES))
+                every = chain(examples, gone)
                 if because is None:
                     rows = sum(1 for _ in every)
                 else:
@@ -150,8 +179,9 @@ def retractions(
                     headers = {TOLD_BY: who, TOLD_WHY: because.reason}
                     # Of each row the deletion and its tombstone.
                     rows = tell(access, topic, records, headers=headers) // 2
-            keys = tuple(one.row for one in examples)
-            yield Retracted(source.name, rows, keys, told=because is not None)
+            keys = tuple(masked(one.row, source.columns) for one in examples)
+            done = because is not None
+            yield Retracted(source.name, rows, found.known, len(kept), keys, told=done)
     finally:
         spark.stop()
 
@@ -182,7 +212,7 @@ def _dsn(project: OpenProject) -> str:
     """
     from spark_jobs.silver.errors import SourceDatabaseUnsetError
 
-    found = source_dsn(project)
+    found = source_dsn(project.settings)
     if found is None:
         raise SourceDatabaseUnsetError
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, RefusedError
 
 
 class ReplayRequestError(LakehouseError):
@@ -43,4 +43,19 @@ class WatermarkNewerError(LakehouseError):
             detail="Its log cannot tell this release what is published, and a refresh would "
             "compute the view anew under numbers that may be taken.",
             hint="Run the newer release; docs/upgrading.md tells how to go back.",
+        )
+
+
+class DeletionTooLargeError(RefusedError):
+    """A command would take more away than a mistake should be able to."""
+
+    condition = "DELETION_TOO_LARGE"
+
+    def __init__(self, place: str, rows: int, among: int) -> None:
+        self.place = place
+        self.rows, self.among = rows, among
+        super().__init__(
+            f"{rows:,} of {among:,} would be taken out of {place}",
+            detail="More than 100 and more than 5 % of them need a person's consent.",
+            hint="Look at the dry run; if all of these are meant, run it with --let-pass.",
         )

@@ -47,6 +47,20 @@ class SourceDatabaseUnsetError(LakehouseError):
         )
 
 
+class DatabaseUnreachableError(LakehouseError):
+    """The source database does not answer, or not with the declared table."""
+
+    condition = "DATABASE_UNREACHABLE"
+
+    def __init__(self, table: str, cause: str) -> None:
+        self.table = table
+        super().__init__(
+            f"source table {table!r} cannot be read",
+            detail=cause.strip().splitlines()[0] + "." if cause.strip() else None,
+            hint="Check that the database runs and that the source's table and columns exist.",
+        )
+
+
 class NotInQuarantineError(LakehouseError):
     """Records that are named and were never rejected."""
 

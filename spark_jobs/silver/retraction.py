@@ -19,7 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.silver.source_database import read_table
+from spark_jobs.silver.documents import PROBLEM
+from spark_jobs.silver.reasons import QuarantineReason
+from spark_jobs.silver.source_rows import read_rows
 from spark_jobs.silver.typed import CHANGES, OPERATION, SEQUENCE, TRUNCATE, typed_records
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,9 +78,24 @@ class MissedDeletion:
         return json.dumps(told | {"transaction": None}).encode()
 
 
+@dataclass(frozen=True)
+class MissedDeletions:
+    """What ``missed_deletions`` found.
+
+    Attributes:
+        rows: the rows that the database no longer has, read once.
+        count: how many.
+        known: how many rows the changes leave there.
+    """
+
+    rows: Iterator[MissedDeletion]
+    count: int
+    known: int
+
+
 def missed_deletions(
     spark: SparkSession, bronze: DataFrame, source: SourceEntry, *, dsn: str, max_bytes: int
-) -> Iterator[MissedDeletion]:
+) -> MissedDeletions:
     """The rows that the changes leave alive and the database no longer has.
 
     What is known is computed before the database is asked. So a row that the database has not is
@@ -97,10 +114,14 @@ def missed_deletions(
     keys = list(source.keys)
     alive = _alive(bronze, source, max_bytes=max_bytes).localCheckpoint(eager=True)
     columns = tuple(column for column in source.columns if column.name in keys)
-    rows = read_table(dsn, source.model_copy(update={"columns": columns}))
-    texts = spark.createDataFrame(rows, ", ".join(f"`{column.name}` string" for column in columns))
-    present = texts.select(*(sf.col(one.name).cast(one.type).alias(one.name) for one in columns))
-    for row in alive.join(present, keys, "left_anti").toLocalIterator():
+    narrow = source.model_copy(update={"columns": columns})
+    present = read_rows(spark, narrow, dsn=dsn, max_bytes=max_bytes).typed.select(*keys)
+    missed = alive.join(present, keys, "left_anti").localCheckpoint(eager=True)
+    return MissedDeletions(_rows(missed, keys), missed.count(), alive.count())
+
+
+def _rows(missed: DataFrame, keys: list[str]) -> Iterator[MissedDeletion]:
+    for row in missed.toLocalIterator():
         newest = row[_NEWEST].asDict()
         yield MissedDeletion(
             row={name: row[name] for name in keys},
@@ -115,6 +136,9 @@ def _alive(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFra
     """The newest change of each row that the changes leave there: the key's columns and it."""
     records = typed_records(bronze, source, max_bytes=max_bytes)
     placed = records.where(sf.col(SEQUENCE).isNotNull() & sf.col("__key").isNotNull())
+    # Nothing was made of changes whose key is another one, so nothing is there to take back.
+    other = sf.col(PROBLEM)["reason"] == QuarantineReason.KEY_COLUMNS_DIFFER
+    placed = placed.where(~sf.coalesce(other, sf.lit(False)))  # noqa: FBT003
     known = reduce(and_, (sf.col(name).isNotNull() for name in source.keys))
     changes = placed.where(sf.col(OPERATION).isin(*CHANGES) & known)
     fields = [sf.col(column).alias(name) for name, column in _KEPT.items()]

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.access.postgres import certificate_refusal
-from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
-from spark_jobs.graph.projection import split_projection
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.graph.projection import Projection, columns_read, split_projection
 from spark_jobs.names import HistoryColumn
-from spark_jobs.silver.casting import SPECIAL_NUMBERS
+from spark_jobs.silver.documents import PROBLEM
 from spark_jobs.silver.expiry import expired_sql, horizon
+from spark_jobs.silver.source_rows import SourceRows, read_rows
 from spark_jobs.state.types import utc_now
 
 EXAMPLES = 5
+_WEIGHT = "__weight"
 
 
-class DatabaseUnreachableError(LakehouseError):
-    """The source database does not answer, or not with the declared table."""
+@dataclass(frozen=True)
+class Unfit:
+    """Rows of the source that silver rejects, for one reason.
 
-    condition = "DATABASE_UNREACHABLE"
+    Attributes:
+        reason: a code of ``QuarantineReason``.
+        detail: the column, or what else the reason names.
+        example: the key of one of them, as far as it can be read.
+    """
 
-    def __init__(self, table: str, cause: str) -> None:
-        self.table = table
-        super().__init__(
-            f"source table {table!r} cannot be read",
-            detail=cause.strip().splitlines()[0] + "." if cause.strip() else None,
-            hint="Check that the database runs and that the source's table and columns exist.",
-        )
+    reason: str
+    detail: str | None
+    rows: int
+    example: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,31 @@ class SourceDifference:
         missing: rows that the source has and silver has not.
         unexpected: rows that silver has and the source has not.
         examples: the first of both, each with the side that has it.
+        unfit: rows that silver cannot have; what silver has of their keys is not compared.
+        unread: columns of the source that the connector does not send, with their type; what the
+            SELECT makes of them is not compared.
     """
 
     source_rows: int
     missing: int
     unexpected: int
     examples: tuple[tuple[str, dict[str, Any]], ...] = ()
+    unfit: tuple[Unfit, ...] = ()
+    unread: tuple[tuple[str, str], ...] = ()
 
     @property
     def equal(self) -> bool:
-        return not self.missing and not self.unexpected
+        return not (self.missing or self.unexpected or self.unfit or self.unread)
 
 
 def compare_with_source(
-    spark: SparkSession, silver: DataFrame, source: SourceEntry, entry: SilverEntry, *, dsn: str
+    spark: SparkSession,
+    silver: DataFrame,
+    source: SourceEntry,
+    entry: SilverEntry,
+    *,
+    dsn: str,
+    max_bytes: int,
 ) -> SourceDifference:
     """Compare a silver table with its SELECT over the source table as it is now.
 
@@ -69,80 +79,99 @@ def compare_with_source(
         source: the source; its ``table`` is read in one snapshot.
         entry: the silver table's declaration.
         dsn: where the source database is.
-
-    Raises:
-        DatabaseUnreachableError: the database or the table does not answer.
-    """
-    rows = read_table(dsn, source)
-    names = [column.name for column in source.columns]
-    texts = spark.createDataFrame(rows, ", ".join(f"`{name}` string" for name in names))
-    typed = texts.select(
-        *(sf.col(column.name).cast(column.type).alias(column.name) for column in source.columns)
-    )
-    projection = split_projection(entry.projection)
-    expected = typed.alias(projection.relation)
-    if projection.condition:
-        expected = expected.where(projection.condition)
-    selected = expected.select(*(sf.expr(text).alias(name) for name, text in projection.columns))
-    if entry.expiry is not None:
-        before = horizon(entry.expiry, utc_now())
-        wanted = f"NOT coalesce({expired_sql(entry.expiry, 'timestamp', before=before)}, FALSE)"
-        selected, silver = selected.where(wanted), silver.where(wanted)
-    if entry.apply is ApplyMode.HISTORY:
-        silver = silver.where(sf.col(HistoryColumn.VALID_TO).isNull())
-    found = silver.select(*(column.name for column in entry.selected))
-    if _same(selected, found):
-        return SourceDifference(len(rows), 0, 0)
-    missing, unexpected = selected.exceptAll(found), found.exceptAll(selected)
-    examples = [
-        (side, row.asDict())
-        for side, frame in (("source", missing), ("silver", unexpected))
-        for row in frame.limit(EXAMPLES).collect()
-    ]
-    return SourceDifference(len(rows), missing.count(), unexpected.count(), tuple(examples))
-
-
-def _same(one: DataFrame, other: DataFrame) -> bool:
-    """Whether both hold the same rows equally often; one job, where two differences take two."""
-    weight = "__weight"
-    both = one.withColumn(weight, sf.lit(1)).unionAll(other.withColumn(weight, sf.lit(-1)))
-    sums = both.groupBy(*one.columns).agg(sf.sum(weight).alias(weight))
-    return sums.where(sf.col(weight) != 0).isEmpty()
-
-
-def read_table(dsn: str, source: SourceEntry) -> Sequence[tuple[str | None, ...]]:
-    """The declared columns of the source table in one snapshot, each value as text.
-
-    A NUMERIC that is declared as a text is told in the connector's words.
+        max_bytes: a longer record is never applied.
 
     Raises:
         DatabaseUnreachableError: the database or the table does not answer.
         CertificateRefusedError: the server is not who it should be.
     """
-    table = source.table or ""
-    columns = [_text(column) for column in source.columns]
-    query = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(columns), sql.Identifier(*table.split("."))
-    )
-    try:
-        with psycopg.connect(dsn, connect_timeout=5, options="-c timezone=UTC") as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            return connection.execute(query).fetchall()
-    except psycopg.Error as error:
-        refused = certificate_refusal(dsn, error)
-        raise refused or DatabaseUnreachableError(table, str(error)) from error
+    rows = read_rows(spark, source, dsn=dsn, max_bytes=max_bytes)
+    typed = rows.typed.localCheckpoint(eager=True)
+    projection = split_projection(entry.projection)
+    names = _compared(entry, projection, source, rows)
+    expected = typed.where(sf.col(PROBLEM).isNull()).alias(projection.relation)
+    if projection.condition:
+        expected = expected.where(projection.condition)
+    if entry.apply_as_deletes:
+        expected = expected.where(f"NOT coalesce({entry.apply_as_deletes}, FALSE)")
+    selected = _selected(expected, projection)
+    found = silver
+    if entry.expiry is not None:
+        before = horizon(entry.expiry, utc_now())
+        wanted = f"NOT coalesce({expired_sql(entry.expiry, 'timestamp', before=before)}, FALSE)"
+        selected, found = selected.where(wanted), found.where(wanted)
+    if entry.apply is ApplyMode.HISTORY:
+        found = found.where(sf.col(HistoryColumn.VALID_TO).isNull())
+    unfit = _unfit(typed, source)
+    if unfit:
+        rejected = typed.where(sf.col(PROBLEM).isNotNull()).alias(projection.relation)
+        keys = _selected(rejected, projection).select(*entry.keys)
+        found = found.join(keys, list(entry.keys), "left_anti")
+    sums = _differing(selected.select(*names), found.select(*names)).localCheckpoint(eager=True)
+    missing, unexpected = _counts(sums)
+    examples = _examples(sums) if missing or unexpected else ()
+    return SourceDifference(rows.count, missing, unexpected, examples, unfit, rows.unread)
 
 
-def _text(column: Column) -> sql.Composable:
-    name = sql.Identifier(column.name)
-    plain = sql.SQL("{}::text").format(name)
-    if column.type != "string":
-        return plain
-    words = sql.SQL(" ").join(
-        sql.SQL("WHEN {} THEN {}").format(word, sent) for word, sent in SPECIAL_NUMBERS.items()
+def _selected(rows: DataFrame, projection: Projection) -> DataFrame:
+    return rows.select(*(sf.expr(text).alias(name) for name, text in projection.columns))
+
+
+def _compared(
+    entry: SilverEntry, projection: Projection, source: SourceEntry, rows: SourceRows
+) -> list[str]:
+    """The output columns that are made of nothing that could not be read."""
+    declared = tuple(column.name for column in source.columns)
+    unread = {name.lower() for name, _ in rows.unread}
+    made = dict(projection.columns)
+    return [
+        column.name
+        for column in entry.selected
+        if not unread & columns_read(made[column.name], declared)
+    ]
+
+
+def _unfit(typed: DataFrame, source: SourceEntry) -> tuple[Unfit, ...]:
+    problem, keys = sf.col(PROBLEM), list(source.keys)
+    groups = (
+        typed.where(problem.isNotNull())
+        .groupBy(problem["reason"].alias("reason"), problem["detail"].alias("detail"))
+        .agg(sf.count("*").alias("rows"), sf.min(sf.struct(*keys)).alias("example"))
+        .orderBy("reason", "detail")
+        .collect()
     )
-    told = sql.SQL("CASE {} {} ELSE {} END").format(plain, words, plain)
-    return sql.SQL("CASE pg_typeof({})::text WHEN 'numeric' THEN {} ELSE {} END").format(
-        name, told, plain
+    return tuple(
+        Unfit(one["reason"], one["detail"], one["rows"], one["example"].asDict()) for one in groups
+    )
+
+
+def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Each row that both do not hold equally often, and how much more often the first does."""
+    one, other = _in_order(one), _in_order(other)
+    both = one.withColumn(_WEIGHT, sf.lit(1)).unionAll(other.withColumn(_WEIGHT, sf.lit(-1)))
+    sums = both.groupBy(*one.columns).agg(sf.sum(_WEIGHT).alias(_WEIGHT))
+    return sums.where(sf.col(_WEIGHT) != 0)
+
+
+def _in_order(rows: DataFrame) -> DataFrame:
+    """Spark groups by no map, so one becomes its entries by their keys."""
+    maps = [name for name, kind in rows.dtypes if kind.startswith("map")]
+    return rows.withColumns({name: sf.array_sort(sf.map_entries(name)) for name in maps})
+
+
+def _counts(sums: DataFrame) -> tuple[int, int]:
+    weight = sf.col(_WEIGHT)
+    [found] = sums.agg(
+        sf.sum(sf.when(weight > 0, weight)).alias("missing"),
+        sf.sum(sf.when(weight < 0, -weight)).alias("unexpected"),
+    ).collect()
+    return found["missing"] or 0, found["unexpected"] or 0
+
+
+def _examples(sums: DataFrame) -> tuple[tuple[str, dict[str, Any]], ...]:
+    weight = sf.col(_WEIGHT)
+    return tuple(
+        (side, row.asDict())
+        for side, wanted in (("source", weight > 0), ("silver", weight < 0))
+        for row in sums.where(wanted).drop(_WEIGHT).limit(EXAMPLES).collect()
     )

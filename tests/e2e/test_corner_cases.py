@@ -167,9 +167,11 @@ def test_what_a_lost_slot_took_away_is_told_again(corner: Corner) -> None:
             found = {}
             for source in corner.manifest.sources.values():
                 bronze = read(corner.spark, corner.lake.location(source.table_name))
-                lost = list(
-                    missed_deletions(corner.spark, bronze, source, dsn=corner.shop, max_bytes=10**6)
+                found_here = missed_deletions(
+                    corner.spark, bronze, source, dsn=corner.shop, max_bytes=10**6
                 )
+                lost = list(found_here.rows)
+                assert len(lost) == found_here.count
                 access = kafka_access(corner.stack.settings, Principal.CONNECT)
                 records = (record for one in lost for record in one.records(utc_now()))
                 headers = {TOLD_BY: "me@here", TOLD_WHY: "the slot was lost"}

@@ -13,6 +13,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.sections import Engine, SparkSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
+from tests.servers import Postgres, running_postgres
 from tests.spark.gold_project import GoldProject
 
 ORDERS = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
@@ -50,6 +51,13 @@ def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_GOLD__ENGINE", request.param)
         yield request.param
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A cluster that lives as long as the test run."""
+    with running_postgres(loopback=True) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from spark_jobs.silver.expiring import Expired
 from spark_jobs.silver.source_database import compare_with_source
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.tables import CHANGE_TYPE, changes, read
+from tests.servers import Postgres
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live
 from tests.spark.silver.world import (
@@ -99,14 +100,14 @@ def expire(live: Live, clock: Clock) -> Expired:
 
 
 @contextmanager
-def killed(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
+def killed(point: str) -> Iterator[None]:
     """What is in the block ends at a point."""
 
     def crash(where: str) -> None:
         if where == point:
             raise CrashError
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expiring, "failpoint", crash)
         with pytest.raises(CrashError):
             yield
@@ -127,7 +128,6 @@ def test_events_leave_in_one_commit_and_stay_away(
     settings: Settings,
     store: ControlStore,
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE))
     first = event(event_id="first", user_id=1, at="2026-01-01T23:59:59Z")
@@ -140,7 +140,7 @@ def test_events_leave_in_one_commit_and_stay_away(
 
     clock.now = LATER
 
-    with killed(monkeypatch, "expiry.after_count"):
+    with killed("expiry.after_count"):
         expire(live, clock)
     version = live.versions()[0]
     left = expire(live, clock)
@@ -170,7 +170,7 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
     settings: Settings,
     store: ControlStore,
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
+    postgres: Postgres,
 ) -> None:
     live = Live(spark, settings, store, (SHOP, ORDERS_LEAVE))
     orders = [
@@ -186,7 +186,7 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
 
     clock.now = LATER
 
-    with killed(monkeypatch, "expiry.after_tombstones"):
+    with killed("expiry.after_tombstones"):
         expire(live, clock)
     assert expire(live, clock).rows == 1
     assert keys(live, "order_id") == [2]
@@ -199,11 +199,12 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
     assert keys(live, "order_id") == [2, 3]
     live.assert_balanced()
     assert live.preview().right
-    days = {"1": "2026-01-01", "2": "2026-01-02", "3": "2026-01-30"}
+    days = {1: "2026-01-01", 2: "2026-01-02", 3: "2026-01-30"}
     source = [(key, "placed", day) for key, day in days.items()]
-    monkeypatch.setattr(source_database, "read_table", lambda *_: source)
+    postgres.fill("public.orders", "order_id BIGINT, status TEXT, placed_on DATE", source)
     table = read(spark, live.tables.table)
-    assert compare_with_source(spark, table, SHOP, ORDERS_LEAVE, dsn="").equal
+    found = compare_with_source(spark, table, SHOP, ORDERS_LEAVE, dsn=postgres.dsn, max_bytes=1000)
+    assert found.equal
 
 
 BY_USER = """SELECT c.user_id, COUNT(*) AS clicks, SUM(c.amount) AS amount, MAX(c.event_id) AS last

@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import SilverEntry
-from spark_jobs.silver import source_database
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.source_database import compare_with_source
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.tables import changes, read
+from tests.servers import Postgres
 from tests.spark.silver.world import (
     CHANGES,
     HISTORY,
@@ -76,7 +76,7 @@ AMOUNT = Decimal("1.50")
 
 
 def test_a_history_is_told_anew_when_an_older_change_comes(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:
     orders = Table(spark, tmp_path, HISTORY)
     first = [
@@ -117,9 +117,13 @@ def test_a_history_is_told_anew_when_an_older_change_comes(
         ("update_preimage", 1, "completed", 301, None),
     ]
     # The rows that hold are what the source has.
-    monkeypatch.setattr(source_database, "read_table", lambda *_: [("1", "completed", "1.50")])
+    postgres.fill(
+        "public.orders", "order_id BIGINT, status TEXT, amount NUMERIC", [(1, "completed", "1.50")]
+    )
     table = read(spark, orders.applier.tables.table)
-    assert compare_with_source(spark, table, CHANGES, HISTORY, dsn="").equal
+    shop = CHANGES.model_copy(update={"table": "public.orders"})
+    found = compare_with_source(spark, table, shop, HISTORY, dsn=postgres.dsn, max_bytes=1000)
+    assert found.equal
 
 
 def test_a_truncation_takes_all_that_came_before(spark: SparkSession, tmp_path: Path) -> None:

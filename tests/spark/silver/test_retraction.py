@@ -6,16 +6,15 @@ import json
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import SilverEntry
-from spark_jobs.silver import retraction
 from spark_jobs.silver.retraction import MissedDeletion, missed_deletions
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.tables import read
+from tests.servers import Postgres
 from tests.spark.silver.world import CHANGES, HISTORY, ORDERS, Record, applier, bronze, change
 
 FOUND_AT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=500)
@@ -45,38 +44,33 @@ KNOWN = [
     change("c", 7, 70, commit=65),
 ]
 GONE = {1, 2, 3, 4}
+SHOP = CHANGES.model_copy(update={"table": "public.orders"})
 
 
 def missed(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, records: list[Record], there: set[int]
+    spark: SparkSession, server: Postgres, records: list[Record], there: set[int]
 ) -> list[MissedDeletion]:
-    asked: list[tuple[str, ...]] = []
-
-    def keys(_: str, source: Any) -> list[tuple[str]]:
-        asked.append(tuple(column.name for column in source.columns))
-        return [(str(key),) for key in sorted(there)]
-
-    monkeypatch.setattr(retraction, "read_table", keys)
+    # The table has the key alone: no more of the rows is read than is compared.
+    server.fill("public.orders", "order_id BIGINT", [(key,) for key in there])
     frame = bronze(spark, records)
-    found = list(missed_deletions(spark, frame, CHANGES, dsn="", max_bytes=1000))
-    assert asked == [("order_id",)], "no more of the rows is read than is compared"
-    return sorted(found, key=lambda one: one.row["order_id"])
+    found = missed_deletions(spark, frame, SHOP, dsn=server.dsn, max_bytes=1000)
+    return sorted(found.rows, key=lambda one: one.row["order_id"])
 
 
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])
 def test_a_retraction_ends_the_row_and_is_found_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: SilverEntry
+    spark: SparkSession, tmp_path: Path, postgres: Postgres, entry: SilverEntry
 ) -> None:
     silver = applier(Lake(str(tmp_path)), CHANGES, entry)
     silver.tables.create(spark, CHANGES)
     silver.apply(bronze(spark, KNOWN), 0)
-    found = missed(spark, monkeypatch, KNOWN, {7, 8})
+    found = missed(spark, postgres, KNOWN, {7, 8})
     assert [one.row["order_id"] for one in found] == sorted(GONE)
     assert {one.partition for one in found} == {0}
     told: list[Record] = [
         record for one in found for record in ((one.key, one.told(FOUND_AT)), (one.key, None))
     ]
-    assert missed(spark, monkeypatch, KNOWN + told, {7, 8}) == []
+    assert missed(spark, postgres, KNOWN + told, {7, 8}) == []
 
     # What comes later in the source's order stays, though it may be told before.
     back = change("c", 2, 900, commit=890, status="back")
@@ -95,10 +89,10 @@ def test_a_retraction_ends_the_row_and_is_found_once(
 
 
 def test_whatever_the_order_of_arrival(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:
     known = KNOWN[3:5]
-    [gone] = missed(spark, monkeypatch, known, set())
+    [gone] = missed(spark, postgres, known, set())
     records = [*known, (gone.key, gone.told(FOUND_AT)), change("c", 2, 38, commit=25)]
     for number, order in enumerate(permutations(records)):
         silver = applier(Lake(str(tmp_path / str(number))), CHANGES, ORDERS)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.silver import source_database
-from spark_jobs.silver.source_database import compare_with_source
+from spark_jobs.silver.source_database import SourceDifference, Unfit, compare_with_source
+from tests.servers import Postgres
 from tests.spark.silver.world import CHANGES, ORDERS
 
-Rows = list[tuple[str | None, ...]]
-SOURCE: Rows = [
-    ("1", "placed", "1.50"),
-    ("2", "hidden", "2.00"),
-    ("3", "paid", None),
-    ("3", "paid", None),
-]
-SAME = [(1, "placed", "3.00"), (3, "paid", None), (3, "paid", None)]
+Rows = list[tuple[Any, ...]]
+SHOP = CHANGES.model_copy(update={"table": "public.orders"})
+TYPES = "order_id BIGINT, status TEXT, amount NUMERIC"
+SOURCE: Rows = [(1, "placed", "1.50"), (2, "hidden", "2.00"), (3, "paid", None), (3, "paid", None)]
+SAME: Rows = [(1, "placed", "3.00"), (3, "paid", None), (3, "paid", None)]
+
+
+def compared(spark: SparkSession, server: Postgres, source: Rows, silver: Rows) -> SourceDifference:
+    server.fill("public.orders", TYPES, source)
+    frame = spark.createDataFrame(silver, "order_id bigint, status string, twice string")
+    typed = frame.withColumn("twice", frame.twice.cast("decimal(13,2)"))
+    return compare_with_source(spark, typed, SHOP, ORDERS, dsn=server.dsn, max_bytes=1000)
 
 
 @pytest.mark.parametrize(
@@ -30,16 +36,34 @@ SAME = [(1, "placed", "3.00"), (3, "paid", None), (3, "paid", None)]
     ],
 )
 def test_rows_as_bags(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    silver: Rows,
-    missing: int,
-    unexpected: int,
+    spark: SparkSession, postgres: Postgres, silver: Rows, missing: int, unexpected: int
 ) -> None:
-    monkeypatch.setattr(source_database, "read_table", lambda *_: SOURCE)
-    frame = spark.createDataFrame(silver, "order_id bigint, status string, twice string")
-    typed = frame.withColumn("twice", frame.twice.cast("decimal(13,2)"))
-    found = compare_with_source(spark, typed, CHANGES, ORDERS, dsn="")
+    found = compared(spark, postgres, SOURCE, silver)
     assert (found.source_rows, found.missing, found.unexpected) == (4, missing, unexpected)
-    assert len(found.examples) == missing + unexpected
+    assert len(found.examples) == min(missing, 2) + unexpected
     assert found.equal == (not missing and not unexpected)
+
+
+def test_a_value_that_silver_rejects_hides_no_other_difference(
+    spark: SparkSession, postgres: Postgres
+) -> None:
+    # Of 4 and 5, silver keeps what it had; 6 is wrong there.
+    source = [*SOURCE, (4, "paid", "NaN"), (5, "paid", "-Infinity"), (6, "paid", "6")]
+    silver = [*SAME, (4, "placed", "8.00"), (6, "paid", "13.00")]
+    found = compared(spark, postgres, source, silver)
+    assert found.unfit == (Unfit("TYPE_MISMATCH", "amount", 2, {"order_id": 4}),)
+    assert (found.missing, found.unexpected) == (1, 1)
+    assert {row["order_id"] for _, row in found.examples} == {6}
+    assert not found.equal
+
+
+def test_what_the_connector_does_not_send_is_named(spark: SparkSession, postgres: Postgres) -> None:
+    postgres.fill(
+        "public.orders", "order_id BIGINT, status TEXT, amount TSQUERY", [(1, "paid", "a & b")]
+    )
+    silver = spark.createDataFrame(
+        [(1, "paid", None)], "order_id bigint, status string, twice decimal(13,2)"
+    )
+    found = compare_with_source(spark, silver, SHOP, ORDERS, dsn=postgres.dsn, max_bytes=1000)
+    assert found == SourceDifference(1, 0, 0, unread=(("amount", "tsquery"),))
+    assert not found.equal
