@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from spark_jobs.definitions.durations import duration_text
-from spark_jobs.errors import ProblemsError
-from spark_jobs.settings import load_settings
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 def validate(
     context: typer.Context,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Compare sources with their database as well.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check every declaration; ends with 1 and all problems at once when something is wrong."""
     from spark_jobs.storage.compiled import inspect_settings
 
-    manifest, problems = inspect_settings(load_settings(context.obj))
+    settings = load_settings(context.obj)
+    manifest, problems = inspect_settings(settings)
+    if connect:
+        problems = [*problems, *_database_problems(settings, manifest)]
     if as_json:
         found = {
             "valid": not problems,
@@ -39,6 +45,31 @@ def validate(
         Console().print(found_table(manifest))
     if problems:
         raise typer.Exit(1)
+
+
+def _database_problems(settings: Settings, manifest: Manifest) -> list[LakehouseError]:
+    """What the source database says against the declared sources.
+
+    Raises:
+        SourceDatabaseUnsetError: nothing says which it is.
+        DatabaseUnreachableError: it does not answer.
+    """
+    import psycopg
+
+    from spark_jobs.cli.reconcile import source_dsn
+    from spark_jobs.local.source_check import source_problems
+    from spark_jobs.silver.errors import DatabaseUnreachableError, SourceDatabaseUnsetError
+
+    captured = [source for source in manifest.sources.values() if source.table]
+    if not captured:
+        return []
+    dsn = source_dsn(settings)
+    if dsn is None:
+        raise SourceDatabaseUnsetError
+    try:
+        return list(source_problems(dsn, captured, missing=True))
+    except psycopg.Error as error:
+        raise DatabaseUnreachableError(captured[0].table or "", str(error)) from error
 
 
 def _counts(manifest: Manifest) -> dict[str, list[str]]:

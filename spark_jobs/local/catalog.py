@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import psycopg
+
 from spark_jobs.access.kafka import Principal
+from spark_jobs.errors import ProblemsError
 from spark_jobs.local.airflow import API_SERVER, airflow_steps
 from spark_jobs.local.cassandra_server import NAME as CASSANDRA
 from spark_jobs.local.cassandra_server import cassandra_part
@@ -17,8 +20,10 @@ from spark_jobs.local.kafka import admin, broker_names, ensure_topics, kafka_par
 from spark_jobs.local.kafka_rights import connect_rights, declared_rights, grant
 from spark_jobs.local.object_store import object_store_parts
 from spark_jobs.local.parts import Part, Step, Task
+from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
 from spark_jobs.local.postgres_server import postgres_part
 from spark_jobs.local.redis_server import redis_part
+from spark_jobs.local.source_check import source_problems
 from spark_jobs.local.spark_cluster import cluster_parts
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.local.streams import streams_part
@@ -114,7 +119,20 @@ def security_steps(settings: Settings) -> list[Step]:
 
 
 def make_connector(settings: Settings) -> None:
-    """Register the connector of the manifest's Debezium sources."""
+    """Register the connector of the manifest's Debezium sources.
+
+    Raises:
+        ProblemsError: declared keys do not identify the rows of their table.
+    """
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
-    register(settings, Manifest.read(settings.manifest_file))
+    manifest = Manifest.read(settings.manifest_file)
+    address = settings.source_database or dsn(settings, database=SHOP, role=DEBEZIUM)
+    try:
+        problems = list(source_problems(address, manifest.sources.values(), missing=False))
+    except psycopg.Error:
+        # The connector says so itself: it may reach a database that this process does not.
+        problems = []
+    if problems:
+        raise ProblemsError(problems)
+    register(settings, manifest)

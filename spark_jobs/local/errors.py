@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_jobs.errors import LakehouseError, did_you_mean
+from spark_jobs.errors import LakehouseError, Location, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -213,4 +213,43 @@ class ConnectorFailedError(LakehouseError):
         super().__init__(
             f'connector "{connector}" {problem}',
             hint="Read `make logs` of the part connect; `make up` registers the connector again.",
+        )
+
+
+class SourceTableMissingError(LakehouseError):
+    """A source that names a table which its database does not have."""
+
+    condition = "SOURCE_TABLE_MISSING"
+
+    def __init__(self, file: str, table: str) -> None:
+        self.table = table
+        super().__init__(
+            f"the source database has no table {table!r}",
+            hint="Create the table, or name another one under table.",
+            location=Location(file),
+        )
+
+
+class SourceKeyError(LakehouseError):
+    """Declared keys that do not identify the rows of their table."""
+
+    condition = "SOURCE_KEY_DIFFERS"
+
+    def __init__(
+        self, file: str, table: str, declared: Sequence[str], actual: Sequence[str]
+    ) -> None:
+        self.table = table
+        self.declared, self.actual = tuple(declared), tuple(actual)
+        named = ", ".join(declared)
+        if actual:
+            found = f"its key is {', '.join(actual)}"
+            hint = f"Declare keys: [{', '.join(actual)}]."
+        else:
+            found = "it has no primary key"
+            hint = f"Give it one, for instance: ALTER TABLE {table} ADD PRIMARY KEY ({named})."
+        super().__init__(
+            f"keys {named} do not identify the rows of table {table!r}: {found}",
+            detail="Equal rows would become one row, and an update would leave the old row.",
+            hint=hint,
+            location=Location(file),
         )
