@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +28,10 @@ def forget(
     run: Annotated[
         bool, typer.Option("--run/--dry-run", help="Do it, or only count the records.")
     ] = False,
+    let_pass: Annotated[
+        bool,
+        typer.Option("--let-pass", help="Also more than 100 records and 5 % of the source's."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Empty the records of SOURCE that hold VALUES, and make its silver tables of the rest."""
@@ -36,12 +40,20 @@ def forget(
     because = why(reason) if run else None
     named = dict(_parted(one) for one in values)
     with open_project(context) as project:
-        found = forgotten(project, source.removeprefix("bronze."), named, because)
+        found = forgotten(
+            project, source.removeprefix("bronze."), named, because, let_pass=let_pass
+        )
         days = project.settings.care.retention_days
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2, default=str))
-    elif because is None:
-        typer.echo(f"{found.records:,} records hold that. Nothing was written; --run does it.")
+        return
+    for one in found.examples:
+        typer.echo(json.dumps(one, default=str))
+    if because is None:
+        typer.echo(
+            f"{found.records:,} of {found.among:,} records hold that. Nothing was written; "
+            "--run does it."
+        )
     else:
         typer.echo(f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables anew.")
         typer.echo(
@@ -51,7 +63,12 @@ def forget(
 
 
 def forgotten(
-    project: OpenProject, name: str, named: dict[str, str], because: Why | None
+    project: OpenProject,
+    name: str,
+    named: dict[str, str],
+    because: Why | None,
+    *,
+    let_pass: bool = False,
 ) -> Forgotten:
     """Forget in a Spark of this process, while no stream writes.
 
@@ -60,12 +77,17 @@ def forgotten(
         name: of the source.
         named: values by column.
         because: why; None for a dry run.
+        let_pass: also where the records are many.
+
+    Returns:
+        what was done; personal data in the examples is masked.
 
     Raises:
         SourceUnknownError: there is no such source of records.
         StreamsAlreadyRunningError: the streams run.
         LakehouseError: any condition of ``Forgetting.run``.
     """
+    from spark_jobs.cli.masking import masked
     from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.silver.errors import SourceUnknownError
     from spark_jobs.silver.flow import SilverFlow
@@ -94,9 +116,11 @@ def forgotten(
             )
             with Steps(Console(stderr=True)).step(f"forget in {source.table_name}"):
                 if because is None:
-                    return work.preview(named)
-                who = asker()
-                return work.run(named, by=who, reason=because.reason)
+                    found = work.preview(named)
+                else:
+                    found = work.run(named, by=asker(), reason=because.reason, let_pass=let_pass)
+                shown = tuple(masked(one, source.columns) for one in found.examples)
+                return replace(found, examples=shown)
         finally:
             spark.stop()
 

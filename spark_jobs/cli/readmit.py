@@ -51,6 +51,10 @@ def readmit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what would become of each record, and stop.")
     ] = False,
+    let_pass: Annotated[
+        bool,
+        typer.Option("--let-pass", help="Discard also more than 100 records and 5 % of them."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Judge rejected records again and apply those that fit now; 1 if one stays."""
@@ -69,6 +73,7 @@ def readmit(
         places=None if offsets is None else frozenset(places(offsets)),
         values={} if mended is None else mended_values(mended),
         discard=discard,
+        let_pass=let_pass,
     )
     with open_project(context) as project:
         found = readmitted(project, table.removeprefix("silver."), asked, dry_run=dry_run)
@@ -84,6 +89,7 @@ def readmitted(
 
     Raises:
         SilverTableUnknownError: there is no such silver table.
+        DeletionTooLargeError: many would be discarded, and nobody lets them pass.
     """
     from spark_jobs.silver.errors import SilverTableUnknownError
     from spark_jobs.silver.flow import SilverFlow

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import Disposition
+from spark_jobs.planning.extent import Extent
 from spark_jobs.silver.batch import BatchApplier
 from spark_jobs.silver.dispositions import DISPOSITION
 from spark_jobs.silver.documents import PROBLEM
@@ -79,6 +80,7 @@ class Readmitter:
         Raises:
             NotInQuarantineError: a record that is named was never rejected.
             TypesDifferError: the table cannot hold what the declarations say.
+            DeletionTooLargeError: many would be discarded, and nobody lets them pass.
         """
         with self.guard():
             tables = self.applier.tables
@@ -87,6 +89,10 @@ class Readmitter:
             halfway = self._halfway()
             finished = [] if halfway is None else self._release(halfway, again=True)
             chosen = self._chosen(asked)
+            if chosen is not None and asked.discard:
+                place = f"the quarantine of silver.{self.applier.entry.name}"
+                extent = Extent(place, chosen.count(), len(self._held()))
+                extent.check(let_pass=asked.let_pass)
             return finished + ([] if chosen is None else self._release(chosen, again=False))
 
     @property

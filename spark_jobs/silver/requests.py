@@ -18,6 +18,7 @@ class Readmission:
         reason: only records that were rejected for this reason.
         values: what stands for the values of these records; then only these are taken.
         discard: leave them aside for good.
+        let_pass: discard them also where they are many.
         by: who asks.
         words: why, in the person's own words.
     """
@@ -28,6 +29,7 @@ class Readmission:
     places: frozenset[Place] | None = None
     values: Mapping[Place, bytes] = field(default_factory=dict)
     discard: bool = False
+    let_pass: bool = False
 
     @property
     def named(self) -> frozenset[Place] | None:

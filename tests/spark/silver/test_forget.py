@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.planning.errors import DeletionTooLargeError
 from spark_jobs.settings import Settings
 from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
 from spark_jobs.silver.forgetting import Forgetting
@@ -159,3 +160,22 @@ def held(place: str) -> list[Path]:
         if "_delta_log" not in file.parts
         and (SECRET.encode() in file.read_bytes() or SECRET in str(pq.read_table(file).to_pylist()))
     ]
+
+
+def test_many_records_are_forgotten_only_where_that_is_meant(
+    quick: SparkSession, settings: Settings, store: ControlStore
+) -> None:
+    live = Live(quick, settings, store, KINDS["events"])
+    records = [event(event_id=str(number), user_id=7) for number in range(101)]
+    live.land(bronze(quick, records))
+    version = table_version(live.bronze)
+    preview = forgetting(live).preview(WHO["events"])
+    assert (preview.records, preview.among) == (101, 101)
+    assert [one["user_id"] for one in preview.examples] == [7] * 5
+    with pytest.raises(DeletionTooLargeError) as caught:
+        forgetting(live).run(WHO["events"], **REASON)
+    assert (caught.value.rows, caught.value.among) == (101, 101)
+    # The next question is asked then, and answered: nothing took these records up yet.
+    with pytest.raises(ForgetPendingError):
+        forgetting(live).run(WHO["events"], **REASON, let_pass=True)
+    assert table_version(live.bronze) == version

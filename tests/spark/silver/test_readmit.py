@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.bronze.table import COLUMNS as BRONZE_TABLE
 from spark_jobs.cli.readmit import mended_values
 from spark_jobs.graph.manifest import ApplyMode, Manifest, SilverEntry, SourceEntry
+from spark_jobs.planning.errors import DeletionTooLargeError
 from spark_jobs.settings import Settings
 from spark_jobs.silver import readmission as readmission_module
 from spark_jobs.silver.batch import BatchApplier
@@ -136,6 +137,20 @@ def told(found: list[Readmitted]) -> dict[Place, str]:
         (one.partition, one.offset): " ".join(filter(None, (one.disposition, one.reason)))
         for one in found
     }
+
+
+def test_many_records_are_discarded_only_where_that_is_meant(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    world = World(spark, tmp_path, EVENTS, CLICKS)
+    world.take([(None, b"{") for _ in range(101)], 0)
+    asked = {"reason": "MALFORMED_JSON", "discard": True, "words": "noise"}
+    with pytest.raises(DeletionTooLargeError) as caught:
+        world.readmit(**asked)
+    assert (caught.value.rows, caught.value.among) == (101, 101)
+    assert len(world.held()) == 101
+    assert set(world.readmit(**asked, let_pass=True).values()) == {"ignored"}
+    assert world.held() == set()
 
 
 def test_events(spark: SparkSession, tmp_path: Path) -> None:
