@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.cli.quarantine import rejections_table
 from spark_jobs.cli.sink_status import print_sinks, sink_statuses
 from spark_jobs.cli.status_check import troubles
 from spark_jobs.cli.status_tables import history_table, streams_table, views_table
 
 if TYPE_CHECKING:
     from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.silver.quarantine import Rejection
 
 
 def status(
@@ -46,13 +48,15 @@ def status(
         views = _views(project, now)
         sinks = sink_statuses(project, now=now)
         streams = [one for one in project.store.progress() if not one.query.startswith(SINK_PREFIX)]
+        rejected = _rejected(project)
     if as_json:
         entries = {
             "views": [one.as_dict() for one in views],
             "streams": [one.as_dict() for one in streams],
+            "quarantine": [vars(one) for one in rejected],
             "sinks": [one.as_dict() for one in sinks],
         }
-        typer.echo(json.dumps(entries, indent=2))
+        typer.echo(json.dumps(entries, indent=2, default=str))
         return
     console = Console()
     console.print(views_table(views, now=now))
@@ -61,8 +65,23 @@ def status(
         console.print(streams_table(streams, now=now, on_purpose=on_purpose))
     else:
         console.print("No stream has reported yet.", style="dim")
+    if rejected:
+        console.print(rejections_table(rejected))
     if sinks:
         print_sinks(console, sinks, now=now)
+
+
+def _rejected(project: OpenProject) -> list[Rejection]:
+    """What is in quarantine; tables whose batches never rejected a record are not looked into."""
+    from spark_jobs.silver.quarantine import rejections
+    from spark_jobs.storage.lake import Lake
+
+    store, lake = project.store, Lake(project.settings.lake)
+    found: list[Rejection] = []
+    for name, entry in sorted(project.manifest.silver.items()):
+        if store.silver_totals(name, epoch=store.epoch(str(entry.table_name))).quarantined:
+            found += rejections(name, lake.quarantine(name))
+    return found
 
 
 def _check(project: OpenProject, now: datetime) -> None:
