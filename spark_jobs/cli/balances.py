@@ -175,7 +175,7 @@ def _balance(
                     dsn=dsn,
                     max_bytes=project.settings.streams.max_record_bytes,
                 )
-                problems += _differences(database, source, entry)
+                problems += database_problems(database, source, entry)
     except LakehouseError as error:
         detail = f": {error.detail}" if error.detail else ""
         problems.append(f"{error.primary}{detail} [{error.condition}]")
@@ -202,7 +202,9 @@ def _transactions(
     return len(changes), [text]
 
 
-def _differences(database: SourceDifference, source: SourceEntry, entry: SilverEntry) -> list[str]:
+def database_problems(
+    database: SourceDifference, source: SourceEntry, entry: SilverEntry
+) -> list[str]:
     """What the comparison found, one line each; personal data is masked."""
     from spark_jobs.cli.masking import masked
 

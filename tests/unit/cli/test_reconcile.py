@@ -1,0 +1,65 @@
+"""Which tables are reconciled, and what is said of those that differ from their database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.cli.balances import database_problems, reconcilable
+from spark_jobs.cli.project import OpenProject
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.silver.errors import SilverTableUnknownError
+from spark_jobs.silver.source_database import SourceDifference, Unfit
+from spark_jobs.state.store import ControlStore
+
+
+@pytest.fixture(scope="module")
+def manifest() -> Manifest:
+    return compile_project(REPOSITORY)
+
+
+def test_tables_are_chosen_by_name(tmp_path: Path, manifest: Manifest) -> None:
+    settings = load_settings(tmp_path, state_dir=tmp_path / "state")
+    with ControlStore.open(settings.control_url) as store:
+        project = OpenProject(settings, manifest, store)
+        found = reconcilable(project, ["users", "silver.orders"])
+        assert {one.name for one in found} == {"orders", "users"}
+        assert len(reconcilable(project, None)) == len(manifest.silver)
+        with pytest.raises(SilverTableUnknownError) as caught:
+            reconcilable(project, ["silver.orders", "gold.orders"])
+    assert caught.value.table == "gold.orders"
+
+
+def test_every_finding_has_a_line_and_no_personal_data(manifest: Manifest) -> None:
+    source, entry = manifest.sources["users"], manifest.silver["users"]
+    personal = next(column.name for column in entry.columns if column.pii)
+    row = {"user_id": 7, personal: "someone"}
+    found = database_problems(
+        SourceDifference(
+            source_rows=10,
+            missing=2,
+            unexpected=1,
+            examples=(("source", row), ("silver", row)),
+            unfit=(Unfit("TYPE_MISMATCH", "segment", 3, row),),
+            unread=(("tier", "tsquery"),),
+        ),
+        source,
+        entry,
+    )
+    starts = [
+        "column 'tier' is not compared",
+        "3 rows of the source cannot be in silver: TYPE_MISMATCH segment",
+        "silver rows = source rows: 2 rows are only in the source, 1 only in silver",
+        "only in source",
+        "only in silver",
+    ]
+    assert [line[: len(start)] for line, start in zip(found, starts, strict=True)] == starts
+    assert not [line for line in found if "someone" in line]
+
+
+def test_equal_tables_have_no_problem(manifest: Manifest) -> None:
+    source, entry = manifest.sources["users"], manifest.silver["users"]
+    assert database_problems(SourceDifference(10, 0, 0), source, entry) == []
