@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -23,6 +23,7 @@ from spark_jobs.graph.errors import (
 from spark_jobs.graph.expiry import check_expiry, expiry_of
 from spark_jobs.graph.functions import NONDETERMINISTIC, aggregates, called_name, reads_clock
 from spark_jobs.graph.history import HISTORY_COLUMNS, check_history, stores_history
+from spark_jobs.graph.key_errors import TableKeysDifferError
 from spark_jobs.graph.manifest import (
     SOURCE_RELATION,
     ApplyMode,
@@ -136,6 +137,8 @@ def _entry(
         declared = {column.name for column in source.columns}
         meant = [key for key in keys if wanted or key in declared]
         problems += _check_keys(definition, meant, named, upsert=upsert)
+        if wanted and upsert:
+            problems += _check_same_rows(definition, keys, source, given=given)
         for key in ("sequence_by", "apply_as_deletes"):
             written = getattr(header, key)
             if written and upsert:
@@ -266,6 +269,25 @@ def _check_determined(tree: exp.Query, text: SqlText, subject: str) -> Iterator[
                 "Use a column of the record; __arrived_at is when it was received.",
                 location=text.of(call),
             )
+
+
+def _check_same_rows(
+    definition: SilverDefinition,
+    keys: tuple[str, ...],
+    source: SourceEntry,
+    *,
+    given: Mapping[str, str],
+) -> Iterator[LakehouseError]:
+    """Whether keys tell the same rows apart as the source's; a computed one cannot be judged."""
+    origins = {output.lower(): origin for origin, output in given.items()}
+    told = [origins.get(key.lower()) for key in keys]
+    if None not in told and set(told) != {key.lower() for key in source.keys}:
+        yield TableKeysDifferError(
+            f'silver table "{definition.name}"',
+            keys,
+            source.keys,
+            location=definition.places.of("keys"),
+        )
 
 
 def _check_keys(

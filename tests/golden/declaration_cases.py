@@ -466,6 +466,11 @@ CASES = (
         _silver("amount,", "SUM(amount) OVER (PARTITION BY user_id) AS amount,"),
     ),
     Case("silver_key_not_given", "KEY_NOT_IN_OUTPUT", _silver("SELECT order_id, ", "SELECT ")),
+    Case(
+        "silver_keys_of_other_rows",
+        "TABLE_KEYS_DIFFER",
+        _silver("description:", "keys: [order_id, user_id]\ndescription:"),
+    ),
     Case("grain_not_given", "KEY_NOT_IN_OUTPUT", _gold("owner:", "grain: [user]\nowner:")),
     Case(
         "keys_of_appended_table",
