@@ -63,7 +63,12 @@ def parts(seed: int) -> list[Part]:
     }
     return [
         tests("unit", 5, "-m", "unit and long", *workers),
-        tests("spark", 40, "-m", "spark and long", *workers, "--dist", "loadscope"),
+        # The queries of TPC-H are a part of their own.
+        tests(
+            "spark",
+            40,
+            *("-m", "spark and long", "--ignore=tests/tpch", *workers, "--dist", "worksteal"),
+        ),
         tests("dags", 10, "-m", "airflow and long"),
         tests("e2e", 60, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
         tests(

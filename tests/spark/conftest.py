@@ -45,6 +45,15 @@ def gold(spark: SparkSession, settings: Settings) -> Iterator[GoldProject]:
         yield project
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What both engines are asked for, Spark computes in the long tier, if not marked otherwise."""
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        by_spark = parameters.get("each_engine") is Engine.SPARK
+        if by_spark and not item.get_closest_marker("both_engines"):
+            item.add_marker("long")
+
+
 @pytest.fixture(scope="module", params=Engine)
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """What computes refreshes, one after the other: settings that are loaded after it say so."""

@@ -23,6 +23,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.access.secrets import CONNECT_TOKEN, read_secret, token_file
+from spark_jobs.gold.refresh import FAILPOINTS
 from spark_jobs.local.secrets import write_secret
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.sections import Ports, SparkSettings
@@ -33,6 +34,8 @@ from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
 
 START_SECONDS = 240
+# Each kill takes two processes: `make test` has those around which most is lost.
+KILLED = ("gold.stage.written", "gold.publish.committed")
 SOURCE = """description: Parcels that a partner writes.
 format: delta
 location: data/parcels
@@ -233,6 +236,7 @@ def test_who_has_no_token_or_another_one_is_refused(project: Project, token: str
     assert not token or token not in refused.errors
 
 
+@pytest.mark.long
 def test_a_change_of_which_a_view_sees_nothing_is_followed(project: Project) -> None:
     joined = "FROM bronze.parcels AS p JOIN bronze.parcels AS q ON q.city = p.city"
     select = f"SELECT p.city AS city, q.weight AS weight {joined} WHERE p.city = 'Rome'\n"
@@ -245,7 +249,8 @@ def test_a_change_of_which_a_view_sees_nothing_is_followed(project: Project) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["gold.stage.written", "gold.publish.before_commit", "gold.publish.committed"]
+    "name",
+    [one if one in KILLED else pytest.param(one, marks=pytest.mark.long) for one in FAILPOINTS],
 )
 def test_a_process_that_is_killed_is_made_good_by_the_next(project: Project, name: str) -> None:
     killed = project.tidemark("refresh", "by_city", failpoint=name)
@@ -256,6 +261,7 @@ def test_a_process_that_is_killed_is_made_good_by_the_next(project: Project, nam
     assert len(log.commits(project.published)) == 1
 
 
+@pytest.mark.long
 def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> None:
     assert project.tidemark("refresh", "--all").status == 0
     project.write("expectations/gold/by_city.json", json.dumps(AT_MOST_TWO))
@@ -269,6 +275,7 @@ def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> N
     assert project.rows()[0] == {"city": "Bonn", "parcels": 1}
 
 
+@pytest.mark.long
 def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
     project: Project,
 ) -> None:
@@ -295,6 +302,7 @@ def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
     assert rules == ["rollback", "range", "full"]
 
 
+@pytest.mark.long
 def test_a_shell_reads_ops_and_outlives_a_query_that_is_stopped(project: Project) -> None:
     project.tidemark("refresh", "by_city")
     typed = """

@@ -94,7 +94,10 @@ def groups(project: GoldProject) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", [*FAILPOINTS, *KEPT_FAILPOINTS])
+@pytest.mark.parametrize(
+    "name",
+    [*FAILPOINTS, *(pytest.param(one, marks=pytest.mark.both_engines) for one in KEPT_FAILPOINTS)],
+)
 def test_a_killed_refresh_that_runs_again_publishes_once(
     project: GoldProject, kill_at: Arm, name: str
 ) -> None:

@@ -26,6 +26,8 @@ from spark_jobs.testing.inputs import columns_and_keys
 from spark_jobs.testing.run import prepared
 from spark_jobs.testing.text_tables import NULL, TextTable
 
+# The case files of the same views are followed in `make test`.
+pytestmark = pytest.mark.long
 VIEWS = sorted(compile_project(REPOSITORY).gold)
 # A long run sets another number.
 STEPS = int(os.environ.get("TIDEMARK_HISTORY_STEPS", "1"))

@@ -263,7 +263,9 @@ def apply_both_ways(
         assert bag(read(spark, mine)) == bag(read(spark, theirs))
 
 
-@pytest.mark.parametrize("entry", [ORDERS, WIDE], ids=["by number", "by text"])
+@pytest.mark.parametrize(
+    "entry", [pytest.param(ORDERS, marks=pytest.mark.long), WIDE], ids=["by number", "by text"]
+)
 def test_few_rows_are_written_as_spark_writes_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: SilverEntry
 ) -> None:
@@ -320,7 +322,12 @@ NUMBERS = columns(event_id="bigint", user_id="bigint", amount="decimal(12,2)", a
 
 @pytest.mark.parametrize(
     ("kind", "entry"),
-    [("string", CLICKS), ("string", LEAVING), ("string", UNNAMED), ("bigint", CLICKS)],
+    [
+        pytest.param("string", CLICKS, marks=pytest.mark.long),
+        ("string", LEAVING),
+        pytest.param("string", UNNAMED, marks=pytest.mark.long),
+        pytest.param("bigint", CLICKS, marks=pytest.mark.long),
+    ],
     ids=["by text", "leaving", "unnamed", "by number"],
 )
 def test_few_events_are_judged_as_spark_judges_them(
