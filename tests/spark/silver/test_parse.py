@@ -105,108 +105,113 @@ def test_an_accepted_event_keeps_its_values(spark: SparkSession) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "accepted", "rejected"),
-    [
-        ("boolean", {"true": True, '"false"': False}, ['"yes"', "1", '"T"']),
-        ("double", {"1": 1.0, "-2.5e3": -2500.0, '"3"': 3.0}, ['"NaN"', '"Infinity"', "1e400"]),
-        (
-            "date",
-            dict.fromkeys(['"2024-02-29"', '"2024-02-29Z"'], datetime(2024, 2, 29).date()),  # noqa: DTZ001
-            ['"2023-02-29"', '"2024-02-29ZZ"', '"2024"', "5"],
-        ),
-        (
-            "decimal(38,6)",
-            {"12345678901234567890.123456": Decimal("12345678901234567890.123456")},
-            [],
-        ),
-        (
-            "decimal(12,2)",
-            {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
-            ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
-        ),
-        ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
-        # Numbers that a double cannot hold stay as they are written, also within JSON.
-        (
-            "string",
-            {
-                '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}': '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}',
-                '"[1e400]"': "[1e400]",
-                "1e-7": "1e-7",
-                "9" * 39: "9" * 39,
-            },
-            [],
-        ),
-        ("map<string,string>", {'{"1e9":1e9}': {"1e9": "1e9"}}, []),
-        ("double", {"1e-7": 1e-7, "0." + "1" * 60: 0.1111111111111111}, ["1e400"]),
-        ("binary", {'"aGk="': b"hi"}, ['"%%%"']),
-        ("varchar(3)", {'"abc"': "abc", '""': ""}, ['"abcd"']),
-        (
-            "array<bigint>",
-            {"[1,2]": [1, 2], "[]": [], "null": None, '[null,"3"]': [None, 3]},
-            ["{}", "5", '[1,"x"]', "[1.5]", "[[1]]", '[{"a":1}]', "[true]", '[""]'],
-        ),
-        ("array<int>", {"[2147483647]": [2147483647]}, ["[99999999999]", "[0,2147483648]"]),
-        ("array<string>", {'["a",5,null]': ["a", "5", None]}, ['"a"']),
-        (
-            "array<decimal(4,2)>",
-            {"[1.25]": [Decimal("1.25")]},
-            ["[1.255]", "[100]", '["NaN"]', "[1e400]"],
-        ),
-        ("array<date>", {'["2024-02-29"]': [datetime(2024, 2, 29, tzinfo=UTC).date()]}, ["[5]"]),
-        (
-            "array<array<tinyint>>",
-            {"[[1],[],null,[null]]": [[1], [], None, [None]]},
-            ["[[1],2]", "[[1],[128]]", '[["x"]]', "[{}]"],
-        ),
-        (
-            "struct<a:bigint>",
-            {'{"a":1}': {"a": 1}, "{}": {"a": None}, '{"a":null,"b":5}': {"a": None}},
-            ["[]", "5", '{"a":"x"}', '{"a":[1]}', '{"a":9223372036854775808}'],
-        ),
-        (
-            "struct<`a b`:int,Id:struct<at:timestamp_ntz,ok:boolean>>",
-            {
-                '{"a b":7}': {"a b": 7, "Id": None},
-                '{"Id":{"ok":true},"id":5}': {"a b": None, "Id": {"at": None, "ok": True}},
-            },
-            ['{"a b":"x"}', '{"Id":5}', '{"Id":{"ok":"yes"}}', '{"Id":{"at":"2024"}}'],
-        ),
-        (
-            "array<struct<sku:string,n:int>>",
-            {'[{"sku":"a","n":1},null,{}]': [{"sku": "a", "n": 1}, None, {"sku": None, "n": None}]},
-            ["[5]", '[{"sku":"a","n":"x"}]', '[{"n":1},{"n":1e10}]', "[[]]", '["a"]'],
-        ),
-        (
-            "map<string,int>",
-            {'{"a":1,"b":null}': {"a": 1, "b": None}, "{}": {}, "null": None},
-            ["[]", "5", '{"a":1,"b":"x"}', '{"a":99999999999}', '{"a":{}}'],
-        ),
-        (
-            "map<string,array<struct<n:int>>>",
-            {'{"a":[{"n":1}],"b":[]}': {"a": [{"n": 1}], "b": []}},
-            ['{"a":[{"n":1}],"b":[{"n":[]}]}', '{"a":{}}', '{"a":[1]}'],
-        ),
-        (
-            "map<int,string>",
-            {'{"1":"x"}': {1: "x"}, "{}": {}, "null": None},
-            ['{"x":"x"}', '{"1":"x","01":"y"}', "[]"],
-        ),
-        ("tinyint", {"127": 127}, ["128"]),
-    ],
-)
-def test_types(
-    spark: SparkSession, kind: str, accepted: dict[str, Any], rejected: list[str]
-) -> None:
+# What is read as each type, and what does not fit it.
+TYPES: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("boolean", {"true": True, '"false"': False}, ['"yes"', "1", '"T"']),
+    ("double", {"1": 1.0, "-2.5e3": -2500.0, '"3"': 3.0}, ['"NaN"', '"Infinity"', "1e400"]),
+    (
+        "date",
+        dict.fromkeys(['"2024-02-29"', '"2024-02-29Z"'], datetime(2024, 2, 29).date()),  # noqa: DTZ001
+        ['"2023-02-29"', '"2024-02-29ZZ"', '"2024"', "5"],
+    ),
+    (
+        "decimal(38,6)",
+        {"12345678901234567890.123456": Decimal("12345678901234567890.123456")},
+        [],
+    ),
+    (
+        "decimal(12,2)",
+        {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
+        ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
+    ),
+    ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
+    # Numbers that a double cannot hold stay as they are written, also within JSON.
+    (
+        "string",
+        {
+            '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}': '{"b":[1e400,-1E-9,{"1e9":"2e9"}]}',
+            '"[1e400]"': "[1e400]",
+            "1e-7": "1e-7",
+            "9" * 39: "9" * 39,
+        },
+        [],
+    ),
+    ("map<string,string>", {'{"1e9":1e9}': {"1e9": "1e9"}}, []),
+    ("double", {"1e-7": 1e-7, "0." + "1" * 60: 0.1111111111111111}, ["1e400"]),
+    ("binary", {'"aGk="': b"hi"}, ['"%%%"']),
+    ("varchar(3)", {'"abc"': "abc", '""': ""}, ['"abcd"']),
+    (
+        "array<bigint>",
+        {"[1,2]": [1, 2], "[]": [], "null": None, '[null,"3"]': [None, 3]},
+        ["{}", "5", '[1,"x"]', "[1.5]", "[[1]]", '[{"a":1}]', "[true]", '[""]'],
+    ),
+    ("array<int>", {"[2147483647]": [2147483647]}, ["[99999999999]", "[0,2147483648]"]),
+    ("array<string>", {'["a",5,null]': ["a", "5", None]}, ['"a"']),
+    (
+        "array<decimal(4,2)>",
+        {"[1.25]": [Decimal("1.25")]},
+        ["[1.255]", "[100]", '["NaN"]', "[1e400]"],
+    ),
+    ("array<date>", {'["2024-02-29"]': [datetime(2024, 2, 29, tzinfo=UTC).date()]}, ["[5]"]),
+    (
+        "array<array<tinyint>>",
+        {"[[1],[],null,[null]]": [[1], [], None, [None]]},
+        ["[[1],2]", "[[1],[128]]", '[["x"]]', "[{}]"],
+    ),
+    (
+        "struct<a:bigint>",
+        {'{"a":1}': {"a": 1}, "{}": {"a": None}, '{"a":null,"b":5}': {"a": None}},
+        ["[]", "5", '{"a":"x"}', '{"a":[1]}', '{"a":9223372036854775808}'],
+    ),
+    (
+        "struct<`a b`:int,Id:struct<at:timestamp_ntz,ok:boolean>>",
+        {
+            '{"a b":7}': {"a b": 7, "Id": None},
+            '{"Id":{"ok":true},"id":5}': {"a b": None, "Id": {"at": None, "ok": True}},
+        },
+        ['{"a b":"x"}', '{"Id":5}', '{"Id":{"ok":"yes"}}', '{"Id":{"at":"2024"}}'],
+    ),
+    (
+        "array<struct<sku:string,n:int>>",
+        {'[{"sku":"a","n":1},null,{}]': [{"sku": "a", "n": 1}, None, {"sku": None, "n": None}]},
+        ["[5]", '[{"sku":"a","n":"x"}]', '[{"n":1},{"n":1e10}]', "[[]]", '["a"]'],
+    ),
+    (
+        "map<string,int>",
+        {'{"a":1,"b":null}': {"a": 1, "b": None}, "{}": {}, "null": None},
+        ["[]", "5", '{"a":1,"b":"x"}', '{"a":99999999999}', '{"a":{}}'],
+    ),
+    (
+        "map<string,array<struct<n:int>>>",
+        {'{"a":[{"n":1}],"b":[]}': {"a": [{"n": 1}], "b": []}},
+        ['{"a":[{"n":1}],"b":[{"n":[]}]}', '{"a":{}}', '{"a":[1]}'],
+    ),
+    (
+        "map<int,string>",
+        {'{"1":"x"}': {1: "x"}, "{}": {}, "null": None},
+        ['{"x":"x"}', '{"1":"x","01":"y"}', "[]"],
+    ),
+    ("tinyint", {"127": 127}, ["128"]),
+]
+
+
+def test_types(spark: SparkSession) -> None:
+    """A column for each type, and in each record a value for one of them."""
+    names = [f"c{number}" for number in range(len(TYPES))]
+    kinds = {name: kind for name, (kind, _, _) in zip(names, TYPES, strict=True)}
     source = SourceEntry(
-        name="x", format=SourceFormat.JSON, topic="x", file="x", columns=columns(c=kind)
+        name="x", format=SourceFormat.JSON, topic="x", file="x", columns=columns(**kinds)
     )
-    texts = [*accepted, *rejected]
-    rows = typed(spark, [(None, f'{{"c": {text}}}'.encode()) for text in texts], source)
-    assert [row["c"] for row in rows[: len(accepted)]] == list(accepted.values())
-    assert [reason(row) for row in rows] == [None] * len(accepted) + [("TYPE_MISMATCH", "c")] * len(
-        rejected
-    )
+    cases: list[tuple[str, str, Any, tuple[str, str] | None]] = []
+    for name, (_, accepted, rejected) in zip(names, TYPES, strict=True):
+        cases += [(name, text, value, None) for text, value in accepted.items()]
+        cases += [(name, text, None, ("TYPE_MISMATCH", name)) for text in rejected]
+    records: list[Record] = [(None, f'{{"{name}": {text}}}'.encode()) for name, text, *_ in cases]
+    found = [
+        (*case[:2], None if reason(row) else row[case[0]], reason(row))
+        for case, row in zip(cases, typed(spark, records, source), strict=True)
+    ]
+    assert found == cases
 
 
 def test_a_decimal_is_the_number_or_nothing(spark: SparkSession) -> None:
@@ -245,10 +250,10 @@ def exactly(text: str, precision: int, scale: int) -> Decimal | None:
     return Decimal(int(number)).scaleb(-scale, Context(prec=precision))
 
 
-@pytest.mark.parametrize("text", ["{1e5:2}", '{"c":01e5}', '{"c":1e5 2}', '{"c":1e}', '{"c":+1e5}'])
-def test_what_is_no_json_stays_none(spark: SparkSession, text: str) -> None:
-    [row] = typed(spark, [(None, text.encode())], EVENTS)
-    assert reason(row) == ("MALFORMED_JSON", None)
+def test_what_is_no_json_stays_none(spark: SparkSession) -> None:
+    texts = ["{1e5:2}", '{"c":01e5}', '{"c":1e5 2}', '{"c":1e}', '{"c":+1e5}']
+    rows = typed(spark, [(None, text.encode()) for text in texts], EVENTS)
+    assert [reason(row) for row in rows] == [("MALFORMED_JSON", None)] * len(texts)
 
 
 @pytest.mark.parametrize("source", [EVENTS, CHANGES], ids=["event", "change"])
