@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.bronze import landing
 from spark_jobs.bronze.landing import Landing
 from spark_jobs.bronze.table import COLUMNS, arrived
 from spark_jobs.names import BronzeColumn
@@ -22,6 +23,10 @@ from spark_jobs.storage.tables import Txn
 BEGIN = datetime(2026, 1, 2, 23, 59, 58, tzinfo=UTC)
 QUERY = "9b1deb4d"
 SPARK, DELTA_RS = "Apache-Spark", "delta-rs"
+
+
+class CrashError(Exception):
+    """Stands for a kill."""
 
 
 class World:
@@ -147,6 +152,25 @@ def test_a_batch_that_runs_again_changes_nothing(
     assert world.offsets == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("most", [9, 0], ids=["few", "many"])
+def test_a_batch_that_was_cut_off_after_its_rows_came_is_known(
+    world: World, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(batches, "MOST_ROWS_HERE", most)
+
+    def crash(name: str) -> None:
+        raise CrashError(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landing, "failpoint", crash)
+        with pytest.raises(CrashError, match="after_append"):
+            world.land(0, range(3))
+    version = log.table_version(world.landing.table)
+    world.land(0, range(3))
+    assert log.table_version(world.landing.table) == version
+    assert world.offsets == [0, 1, 2]
+
+
 def test_a_batch_that_sparks_sink_committed_is_known(world: World) -> None:
     """Which an earlier release used, under the query's id."""
     rows = arrived(world.records(range(3)), BEGIN)
@@ -164,14 +188,13 @@ def test_a_batch_without_records_commits_nothing(world: World) -> None:
 
 
 def test_small_files_of_the_day_are_joined_and_nobody_sees_rows_change(world: World) -> None:
-    landing = replace(world.landing, care=CareSettings(small_files=3))
-    world.landing = landing
+    world.landing = replace(world.landing, care=CareSettings(small_files=3))
     for batch in range(4):
         world.land(batch, range(batch, batch + 1))
     # Two seconds before midnight, two after: of neither day there are three.
     assert "OPTIMIZE" not in str(world.writers())
     world.land(4, range(4, 5))
     assert world.writers()[-2:] == [f"WRITE {DELTA_RS}", f"OPTIMIZE {DELTA_RS}"]
-    assert log.size(landing.table).files == 3
+    assert log.size(world.landing.table).files == 3
     assert world.offsets == [0, 1, 2, 3, 4]
-    assert log.transaction_version(landing.table, QUERY) == 4
+    assert log.transaction_version(world.landing.table, QUERY) == 4
