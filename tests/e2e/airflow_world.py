@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import date
 from decimal import Decimal
@@ -21,6 +21,7 @@ from spark_jobs.gold.context import gold_table
 from spark_jobs.gold.publications import latest_publication, publications
 from spark_jobs.local.airflow_config import airflow_address
 from spark_jobs.local.secrets import airflow_users
+from spark_jobs.local.trust import trusted
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus
@@ -28,7 +29,7 @@ from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import lock_directory
 from spark_jobs.storage.small import write_rows
-from tests.e2e.running import RunningStack
+from tests.e2e.running import POLL_SECONDS, RunningStack, own_settings, remove, write_files
 
 PARTS = (
     "postgres",
@@ -38,6 +39,9 @@ PARTS = (
     "airflow-dag-processor",
 )
 DAG, DAYS = "gold__order_totals", "gold__order_days"
+REPLAY, ROLLBACK, RELEASE = "ops__replay", "ops__rollback", "ops__release"
+# Rows that one refresh may read; those of all other tests are fewer.
+USUAL, MANY = 500, 2000
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (date(2026, 1, day) for day in (5, 6, 7, 8))
 ENDED = {"success", "failed"}
 FILES = {
@@ -94,16 +98,18 @@ class Airflow:
     def __init__(self, running: RunningStack) -> None:
         self.running = running
         self.project = running.settings.project_dir
+        self.address = airflow_address(running.settings)
+        self.tokens: dict[str, str] = {}
 
     def client(self, user: str) -> httpx.Client:
-        address = airflow_address(self.running.settings)
-        password = airflow_users(self.running.settings)[user]["password"]
-        answer = httpx.post(
-            f"{address}/auth/token", json={"username": user, "password": password}, timeout=30
-        )
-        answer.raise_for_status()
-        headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
-        return httpx.Client(base_url=f"{address}/api/v2", headers=headers, timeout=30)
+        if user not in self.tokens:
+            password = airflow_users(self.running.settings)[user]["password"]
+            login = {"username": user, "password": password}
+            answer = httpx.post(f"{self.address}/auth/token", json=login, timeout=30)
+            self.tokens[user] = answer.raise_for_status().json()["access_token"]
+        headers = {"Authorization": f"Bearer {self.tokens[user]}"}
+        base = f"{self.address}/api/v2"
+        return httpx.Client(base_url=base, headers=headers, timeout=30, verify=trusted())
 
     def get(self, path: str, **params: Any) -> Any:
         with self.client("engineer") as client:
@@ -146,7 +152,7 @@ class Airflow:
         deadline = time.monotonic() + seconds
         while not (answer := found()):
             assert time.monotonic() < deadline, [(run, self.tasks(run)) for run in self.runs()]
-            time.sleep(2)
+            time.sleep(POLL_SECONDS)
         return answer
 
     def trigger(self, user: str, dag_id: str, conf: dict[str, Any]) -> dict[str, Any]:
@@ -285,6 +291,28 @@ class Airflow:
         rows = DeltaTable(self.days_at).to_pyarrow_table()
         wrong = pa.array([count + 10 for count in rows.column("orders").to_pylist()])
         write_rows(rows.set_column(1, "orders", wrong), self.days_at, metadata=mark)
+
+
+def small_airflow(project: Path) -> Iterator[Airflow]:
+    """Airflow, Spark and some orders; nothing has been refreshed yet."""
+    write_files(project, FILES)
+    add_order(project, "ada", "2.00")
+    add_order(project, "ada", "3.00", TUESDAY)
+    for day in (WEDNESDAY, THURSDAY):
+        add_order(project, "cara", "1.00", day)
+    settings = own_settings(
+        project, replay={"approve_above_rows": 0}, breaker={"rows": USUAL, "times": 1}
+    )
+    running = RunningStack(settings)
+    try:
+        running.up(*PARTS)
+        yield Airflow(running)
+    finally:
+        remove(settings)
+
+
+def all_succeed(tasks: dict[str, str]) -> bool:
+    return set(tasks.values()) == {"success"}
 
 
 def add_order(project: Path, customer: str, amount: str, day: date = MONDAY) -> None:

@@ -1,18 +1,37 @@
-"""Stacks for end-to-end tests: one full stack for the whole run, small ones for their own use."""
+"""The stacks of the end-to-end tests. Tests of one stack share it, one after the other."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from spark_jobs.cli.demo import PERIOD, SCHEDULED
+from tests.e2e.airflow_world import Airflow, small_airflow
 from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.soundness import shop_of
+from tests.e2e.topic_world import Events, small_broker
+
+SCHEDULE = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
 
 
 @pytest.fixture(scope="session")
-def stack():
-    """A full stack; tests share it, so each uses names and keys of its own."""
-    schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(gold=schedule)
+def stack() -> Iterator[RunningStack]:
+    """A full stack with security on, as production has it.
+
+    Tests share it, so each uses names and keys of its own.
+    """
+    yield from full_stack(security={"enabled": True})
+
+
+@pytest.fixture(scope="session")
+def plain_stack() -> Iterator[RunningStack]:
+    """A full stack as `make up` starts it where nothing is set."""
+    yield from full_stack()
+
+
+def full_stack(**overrides: object) -> Iterator[RunningStack]:
+    settings = own_settings(gold=SCHEDULE, **overrides)
     running = RunningStack(settings)
     try:
         running.up()
@@ -21,9 +40,27 @@ def stack():
         remove(settings)
 
 
-@pytest.fixture
-def small_stack():
-    """The settings of a stack that is not up yet and that the test may break."""
+@pytest.fixture(scope="session")
+def shop(stack: RunningStack) -> str:
+    """The shop's database with its tables."""
+    return shop_of(stack)
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """Airflow and Spark for a project over a foreign table: no Kafka is needed."""
+    yield from small_airflow(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="session")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Events]:
+    """A broker and the streaming application: every topic is read to its end."""
+    yield from small_broker(tmp_path_factory.mktemp("topics"))
+
+
+@pytest.fixture(scope="module")
+def small_stack() -> Iterator[RunningStack]:
+    """A stack that tests may break; in which state the one before left it is not known."""
     settings = own_settings()
     try:
         yield RunningStack(settings)

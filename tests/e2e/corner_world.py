@@ -15,21 +15,28 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from deltalake import DeltaTable
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from spark_jobs.access.kafka import KafkaAccess
-from spark_jobs.access.secrets import UNAVAILABLE_VALUE, unavailable_placeholder
+from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.topics import Topics
 from spark_jobs.bronze.transactions import read_transactions
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local.connect import client, connector_config, states
+from spark_jobs.local.kafka import admin
 from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
 from spark_jobs.local.resnapshot import drop_slot
-from spark_jobs.local.secrets import write_secret
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.silver.reconcile import reconcile_silver
@@ -74,9 +81,10 @@ class Corner:
         self.settings = own_project(root, stack.settings, prefix=self.name)
         self.manifest: Manifest = compile_project(root)
         self.lake = Lake(self.settings.lake)
-        self.topics = Topics(KafkaAccess(self.settings.kafka))
+        self.topics = Topics(kafka_access(self.settings, Principal.STREAMS))
 
     def create(self) -> None:
+        allow(admin(self.stack.settings), self.name)
         self.execute("DROP TYPE IF EXISTS corner_mood CASCADE")
         self.execute("CREATE TYPE corner_mood AS ENUM ('calm', 'cross')")
         self.execute("CREATE TABLE corner_signals (id TEXT PRIMARY KEY, type TEXT, data TEXT)")
@@ -189,10 +197,36 @@ def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
             f"sql/silver/{table}_past.sql": f"/* silver\n{head}stored_as_scd_type: 2\n*/\n{select}",
         }
     write_files(root, files)
-    own = load_settings(root, state_dir=root / "state", ports=shared.ports.model_dump())
-    # These connectors write what that of the stack writes for a value that was not sent.
-    write_secret(own, UNAVAILABLE_VALUE, unavailable_placeholder(shared))
-    return own
+    (root / "state").mkdir()
+    (root / "state/secrets").symlink_to(shared.secrets_dir)
+    security = {"enabled": shared.security.enabled}
+    ports = shared.ports.model_dump()
+    return load_settings(root, state_dir=root / "state", ports=ports, security=security)
+
+
+def allow(client: AdminClient, prefix: str) -> None:
+    """Let the worker write the connector's topics, and the streams read them."""
+    write = (AclOperation.CREATE, AclOperation.WRITE, AclOperation.DESCRIBE)
+    rights = {
+        Principal.CONNECT: (write, (f"{prefix}.", f"__debezium-heartbeat.{prefix}")),
+        Principal.STREAMS: ((AclOperation.READ, AclOperation.DESCRIBE), (f"{prefix}.",)),
+    }
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC,
+            name,
+            ResourcePatternType.PREFIXED,
+            f"User:{who}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for who, (operations, names) in rights.items()
+        for name in names
+        for operation in operations
+    ]
+    for answer in client.create_acls(bindings).values():
+        answer.result(30)
 
 
 def normal(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import redis
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.graph.manifest import Manifest, SinkEntry
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
@@ -20,13 +22,13 @@ from spark_jobs.storage.lake import Lake
 Rows = list[tuple[object, ...]]
 Row = dict[str, object]
 Key = tuple[object, ...]
+POLL_SECONDS = 0.5
 
 
 def kafka_ends(settings: Settings) -> dict[str, int]:
     """Records that each source's topic ever held."""
     manifest = Manifest.read(settings.manifest_file)
-    options = {"bootstrap.servers": settings.kafka, "group.id": "oracle", "log_level": 0}
-    consumer = Consumer(options)
+    consumer = Consumer(_consumer(settings))
     try:
         found = {}
         for source in manifest.sources.values():
@@ -105,10 +107,9 @@ def redis_hashes(url: str, prefix: str) -> dict[str, dict[str, str]]:
         }
 
 
-def topic_records(bootstrap: str, topic: str) -> list[tuple[str, str | None]]:
+def topic_records(settings: Settings, topic: str) -> list[tuple[str, str | None]]:
     """Every committed record of a topic with one partition, as text, in its order."""
-    options = {"bootstrap.servers": bootstrap, "group.id": "oracle", "enable.partition.eof": True}
-    consumer = Consumer(options)
+    consumer = Consumer({**_consumer(settings), "enable.partition.eof": True})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found = []
@@ -119,6 +120,11 @@ def topic_records(bootstrap: str, topic: str) -> list[tuple[str, str | None]]:
         return found
     finally:
         consumer.close()
+
+
+def _consumer(settings: Settings) -> dict[str, Any]:
+    """Options of a client that may read everything."""
+    return {**kafka_access(settings, Principal.ADMIN).librdkafka(), "group.id": "oracle"}
 
 
 def _sinks(settings: Settings) -> list[SinkEntry]:
@@ -134,7 +140,7 @@ def wait_until(holds: Callable[[], bool], *, seconds: float, what: str) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(2)
+        time.sleep(POLL_SECONDS)
 
 
 def _count(location: str) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +25,10 @@ from spark_jobs.sections import Ports
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 
 TIDEMARK = str(Path(sys.executable).parent / "tidemark")
+POLL_SECONDS = 0.5
+KILL_SECONDS = 30
+# Below the ports that outgoing connections get, which could take one that is free now.
+PORTS = range(20_000, 32_000)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class RunningStack:
         """Kill the part's process as the kernel would, and return its number."""
         pid = self.part(name).pid
         assert pid, f"{name} does not run"
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
         return pid
 
     def take_away(self, name: str) -> None:
@@ -86,19 +88,19 @@ class RunningStack:
             for one in reversed(stopped):
                 one.resume()
 
-    def wait_ready(self, *names: str, seconds: float = 120) -> None:
+    def wait_ready(self, *names: str, seconds: float = 240) -> None:
         """Wait until the parts serve; all by default."""
         deadline = time.monotonic() + seconds
         while lacking := [one for one in self.stack.status(names) if not one.ready]:
             assert time.monotonic() < deadline, lacking
-            time.sleep(0.5)
+            time.sleep(POLL_SECONDS)
 
-    def wait_restarted(self, name: str, pid: int, *, seconds: float = 120) -> None:
+    def wait_restarted(self, name: str, pid: int, *, seconds: float = 240) -> None:
         """Wait until the part serves from another process than ``pid``."""
         deadline = time.monotonic() + seconds
         while not (one := self.part(name)).ready or one.pid == pid:
             assert time.monotonic() < deadline, one
-            time.sleep(0.5)
+            time.sleep(POLL_SECONDS)
 
     def tidemark(
         self, *arguments: str, check: bool = True, seconds: float = 300
@@ -112,6 +114,18 @@ class RunningStack:
             check=check,
             timeout=seconds,
         )
+
+
+def kill(pid: int) -> None:
+    """Kill a process as the kernel would, and make sure that it died."""
+    process = psutil.Process(pid)
+    process.kill()
+    deadline = time.monotonic() + KILL_SECONDS
+    # One that has died is there as a zombie until its parent takes note.
+    with suppress(psutil.NoSuchProcess):
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline, f"{process} survived"
+            time.sleep(0.01)
 
 
 def show(progress: Progress) -> None:
@@ -144,11 +158,8 @@ def write_files(project: Path, files: Mapping[str, str]) -> None:
 
 
 def free_ports() -> dict[str, int]:
-    """A free port for each of the stack's.
-
-    They lie below the ports that outgoing connections get, which could take one that is free now.
-    """
-    candidates = random.sample(range(20_000, 32_000), 1_000)
+    """A free port for each of the stack's."""
+    candidates = random.sample(PORTS, 1_000)
     free = (port for port in candidates if bindable(port))
     return {name: next(free) for name in Ports.model_fields}
 

@@ -1,4 +1,4 @@
-"""With security on, data flows for those who may see it, and nothing answers anybody else."""
+"""With security on, nothing answers who may not ask; the other tests of this stack are who may."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 
 import asyncpg
 import grpc
-import psutil
 import psycopg
 import psycopg2
 import pytest
@@ -27,64 +26,46 @@ from spark_jobs.access.errors import (
 )
 from spark_jobs.access.kafka import Principal, kafka_access, password_name
 from spark_jobs.access.secrets import AUTHORITY, connect_token, read_secret
-from spark_jobs.bronze.reconcile import consumed
 from spark_jobs.bronze.topics import Topics
-from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.demo import database
 from spark_jobs.demo.errors import RecordsNotDeliveredError, ShopUnreachableError
 from spark_jobs.demo.kafka import RecordSender
 from spark_jobs.demo.operations import Record, Trait
-from spark_jobs.graph.manifest import Manifest
 from spark_jobs.local import kafka_rights
 from spark_jobs.local.airflow_config import airflow_environment
-from spark_jobs.local.catalog import make_connector, make_topics
+from spark_jobs.local.catalog import make_topics
 from spark_jobs.local.certificates import new_authority
 from spark_jobs.local.endpoint import NAME as ENDPOINT
-from spark_jobs.local.endpoint import SECRET, USER, probe_endpoint
+from spark_jobs.local.endpoint import SECRET, USER, jdbc_url, probe_endpoint
 from spark_jobs.local.kafka import admin
 from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.local.postgres import dsn, secret_name
 from spark_jobs.local.secrets import write_secret
 from spark_jobs.local.spark_connect import connect_url
-from spark_jobs.local.stack import write_manifest
 from spark_jobs.sections import SecuritySettings
 from spark_jobs.settings import load_settings
-from spark_jobs.sinks.kafka import KafkaTarget
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.session import open_session, with_token
-from tests.e2e.running import RunningStack, own_settings, remove
+from spark_jobs.storage.session import with_token
 from tests.spark.sql_client import SqlClient
 
 CAPTURED, EVENTS = "shop.public.users", "cart_events"
-PARTS = ("postgres", "kafka", "connect", "spark-connect", ENDPOINT)
 
 
 @pytest.fixture(scope="module")
-def secured():
-    """A small stack whose shop is captured, and whose principals have their rights."""
-    settings = own_settings(security={"enabled": True})
-    running = RunningStack(settings)
-    try:
-        write_manifest(settings)
-        running.up(*PARTS)
-        shop = dsn(settings, database="shop", role="shop")
-        database.create_shop(shop)
-        with psycopg.connect(shop) as connection:
-            connection.execute(
-                "INSERT INTO users VALUES "
-                "(7, 'Ann', 'ann@example.org', 'DE', 'new', 'free', now(), now())"
-            )
-        make_topics(settings)
-        make_connector(settings)
-        yield running
-    finally:
-        remove(settings)
+def settings(stack):
+    return stack.settings
 
 
 @pytest.fixture(scope="module")
-def settings(secured):
-    return secured.settings
+def endpoint(stack):
+    """The settings of a stack whose endpoint somebody has asked for."""
+    assert ENDPOINT not in {one.part for one in stack.stack.status()}
+    broker = stack.part("kafka").pid
+    assert jdbc_url(stack.settings) in stack.tidemark("endpoint").stdout
+    assert stack.part(ENDPOINT).ready
+    assert stack.part("kafka").pid == broker
+    return stack.settings
 
 
 @pytest.fixture
@@ -118,42 +99,6 @@ def topics(settings, principal):
 
 def foreign_authority():
     return new_authority()[1].public_bytes(Encoding.PEM).decode()
-
-
-def test_a_row_of_the_shop_reaches_those_who_may_read_it(settings):
-    asked = topics(settings, Principal.STREAMS)
-    deadline = time.monotonic() + 60
-    while not (facts := asked.facts(CAPTURED)).end[0]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert [b"Ann" in one.value() for one in consumed(asked.access, facts)] == [True]
-    spark = open_session(settings)
-    try:
-        rows = (
-            spark.read.format("kafka")
-            .options(**asked.access.spark())
-            .option("subscribe", CAPTURED)
-            .load()
-        )
-        assert rows.count() == 1
-    finally:
-        spark.stop()
-
-
-def test_events_and_sinks_write_where_they_may(settings):
-    with RecordSender(kafka_access(settings, Principal.LOADER)) as sender:
-        sender.send(Record(EVENTS, None, b"{}", Trait.FRESH))
-    assert sum(topics(settings, Principal.STREAMS).facts(EVENTS).end.values()) == 1
-    target = KafkaTarget(kafka_sink(settings), None, kafka_access(settings, Principal.SINKS))
-    target.prepare()
-    assert target.watermark() is None
-    assert not target.occupied()
-    target.close()
-
-
-def kafka_sink(settings):
-    sinks = Manifest.read(settings.manifest_file).sinks.values()
-    return next(one for one in sinks if one.system is SinkSystem.KAFKA)
 
 
 def test_rights_are_granted_once_and_taken_back(settings):
@@ -303,8 +248,8 @@ def spark_version(settings, token):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_endpoint_answers_its_user_over_tls(settings):
-    client = SqlClient(settings)
+def test_the_endpoint_answers_its_user_over_tls(endpoint):
+    client = SqlClient(endpoint)
     table = "gold.orders_by_status"
     assert client.rows(
         f"SELECT f.table_name FROM ops.freshness AS f WHERE f.table_name = '{table}'"
@@ -316,12 +261,12 @@ def test_the_endpoint_answers_its_user_over_tls(settings):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_endpoint_answers_nobody_else(settings, elsewhere):
-    client = SqlClient(settings)
+def test_the_endpoint_answers_nobody_else(endpoint, elsewhere):
+    client = SqlClient(endpoint)
     client.knock(USER, client.password)
     with pytest.raises(TTransportException, match="Error validating the login"):
         client.knock(USER, "guessed")
-    plain = SqlClient(settings.model_copy(update={"security": SecuritySettings()}))
+    plain = SqlClient(endpoint.model_copy(update={"security": SecuritySettings()}))
     with pytest.raises(TTransportException, match="read 0 bytes"):
         plain.knock(USER, client.password)
     foreign = elsewhere(AUTHORITY, foreign_authority())
@@ -329,20 +274,12 @@ def test_the_endpoint_answers_nobody_else(settings, elsewhere):
     assert "certificate that is refused" in probe_endpoint(foreign)
 
 
-def test_a_secret_that_was_removed_is_made_anew_at_the_next_start(secured, settings):
-    path = settings.secrets_dir / password_name(Principal.SINKS)
+def test_a_secret_that_was_removed_is_made_anew_at_the_next_start(stack, settings):
+    path = settings.secrets_dir / password_name(Principal.LOADER)
     before = path.read_text()
     path.unlink()
-    secured.stack.down()
-    secured.up("kafka")
+    stack.stop("kafka")
+    stack.up("kafka")
     assert path.read_text() != before
-    assert topics(settings, Principal.SINKS).ids([kafka_sink(settings).target])
-
-
-def test_no_secret_is_in_a_command_line_or_a_log(secured, settings):
-    secrets = [one.read_text().strip() for one in settings.secrets_dir.rglob("*") if one.is_file()]
-    secrets = [one for one in secrets if "BEGIN CERTIFICATE-----" not in one[:40]]
-    lines = [" ".join(psutil.Process(one).cmdline()) for one in secured.stack.pids()]
-    lines += [log.read_text(errors="replace") for log in secured.stack.supervisor.logs.iterdir()]
-    assert secrets
-    assert not [text[:200] for text in lines for secret in secrets if secret in text]
+    send(settings, Principal.LOADER, EVENTS)
+    stack.wait_ready()

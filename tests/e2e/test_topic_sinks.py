@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
@@ -19,17 +18,12 @@ from spark_jobs.sinks.target import Addresses
 from spark_jobs.sinks.verify import verify_sink
 from spark_jobs.state.failpoints import EXIT_CODE
 from tests.e2e import oracle
-from tests.e2e.running import RunningStack
+from tests.e2e.topic_world import Events
 from tests.unit.sinks.conftest import SCHEMA, Table, no_spark, rows
 from tests.unit.sinks.test_crashes import deliver
 
 Make = Callable[..., Delivery]
 FORMATS = pytest.mark.parametrize("form", KafkaFormat)
-
-
-@pytest.fixture(scope="module")
-def broker(stack: RunningStack) -> str:
-    return stack.settings.kafka
 
 
 @pytest.fixture
@@ -38,7 +32,7 @@ def table(tmp_path: Path) -> Table:
 
 
 @pytest.fixture
-def make(broker: str, table: Table, tmp_path: Path) -> Iterator[Make]:
+def make(events: Events, table: Table, tmp_path: Path) -> Iterator[Make]:
     """Deliveries from the table to a topic that nobody else has used."""
     topic = f"t{os.urandom(6).hex()}"
     made: list[Delivery] = []
@@ -55,7 +49,7 @@ def make(broker: str, table: Table, tmp_path: Path) -> Iterator[Make]:
             "file": "sql/gold/users.sql",
         }
         sink = SinkEntry(**{**entry, **changed})
-        where = Addresses(kafka=KafkaAccess(broker))
+        where = Addresses(kafka=KafkaAccess(events.settings.kafka))
         made.append(Delivery(sink, table.location, lambda: where, tmp_path / "locks", no_spark))
         return made[-1]
 
@@ -66,7 +60,7 @@ def make(broker: str, table: Table, tmp_path: Path) -> Iterator[Make]:
 
 @FORMATS
 def test_a_killed_delivery_is_there_once(
-    form: KafkaFormat, table: Table, make: Make, broker: str
+    form: KafkaFormat, table: Table, make: Make, events: Events
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob"}))
     sink = make(form)
@@ -80,7 +74,7 @@ def test_a_killed_delivery_is_there_once(
     sink.catch_up()
     assert verify_sink(sink).holds
 
-    told = [value for _, value in oracle.topic_records(broker, sink.sink.target)]
+    told = [value for _, value in oracle.topic_records(events.settings, sink.sink.target)]
     insert, update, delete = {
         KafkaFormat.UPSERT: (1, 1, 1),
         KafkaFormat.CHANGELOG: (1, 2, 1),
@@ -91,7 +85,7 @@ def test_a_killed_delivery_is_there_once(
 
 
 @FORMATS
-def test_a_sink_is_rebuilt(form: KafkaFormat, table: Table, make: Make, broker: str) -> None:
+def test_a_sink_is_rebuilt(form: KafkaFormat, table: Table, make: Make, events: Events) -> None:
     table.create(rows({1: "Ann", 2: "Bob", None: "nobody"}))
     first = make(form)
     first.catch_up()
@@ -110,9 +104,7 @@ def test_a_sink_is_rebuilt(form: KafkaFormat, table: Table, make: Make, broker: 
     assert first.step().changes == 1
     assert verify_sink(first).holds
 
-    # Kept by a name: a client that is collected ends what it was asked for.
-    admin = AdminClient({"bootstrap.servers": broker})
-    admin.delete_topics([first.sink.target])[first.sink.target].result()
+    events.admin.delete_topics([first.sink.target])[first.sink.target].result()
     table.upsert(rows({4: "Dan"}))
     with pytest.raises(SinkGapError, match="is gone"):
         make(form).step()
