@@ -121,7 +121,12 @@ def _clauses(select: exp.Select, names: list[str]) -> _Clauses:
     # These clauses may read an output by its name or its number.
     by_name = {name.lower(): value for name, value in zip(names, outputs, strict=True)}
     for index, one in enumerate(clauses.order):
-        if isinstance(one.this, exp.Literal) and not one.this.is_string:
+        # Spark takes whole numbers for positions, and 1e3 for a constant.
+        if (
+            isinstance(one.this, exp.Literal)
+            and not one.this.is_string
+            and one.this.name.isdecimal()
+        ):
             one.set("this", outputs[int(one.this.name) - 1].copy())
         clauses.order[index] = _outputs_replaced(one, by_name)
     if clauses.having is not None:
