@@ -48,10 +48,10 @@ def replays_table(found: Sequence[ReplayRecord]) -> Table:
         table.add_row(
             one.replay_id,
             _word(one.status.value),
-            one.who,
+            Text(one.who),
             ", ".join(one.request["views"]),
-            one.reason,
-            one.ticket or "",
+            Text(one.reason),
+            Text(one.ticket or ""),
             f"{one.started_at:%Y-%m-%d %H:%M:%S} UTC",
         )
     return table
@@ -64,7 +64,7 @@ def progress_table(
 ) -> Table:
     """A row per view of a replay."""
     table = Table(
-        title=f"{record.replay_id}: {record.status}, {record.who}: {record.reason}",
+        title=Text(f"{record.replay_id}: {record.status}, {record.who}: {record.reason}"),
         title_justify="left",
     )
     table.add_column("view", no_wrap=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from airflow.sdk import BaseNotifier, Context
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
@@ -74,6 +74,10 @@ class Alert:
         return "\n".join(filter(None, (*lines, self.log_url)))
 
 
+class ToldBeforeError(AirflowFailException):
+    """A task that fails because another one did; the alert of that one is enough."""
+
+
 class AlertNotifier(BaseNotifier):
     """Tells of a failure through every notifier of the settings; one that fails stops no other."""
 
@@ -94,7 +98,10 @@ class AlertNotifier(BaseNotifier):
             _made(one)
 
     def notify(self, context: Context) -> None:
-        """Say it."""
+        """Say it, unless the alert of another task said it."""
+        error: Any = context.get("exception")
+        if any(isinstance(one, ToldBeforeError) for one in _chain(error)):
+            return
         alerts = self._settings.alerts
         alert = alert_of(
             context,

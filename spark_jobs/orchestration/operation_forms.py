@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
+from spark_jobs.planning.request import INSTANT, REPLAY_ID, TICKET
+
 CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
 
 
@@ -66,6 +68,7 @@ def rollback_params(views: list[str]) -> dict[str, Param]:
         "replay": Param(
             default=None,
             type=["null", "string"],
+            pattern=_whole(REPLAY_ID),
             title="Replay",
             description="A replay or a rollback: back to what was published before it.",
         ),
@@ -91,8 +94,15 @@ def _why() -> dict[str, Param]:
             title="Reason",
             description="Why; it is kept with the record.",
         ),
-        "ticket": Param(default=None, type=["null", "string"], maxLength=80, title="Ticket"),
+        "ticket": Param(
+            default=None, type=["null", "string"], pattern=_whole(TICKET), title="Ticket"
+        ),
     }
+
+
+def _whole(pattern: str) -> str:
+    """A pattern for a whole field, or for an empty one."""
+    return rf"^({pattern})?$"
 
 
 def _instant(title: str, description: str) -> Param:
@@ -100,6 +110,7 @@ def _instant(title: str, description: str) -> Param:
         default=None,
         type=["null", "string"],
         format="date-time",
+        pattern=_whole(INSTANT),
         title=title,
         description=description,
     )

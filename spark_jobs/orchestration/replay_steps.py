@@ -6,7 +6,9 @@ values: none becomes a part of a template, a query, a path or a command.
 
 from __future__ import annotations
 
+import html
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from spark_jobs.orchestration.alerts import ToldBeforeError
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.steps import refresher, who
 from spark_jobs.settings import load_settings
@@ -62,7 +65,7 @@ def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
     """Show what the replay would do: as a table in the log, and as Markdown for an approver."""
     with replayer() as replays:
         plan = replays.plan(_request(asked))
-    show(context, f"{plan.markdown()}\n\nReason: {asked['reason']}")
+    show(context, f"{plan.markdown()}\n\nReason: {as_markdown(asked['reason'])}")
     context["ti"].xcom_push(key="plan", value=plan.as_dict())
     limit = load_settings().replay.approve_above_rows
     return {
@@ -180,7 +183,8 @@ def report(context: Context) -> str:
     """Close the record and say how it ended.
 
     Raises:
-        AirflowFailException: a task before failed, or somebody rejected the plan.
+        AirflowFailException: a view failed, or somebody rejected the plan.
+        ToldBeforeError: a task before failed, and its alert was sent.
     """
     from spark_jobs.state.replays import ReplayStatus
 
@@ -193,10 +197,10 @@ def report(context: Context) -> str:
     if not _rows(context):
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned is None:
-            raise AirflowFailException("there was no plan; the task that failed says why")
+            raise ToldBeforeError("there was no plan; the task that failed says why")
         # Other tasks of the branch may have failed, the approval for one: that is no dry run.
         if next_of_plan(planned, approve=APPROVAL_TASK, begin="begin") is not None:
-            raise AirflowFailException(
+            raise ToldBeforeError(
                 "the replay was not begun and nothing was computed; the task that failed says why, "
                 "and goes on where it is cleared"
             )
@@ -234,6 +238,15 @@ def _request(asked: dict[str, Any]) -> Any:
     from spark_jobs.planning.request import ReplayRequest
 
     return ReplayRequest.from_dict(asked["request"])
+
+
+def as_markdown(text: str) -> str:
+    r"""A person's words as Markdown that shows them as they are.
+
+    >>> as_markdown("<b>50% off</b> | it's *new*")
+    "&lt;b&gt;50% off&lt;/b&gt; \\| it's \\*new\\*"
+    """
+    return re.sub(r"([\\`*_{}\[\]()#+!|~])", r"\\\1", html.escape(text, quote=False))
 
 
 def show(context: Context, markdown: str) -> None:

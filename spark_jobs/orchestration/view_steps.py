@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from spark_jobs.orchestration.compiled import compiled_manifest
-from spark_jobs.orchestration.replay_steps import replay_id, show
+from spark_jobs.orchestration.replay_steps import as_markdown, replay_id, show
 from spark_jobs.orchestration.steps import refresher, who
 from spark_jobs.settings import load_settings
 
@@ -63,7 +63,7 @@ def plan_rollback(asked: dict[str, Any], context: Context) -> int:
         context,
         f"Publish the content of version {target.version} of gold.{asked['view']} again "
         f"({target.at:%Y-%m-%d %H:%M:%S} UTC, from {target.watermark.vector}), and hold it "
-        f"there.\n\nReason: {asked['reason']}",
+        f"there.\n\nReason: {as_markdown(asked['reason'])}",
     )
     return target.version
 
@@ -99,7 +99,7 @@ def plan_release(asked: dict[str, Any], context: Context) -> str:
     show(
         context,
         f"Publish gold.{attempt.view} once from {vector_in(attempt)}, "
-        f"although this failed:\n\n{failed}\n\nReason: {asked['reason']}",
+        f"although this failed:\n\n{failed}\n\nReason: {as_markdown(asked['reason'])}",
     )
     return attempt.attempt_id
 

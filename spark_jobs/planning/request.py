@@ -7,6 +7,7 @@ refused, so that nothing of it reaches a query, a path or a shell.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,11 +20,17 @@ from spark_jobs.planning.ranges import MOST_PIECES, TimeRange
 
 # No longer than a person writes.
 _LONGEST = 300
-_REASON = re.compile(r"[^\W_][\w \-.,:()/#@&+]{9,299}")
-_TICKET = re.compile(r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}")
-_ID = re.compile(r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}")
-_INSTANT = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
+_SHORTEST = 10
+# Characters that show nothing, or change how what is around them is shown; of those, some
+# scripts join letters by these two.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_JOINERS = "\u200c\u200d"
+# A form refuses what these do not describe as soon as it is sent.
+TICKET = r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}"
+REPLAY_ID = r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}"
+INSTANT = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 
 
@@ -84,6 +91,7 @@ def replay_request(
     end: object = None,
     chunk: object = None,
     only_stale: object = False,
+    now: datetime | None = None,
 ) -> ReplayRequest:
     """A request from the fields of a form.
 
@@ -95,6 +103,7 @@ def replay_request(
         end: the same; the first instant after it.
         chunk: a length of time, for instance ``1 day``.
         only_stale: see ``ReplayRequest``.
+        now: the range begins before it; None: this moment.
 
     Raises:
         ReplayRequestError: a field holds what it may not.
@@ -102,7 +111,7 @@ def replay_request(
     names = _views(manifest, views)
     if _flag("branch", branch):
         names = downstream(manifest, names)
-    time = _range(start, end)
+    time = _range(start, end, now=now or datetime.now(UTC))
     return ReplayRequest(
         views=tuple(
             one.name for tier in manifest.gold_by_tier() for one in tier if one.name in names
@@ -117,22 +126,33 @@ def why(reason: object, ticket: object = None) -> Why:
     """The reason and the ticket.
 
     Raises:
-        ReplayRequestError: one of them is missing, too long or holds other signs.
+        ReplayRequestError: the reason is missing, too short or too long; the ticket holds
+            characters that no ticket has.
     """
-    if not isinstance(reason, str) or not _REASON.fullmatch(reason.strip()):
+    because = _line(reason) if isinstance(reason, str) else ""
+    if not _SHORTEST <= len(because) <= _LONGEST or not any(map(str.isalnum, because)):
         raise ReplayRequestError(
             "reason",
-            "is no reason of 10 to 300 signs",
-            remedy="Say why in one line of letters, digits, spaces and . , : - ( ) / # @ & +.",
+            f"is no reason of {_SHORTEST} to {_LONGEST} characters",
+            remedy="Say why, in your own words.",
         )
-    named = isinstance(ticket, str) and (ticket == "" or _TICKET.fullmatch(ticket))
+    named = isinstance(ticket, str) and (ticket == "" or re.fullmatch(TICKET, ticket))
     if ticket is not None and not named:
         raise ReplayRequestError(
             "ticket",
             "is no ticket",
             remedy="Use up to 80 letters, digits and # _ . / -, for instance OPS-123.",
         )
-    return Why(reason.strip(), str(ticket) if ticket else None)
+    return Why(because, str(ticket) if ticket else None)
+
+
+def _line(text: str) -> str:
+    """A text in one line, without what nobody sees."""
+    seen = (
+        one if one in _JOINERS or unicodedata.category(one) not in _UNSEEN else " "
+        for one in text[: 2 * _LONGEST]
+    )
+    return " ".join("".join(seen).split())
 
 
 def one_view(manifest: Manifest, view: object, *, field: str = "view") -> str:
@@ -173,7 +193,7 @@ def replay_name(replay: object) -> str | None:
     """
     if replay is None or replay == "":
         return None
-    if not isinstance(replay, str) or not _ID.fullmatch(replay):
+    if not isinstance(replay, str) or not re.fullmatch(REPLAY_ID, replay):
         raise ReplayRequestError(
             "replay", "is no id of a replay", remedy="`tidemark replay status` lists them."
         )
@@ -205,7 +225,7 @@ def _flag(field: str, value: object) -> bool:
     return value
 
 
-def _range(start: object, end: object) -> TimeRange | None:
+def _range(start: object, end: object, *, now: datetime) -> TimeRange | None:
     first, last = _instant("from", start), _instant("to", end)
     if first is None and last is None:
         return None
@@ -213,6 +233,10 @@ def _range(start: object, end: object) -> TimeRange | None:
         field = "from" if first is None else "to"
         raise ReplayRequestError(
             field, "is missing", remedy="Give both ends of the range, or none for the whole view."
+        )
+    if first >= now:
+        raise ReplayRequestError(
+            "from", "lies in the future", remedy="Give a range that has begun; instants are UTC."
         )
     if not first < last:
         raise ReplayRequestError(
@@ -225,7 +249,7 @@ def _instant(field: str, value: object) -> datetime | None:
     if value is None or value == "":
         return None
     remedy = "Write a date or an instant in ISO 8601, for instance 2026-01-31 (UTC)."
-    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(INSTANT, value):
         raise ReplayRequestError(field, "is no date", remedy=remedy)
     try:
         found = datetime.fromisoformat(value)

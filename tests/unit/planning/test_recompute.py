@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -17,9 +18,10 @@ from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
 from spark_jobs.planning.ranges import RowRange, TimeRange, row_range, time_column
 from spark_jobs.planning.recompute import Recompute, plan_recompute
 from spark_jobs.planning.replay import ReplayPlan, ViewPlan
-from spark_jobs.planning.request import ReplayRequest, replay_request
+from spark_jobs.planning.request import ReplayRequest, replay_request, why
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
+from tests.unit.planning.hostile import HOSTILE
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -223,6 +225,8 @@ def test_a_request_is_read_again_as_it_was_written() -> None:
         ("from", {"start": "0000-01-01"}),
         ("from", {"start": "0001-01-01T00:00:00+23:59"}),
         ("from", {"start": 20260101}),
+        ("from", {"start": "2026-01-02T00:00:01", "end": "2026-01-03", "now": MIDNIGHT}),
+        ("from", {"start": "2036-01-01", "end": "2036-02-01"}),
         ("chunk", {"chunk": "0 days"}),
         ("chunk", {"chunk": "1 second"}),
         ("chunk", {"chunk": "1 day", "start": None, "end": None}),
@@ -235,6 +239,44 @@ def test_a_field_that_holds_what_it_may_not_is_named(field: str, change: dict) -
         replay_request(MANIFEST, given.pop("views"), **given)
     assert caught.value.field == field
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "the supplier's stock is 50% off",
+        'he said "no"; see OPS-1 | <b>$(x)</b> {{ y }}',
+        "Die Beträge sind zu groß geworden!",
+        "供应商的库存数量完全是错误的数据",
+        "المبالغ خاطئة منذ يوم الأحد",
+        "क्‍षेत्र की राशि गलत है",
+    ],
+)
+def test_a_reason_is_whatever_a_person_writes(reason: str) -> None:
+    assert why(f"  {reason}\n", None).reason == reason
+
+
+@pytest.mark.parametrize(
+    "reason", ["too short", "x" * 301, "-" * 20, "\x1b\u202e" * 10, 7, None, ["a list of reasons"]]
+)
+def test_what_says_nothing_is_no_reason(reason: object) -> None:
+    with pytest.raises(ReplayRequestError) as caught:
+        why(reason)
+    assert caught.value.field == "reason"
+
+
+def test_a_reason_is_one_line_of_what_can_be_seen() -> None:
+    assert why("the first\r\nsecond \x1b[31mline\u202e\u200b here").reason == (
+        "the first second [31mline here"
+    )
+
+
+def test_no_hostile_text_changes_what_is_around_a_reason() -> None:
+    for text in HOSTILE:
+        with contextlib.suppress(ReplayRequestError):
+            found = why(text).reason
+            assert found.isprintable()
+            assert len(found) <= 300
 
 
 def test_a_plan_adds_up_and_asks_where_nobody_knows() -> None:
