@@ -15,6 +15,7 @@ from rich.table import Table
 from spark_jobs.cli.console import wide_console
 from spark_jobs.cli.project import OpenProject, asker, open_project
 from spark_jobs.cli.reconcile import source_dsn
+from spark_jobs.cli.skipped import skipped
 from spark_jobs.cli.steps import Steps
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Sources that capture a database: begin anew, and retract what is gone.",
 )
+app.command()(skipped)
 EXAMPLES = 5
 
 Reason = Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")]

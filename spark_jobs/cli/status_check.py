@@ -38,7 +38,7 @@ class Trouble:
 def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
     """What is silent, failed, refused, held, more than a batch behind or waits; by name."""
     reports = {one.query: one for one in project.store.progress()}
-    found = [*_troubles(project, reports, now), *_waiting(project)]
+    found = [*_troubles(project, reports, now), *_waiting(project), *_capture(project)]
     return sorted(found, key=lambda one: one.name)
 
 
@@ -50,6 +50,19 @@ def _waiting(project: OpenProject) -> Iterator[Trouble]:
         last = project.store.attempts(view.name, limit=1)
         if last and last[0].reason_code == ReasonCode.WAITS_FOR_PERSON:
             yield Trouble(str(view.table_name), last[0].reason or "", _WAITS)
+
+
+def _capture(project: OpenProject) -> Iterator[Trouble]:
+    """The connector, where it failed or left out changes."""
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.local.connect import CONNECTOR
+    from spark_jobs.local.skipped import capture_problem
+
+    sources = project.manifest.sources.values()
+    if any(source.format is SourceFormat.DEBEZIUM for source in sources):
+        problem = capture_problem(project.settings)
+        if problem is not None:
+            yield Trouble(f"connector {CONNECTOR}", problem, "connector-failed")
 
 
 def _troubles(

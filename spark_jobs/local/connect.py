@@ -28,7 +28,6 @@ from spark_jobs.local.java import LOG4J_PROPERTIES, write_properties
 from spark_jobs.local.kafka import (
     DEFAULT_PARTITIONS,
     INTERNAL_TOPICS,
-    LOG4J_FILE,
     broker_names,
     kafka_command,
     kafka_directory,
@@ -57,6 +56,21 @@ HEARTBEAT_MILLISECONDS = 5000
 RUNNING_SECONDS = 60
 POSTGRES_PORT = 5432
 _PREPARED = Lock()
+LOG4J_FILE = "connect-log4j2.properties"
+# What Debezium says of a change that it cannot read, in a file of its own: see ``local.skipped``.
+SKIPPED_LOGGING = """\
+appender.skipped.type = File
+appender.skipped.name = skipped
+appender.skipped.fileName = {file}
+appender.skipped.createOnDemand = true
+appender.skipped.filter.threshold.type = ThresholdFilter
+appender.skipped.filter.threshold.level = warn
+appender.skipped.layout.type = PatternLayout
+appender.skipped.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}}{{UTC}} %m%ex{{none}}%n
+logger.dispatcher.name = io.debezium.pipeline.EventDispatcher
+logger.dispatcher.level = info
+logger.dispatcher.appenderRef.skipped.ref = skipped
+"""
 
 
 def connect_parts(settings: Settings) -> list[Part]:
@@ -69,14 +83,28 @@ def worker_names(settings: Settings) -> tuple[str, ...]:
     return tuple(numbered("connect", one + 1) for one in range(settings.local.connect_workers))
 
 
+def worker_files(settings: Settings) -> tuple[Path, ...]:
+    """The workers' configurations."""
+    names = worker_names(settings)
+    return tuple(kafka_directory(settings) / f"{name}.properties" for name in names)
+
+
+def skipped_file(settings: Settings) -> Path:
+    """Where the workers note changes that a connector left out."""
+    return kafka_directory(settings) / "skipped.log"
+
+
 def worker(settings: Settings, number: int) -> Part:
     """One worker; those of a group take over each other's connectors."""
     name = numbered("connect", number)
-    properties = kafka_directory(settings) / f"{name}.properties"
+    properties = worker_files(settings)[number - 1]
     return Part(
         name=name,
         command=kafka_command(
-            settings, "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)
+            settings,
+            "org.apache.kafka.connect.cli.ConnectDistributed",
+            str(properties),
+            log4j=LOG4J_FILE,
         ),
         needs=(*broker_names(settings), *([RIGHTS] if settings.security.enabled else [])),
         ports=dict([settings.ports.of("connect", number)]),
@@ -92,7 +120,8 @@ def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None
     with _PREPARED:
         prepare_rest(settings)
     write_properties(properties, worker_properties(settings, number))
-    properties.with_name(LOG4J_FILE).write_text(LOG4J_PROPERTIES)
+    logging = LOG4J_PROPERTIES + SKIPPED_LOGGING.format(file=skipped_file(settings))
+    properties.with_name(LOG4J_FILE).write_text(logging)
     # A worker ends at once where the directory that it may read is not there.
     Path(debezium_secrets(settings)).mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -171,6 +200,11 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         # By default truncations are dropped without a word.
         "skipped.operations": "none",
         "tombstones.on.delete": "true",
+        # By default a value that cannot be converted becomes NULL.
+        "event.converting.failure.handling.mode": "fail",
+        # One change that cannot be read must not hold up all tables: it is left out and noted. The
+        # log of a worker elsewhere cannot be read from here, so its connector stops.
+        "event.processing.failure.handling.mode": "fail" if settings.kafka_connect.url else "warn",
         "provide.transaction.metadata": "true",
         # Lets the slot advance, and its log be freed, while the captured tables are quiet.
         "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),

@@ -79,13 +79,15 @@ def data_directory(settings: Settings, number: int) -> Path:
     return kafka_directory(settings) / numbered("data", number)
 
 
-def kafka_command(settings: Settings, main: str, *arguments: str) -> tuple[str, ...]:
+def kafka_command(
+    settings: Settings, main: str, *arguments: str, log4j: str = LOG4J_FILE
+) -> tuple[str, ...]:
     """A command line for a class of the Kafka classpath."""
     return small_java_command(
         main,
         *arguments,
         classpath=settings.kafka_jars,
-        log4j=kafka_directory(settings) / LOG4J_FILE,
+        log4j=kafka_directory(settings) / log4j,
         heap=HEAP,
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 import string
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -128,6 +129,21 @@ class Corner:
         oracle.wait_until(
             lambda: self.topics.ids(wanted).keys() == wanted, seconds=SECONDS, what="the snapshot"
         )
+
+    @contextmanager
+    def lagging(self) -> Iterator[None]:
+        """The connector stands still within, and meets later what happens meanwhile."""
+        with client(self.stack.settings) as api:
+            path = f"/connectors/{self.name}"
+            api.put(f"{path}/stop").raise_for_status()
+
+            def stopped() -> bool:
+                status = api.get(f"{path}/status")
+                return status.is_success and states(status.json()) == ["STOPPED"]
+
+            oracle.wait_until(stopped, seconds=SECONDS, what="the connector stands still")
+            yield
+            api.put(f"{path}/resume").raise_for_status()
 
     def execute(self, *statements: str, values: Sequence[Any] = ()) -> None:
         """Statements of one transaction."""

@@ -104,6 +104,29 @@ def test_what_a_person_stopped_is_not_down(
     assert check(project).exit_code == 1
 
 
+def test_changes_that_the_connector_left_out_are_named(project: Path, store: ControlStore) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    noted = project.parent / "state/kafka/skipped.log"
+    noted.parent.mkdir()
+    line = "2026-11-23T05:25:54.519Z Error while processing event at offset {lsn=37573496}"
+    noted.write_text(f"{line}\n")
+    done = check(project)
+    assert (done.exit_code, done.stdout.strip()) == (
+        1,
+        (
+            "connector shop: left out 1 change that it cannot read, the last at 0/23D5378; "
+            "see docs/runbooks/connector-failed.md"
+        ),
+    )
+    words = ["--project", str(project), "source", "skipped"]
+    assert "0/23D5378" in CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    answered = [*words, "--run", "--reason", "the row was written again"]
+    told = CliRunner().invoke(app, answered, catch_exceptions=False).stdout
+    assert told == "Changes that are answered now: 1\n"
+    assert check(project).exit_code == 0
+
+
 # Long ago, so that a slow machine sees the same hour.
 OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
 

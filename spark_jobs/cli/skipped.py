@@ -1,0 +1,38 @@
+"""``tidemark source skipped``: changes of the database that the connector could not read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from spark_jobs.cli.console import wide_console
+from spark_jobs.cli.project import asker, open_project
+
+
+def skipped(
+    context: typer.Context,
+    reason: Annotated[str, typer.Option(help="How they were answered; it is kept.")] = "",
+    run: Annotated[
+        bool, typer.Option("--run/--dry-run", help="Note them as answered, or only show them.")
+    ] = False,
+) -> None:
+    """Show changes that the connector could not read; with --run, note them as answered."""
+    from spark_jobs.local.skipped import answer, unanswered
+    from spark_jobs.planning.request import why
+
+    because = why(reason) if run else None
+    with open_project(context) as project:
+        found = unanswered(project.settings)
+        if because is not None:
+            count = answer(project.settings, by=asker(), reason=because.reason)
+            typer.echo(f"Changes that are answered now: {count:,}")
+            return
+    table = Table(title="Changes that the connector left out", title_justify="left")
+    for column in ("at", "position", "operation", "transaction", "committed at"):
+        table.add_column(column)
+    for one in found:
+        times = [f"{at:%Y-%m-%d %H:%M:%S}" if at else "" for at in (one.at, one.committed_at)]
+        table.add_row(times[0], one.lsn, one.operation, one.transaction, times[1])
+    wide_console().print(table)
