@@ -153,7 +153,7 @@ def mutants(file: str) -> list[Mutant]:
     """All mutants of a module."""
     text = (ROOT / file).read_text(encoding="utf-8")
     tree = ast.parse(text)
-    # Annotations are not run, and the values of a decorator are settings.
+    # Annotations are not run, the values of a decorator are settings, ``strict`` is a check.
     silent = {
         id(inner)
         for one in ast.walk(tree)
@@ -161,6 +161,10 @@ def mutants(file: str) -> list[Mutant]:
         for part in [getattr(one, name, None)]
         for top in (part if isinstance(part, list) else [part] if part else [])
         for inner in ast.walk(top)
+    } | {
+        id(one.value)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.keyword) and one.arg == "strict"
     }
     found = []
     for place, node in enumerate(ast.walk(tree)):

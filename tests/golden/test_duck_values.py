@@ -15,6 +15,7 @@ from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import Kind, kind_of
 from spark_jobs.graph.duck.queries import Translated, translated
+from spark_jobs.graph.maintenance.clauses import each_copy
 from spark_jobs.storage.duck import Duck, DuckError
 from tests.spark.duck_expressions import FAILING, QUERIES, REFUSED, ROWS, TIED, TYPED, select
 
@@ -91,3 +92,21 @@ def test_what_spark_refuses_of_a_value_is_an_error(duck: Duck, expression: str) 
 def test_anything_else_is_refused(duck: Duck, sql: str) -> None:
     with pytest.raises(NotTranslatedError):
         translated(parse(sql), duck.known)
+
+
+def check_copies(duck: Duck) -> None:
+    """A row as often as a whole number says; less than once is an error."""
+    for sign in ("", "0 - "):
+        query = parse("SELECT i FROM edges WHERE i <= 3").select(
+            each_copy(parse(f"{sign}i")).as_("n")
+        )
+        sql = translated(query, duck.known).sql
+        if sign:
+            with pytest.raises(DuckError, match="less than once"):
+                duck.fetch(sql)
+        else:
+            assert sorted(duck.fetch(sql).column("i").to_pylist()) == [1, 2, 2, 3, 3, 3]
+
+
+def test_a_row_comes_as_often_as_a_number_says(duck: Duck) -> None:
+    check_copies(duck)

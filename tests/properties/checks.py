@@ -15,7 +15,7 @@ from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import translated
 from spark_jobs.storage.duck import Duck, DuckError
-from tests.golden.test_duck_values import GOLDEN, load_edges, values_of
+from tests.golden.test_duck_values import GOLDEN, check_copies, load_edges, values_of
 from tests.properties import test_rules, test_staged
 from tests.properties.engine import Engine
 from tests.properties.histories import run
@@ -58,6 +58,7 @@ def _of_duck() -> dict[str, Check]:
         found[f"duck: tied {sql}"] = partial(_fails, sql)
     for test in (test_staged.check_bag, test_staged.check_keyed, test_staged.check_whole):
         found[f"staged: {test.__name__}"] = partial(_each, test)
+    found["duck: copies"] = partial(_with_duck, check_copies)
     found["staged: faults"] = partial(_with_duck, test_staged.check_faults)
     return found
 

@@ -13,8 +13,3 @@ CASES = int(os.environ.get("TIDEMARK_PROPERTY_CASES", "0"))
 def seeds(chunk: int, cases: int) -> range:
     """The seeds of one of ``CHUNKS`` tests that share so many cases, if nobody asks for more."""
     return range(FIRST + chunk, FIRST + (CASES or cases), CHUNKS)
-
-
-def few_seeds(cases: int) -> range:
-    """The seeds of a slow test; a long run has ten times as many."""
-    return range(FIRST, FIRST + (10 * cases if CASES else cases))

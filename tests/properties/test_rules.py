@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+from sqlglot import exp
 
 from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.program import derive
 from spark_jobs.graph.manifest import MaintenanceRule
 from tests.properties.engine import Engine
-from tests.properties.maintenance import NOON, Content, Maintained, canonical
+from tests.properties.maintenance import NOON, Content, InDuckDb, Maintained, canonical
 from tests.properties.tables import TYPES, Row
 
 ROWS, GROUPS, KEPT = (
@@ -167,6 +169,13 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
             "(SELECT 1 FROM silver.b AS b WHERE b.k = a.k)"
         ),
     ),
+    "IN beside OR": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE a.x = 2 OR a.y IN "
+            "(SELECT b.z FROM silver.b AS b WHERE b.k = a.k)"
+        ),
+    ),
     "scalar subquery": (
         GROUPS,
         (
@@ -187,6 +196,10 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
         "SELECT a.k, COUNT(*) AS n, COUNT(a.y) AS m FROM silver.a AS a GROUP BY a.k",
     ),
     "SUM": (KEPT, "SELECT a.k, SUM(a.y) AS total FROM silver.a AS a GROUP BY a.k"),
+    "values of one column counted and then added up": (
+        KEPT,
+        "SELECT a.k, COUNT(a.y) AS n, SUM(a.y) AS total FROM silver.a AS a GROUP BY a.k",
+    ),
     "SUM without its key": (KEPT, "SELECT SUM(a.y) AS total FROM silver.a AS a GROUP BY a.k"),
     "AVG": (KEPT, "SELECT a.k, AVG(a.y) AS mean FROM silver.a AS a GROUP BY a.k"),
     "FILTER": (
@@ -431,6 +444,15 @@ def test_a_rule_holds_through_every_history(engine: Engine, name: str) -> None:
             follow(view, contents)
         except AssertionError as wrong:
             raise AssertionError(f"{title}: {wrong}") from wrong
+
+
+def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Engine) -> None:
+    for name, reads in (("MIN and MAX", True), ("ranking window", True), ("inner join", False)):
+        view = Maintained(RULES[name][1], engine, INTS)
+        program = derive((view.root, view.outputs), InDuckDb(frozenset({A})), {})
+        assert program.change is not None
+        tables = {table.name for table in program.change.find_all(exp.Table)}
+        assert ("published" in tables) == reads, name
 
 
 REFUSED = {

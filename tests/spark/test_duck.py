@@ -71,12 +71,6 @@ def test_what_spark_refuses_of_a_value_is_an_error(
         duck.fetch(translated(parse(sql), duck.known).sql)
 
 
-def test_a_row_comes_as_often_as_a_number_says(duck: Duck) -> None:
-    query = parse("SELECT i FROM edges WHERE i <= 3").select(each_copy(parse("i")).as_("n"))
-    rows = duck.fetch(translated(query, duck.known).sql).column("i").to_pylist()
-    assert sorted(rows) == [1, 2, 2, 3, 3, 3]
-
-
 def test_every_kind_of_node_on_the_list_is_met_here(duck: Duck) -> None:
     met = set()
     for one in (*EXPRESSIONS, *MOVED, *AGGREGATES, *OVER):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from spark_jobs.graph.maintenance.algebra import Aggregate, children
 from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.query import build
 from tests.properties.maintenance import canonical
 
 TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
@@ -64,3 +66,11 @@ def test_an_obstacle_is_named(query: str, obstacle: str) -> None:
     assert found.rule == "full"
     assert found.obstacle == obstacle
     assert found.suggestion
+
+
+def test_a_session_is_no_key_that_a_row_has_by_itself() -> None:
+    session = "SESSION_WINDOW(a.s, '5 minutes')"
+    root, _ = build(f"SELECT a.k, COUNT(*) AS n FROM silver.b AS a GROUP BY a.k, {session}")
+    while not isinstance(root, Aggregate):
+        (root,) = children(root)
+    assert (len(root.keys), [value.name for _, value in root.row_keys]) == (2, ["k"])

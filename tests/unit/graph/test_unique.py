@@ -38,6 +38,7 @@ def joined(on: str, *, kind: str = "JOIN", more: str = "") -> str:
         (f"SELECT COUNT(*) AS n FROM {T} GROUP BY t.x", ()),
         (f"SELECT t.id AS a, u.x AS x FROM {T} JOIN {U} ON u.id = t.uid", ("a",)),
         (f"SELECT t.id AS a, u.id AS b FROM {T} JOIN {U} ON u.x = t.x", ("a", "b")),
+        (f"SELECT t.id AS a, u.id AS b FROM {T} JOIN {U} ON u.id = t.id", ("b",)),
         (f"SELECT t.id AS a, EXPLODE(t.xs) AS x FROM {T}", ()),
         (f"SELECT {W}.start AS s, COUNT(*) AS n FROM {T} GROUP BY {W}", ("s",)),
         (f"SELECT {W}.end AS e, {W}.start AS s FROM {T} GROUP BY {W}", ("e",)),
