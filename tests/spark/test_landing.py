@@ -159,11 +159,12 @@ def test_a_batch_that_was_cut_off_after_its_rows_came_is_known(
     monkeypatch.setattr(batches, "MOST_ROWS_HERE", most)
 
     def crash(name: str) -> None:
-        raise CrashError(name)
+        if name == "bronze.after_append":
+            raise CrashError(name)
 
     with monkeypatch.context() as patch:
         patch.setattr(landing, "failpoint", crash)
-        with pytest.raises(CrashError, match="after_append"):
+        with pytest.raises(CrashError):
             world.land(0, range(3))
     version = log.table_version(world.landing.table)
     world.land(0, range(3))

@@ -247,7 +247,10 @@ TRUNCATION = change("t", 0, 140, commit=130)[1]
 
 @pytest.mark.parametrize(
     ("entry", "killed"),
-    [(PLAIN, "readmit.after_releases"), (HISTORY, "readmit.after_apply")],
+    [
+        (PLAIN, ("readmit.before_releases", "readmit.after_releases")),
+        (HISTORY, ("readmit.after_apply",)),
+    ],
     ids=["current rows", "history rows"],
 )
 def test_changes(
@@ -255,7 +258,7 @@ def test_changes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     entry: SilverEntry,
-    killed: str,
+    killed: tuple[str, ...],
 ) -> None:
     """Mended changes are placed and filled, and truncate; a cut off readmission is finished."""
     world = World(spark, tmp_path, CHANGES, entry)
@@ -277,14 +280,18 @@ def test_changes(
     assert world.totals() == ends
     values = {(0, at): WHOLE.get(at, LACKING[at][1]) or b"" for at in (0, 1, 2, 3, 5)}
 
-    def crash(name: str) -> None:
-        if name == killed:
-            raise CrashError(name)
+    def cut_off(point: str, values: dict[Place, bytes]) -> None:
+        def crash(name: str) -> None:
+            if name == point:
+                raise CrashError(name)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(readmission_module, "failpoint", crash)
-        with pytest.raises(CrashError):
-            world.readmit(values=values)
+        with monkeypatch.context() as patch:
+            patch.setattr(readmission_module, "failpoint", crash)
+            with pytest.raises(CrashError, match=point):
+                world.readmit(values=values)
+
+    for point in killed:
+        cut_off(point, values)
     overtaken = "applied" if history else "superseded"
     outcomes = dict.fromkeys([(0, 0), (0, 2), (0, 3), (0, 5)], overtaken)
     # What was decided is finished, also where other records are asked for.
@@ -301,7 +308,11 @@ def test_changes(
     current = [row[:3] for row in told if row[-1] is None]
     assert rows() == (told if history else current)
     # The stream, which knows of no truncation, must see the one that another process applied.
-    assert world.readmit(values={(0, 7): TRUNCATION}) == {(0, 7): "applied"}
+    if history:
+        cut_off("readmit.after_quarantine", {(0, 7): TRUNCATION})
+    else:
+        assert world.readmit(values={(0, 7): TRUNCATION}) == {(0, 7): "applied"}
+    assert world.held() == set()
     later = [
         change("u", 4, 139, commit=129, amount="9.00"),
         change("c", 5, 150, commit=140, status="new", amount="5.00"),
