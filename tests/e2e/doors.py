@@ -73,7 +73,9 @@ def spark_rpc(port: int) -> str:
     except OSError:
         # PySpark's gateway waits for a line of its own protocol, which begins with its own secret.
         return OTHER
-    return "asks for a login" if "SaslMessage" in answer else answer[:200]
+    # The second is the answer where messages are encrypted.
+    asks = ("Expected SaslMessage", "Unknown challenge message")
+    return "asks for a login" if any(one in answer for one in asks) else answer[:200]
 
 
 def connect_rest(settings: Settings) -> str:
