@@ -61,7 +61,7 @@ def test_commands(paper: str):
 
 
 def test_a_wrong_command_is_found():
-    for line in ("tidemark refesh", "tidemark load --speed 3", "make nothing", "nonsense --all"):
+    for line in ("tidemark bogus", "tidemark load --speed 3", "make nothing", "nonsense --all"):
         assert problem_of(line), line
 
 
