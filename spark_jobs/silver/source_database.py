@@ -156,7 +156,9 @@ def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
 def _in_order(rows: DataFrame) -> DataFrame:
     """Spark groups by no map, so one becomes its entries by their keys."""
     maps = [name for name, kind in rows.dtypes if kind.startswith("map")]
-    return rows.withColumns({name: sf.array_sort(sf.map_entries(name)) for name in maps})
+    entries = {name: sf.array_sort(sf.map_entries(name)) for name in maps}
+    # Spark Connect refuses to add no column.
+    return rows.withColumns(entries) if entries else rows
 
 
 def _counts(sums: DataFrame) -> tuple[int, int]:
