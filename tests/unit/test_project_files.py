@@ -12,6 +12,7 @@ import pytest
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.graph.compile import compile_project, read_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.project_files import MOST_BYTES
 from spark_jobs.settings import load_settings
 from spark_jobs.testing.case_files import read_case
 from tests.golden.declaration_cases import RIGHT, write_project
@@ -44,9 +45,9 @@ NOT_READ: dict[str, Callable[[Path], object]] = {
     "not UTF-8": lambda path: path.write_bytes(b"format: json\n\xff\xfe\n"),
 }
 NOT_UNDERSTOOD: dict[str, Callable[[Path], object]] = {
-    "half a million brackets": lambda path: path.write_text("[" * 500_000),
-    "a million braces": lambda path: path.write_text('{"a":' * 200_000),
-    "lists in lists": lambda path: path.write_text("- " * 500_000),
+    "as many brackets as fit": lambda path: path.write_text("[" * MOST_BYTES),
+    "as many braces as fit": lambda path: path.write_text('{"a":' * (MOST_BYTES // 5)),
+    "lists in lists": lambda path: path.write_text("- " * (MOST_BYTES // 2)),
     "NUL bytes": lambda path: path.write_bytes(b"\0" * 1000),
 }
 YAML_ONLY: dict[str, Callable[[Path], object]] = {
@@ -120,5 +121,5 @@ def test_aliases_that_repeat_little_are_right(tmp_path: Path) -> None:
 
 def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
     text = RIGHT["sources/orders.yml"]
-    padded = text + "#" * (MEGABYTE - len(text) - 1) + "\n"
+    padded = text + "#" * (MOST_BYTES - len(text) - 1) + "\n"
     assert compile_project(write_project(tmp_path, {"sources/orders.yml": padded})).sources
