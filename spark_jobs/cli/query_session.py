@@ -86,7 +86,7 @@ class QuerySession:
         from spark_jobs.storage.query import run_query
 
         with self._made(query.made):
-            return run_query(self.spark, query.sql, limit=self.limit, seconds=self.seconds)
+            return run_query(self.spark, query, limit=self.limit, seconds=self.seconds)
 
     def tables(self) -> list[tuple[str, str]]:
         """Every table that a query can name, with what it is."""

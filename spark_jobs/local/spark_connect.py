@@ -22,6 +22,7 @@ from spark_jobs.storage.conf import (
     session_conf,
     session_environment,
 )
+from spark_jobs.storage.guard import ensure_guard
 from spark_jobs.storage.session import with_token
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -64,6 +65,7 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.connect.authenticate.token": ensure_secret(settings, CONNECT_TOKEN),
         **cluster_secret(settings),
     }
+    ensure_guard(settings)
     write_properties(properties, conf)
 
 

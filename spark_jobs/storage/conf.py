@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spark_jobs.settings import LOOPBACK, Settings
 from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
+from spark_jobs.storage.guard import EXTENSION
 from spark_jobs.storage.log_store import in_s3, store_conf, store_jars
 
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
@@ -55,7 +56,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
             f"{' '.join(avro_limits(settings))} {settings.spark.java_options}"
         ).strip(),
         "spark.driver.extraClassPath": ":".join(str(folder / "*") for folder in folders),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.extensions": f"io.delta.sql.DeltaSparkSessionExtension,{EXTENSION}",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(settings.state / "spark-warehouse"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.query import query_tables
+from spark_jobs.graph.query import QueryNotReadOnlyError, query_tables
 from spark_jobs.graph.sql import (
     Relation,
     delta_relation,
@@ -22,6 +22,7 @@ from spark_jobs.graph.sql import (
 )
 from spark_jobs.names import OPS_SCHEMA, TableName
 from spark_jobs.storage import log
+from spark_jobs.storage.guard import REFUSED, AllowedTable, Policy, held_to
 from spark_jobs.storage.lake import TableLocations
 
 if TYPE_CHECKING:
@@ -114,10 +115,12 @@ class PinnedQuery:
     Attributes:
         sql: the SELECT over Delta tables at versions, and over views of the session.
         made: tables of ``ops`` that it reads; each must be a view of the session, ``view_of``.
+        policy: what Spark is told that it may read.
     """
 
     sql: str
     made: tuple[str, ...] = ()
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True)
@@ -164,10 +167,13 @@ def pinned_query(
         MaskedVersionError: it reads an older version of a table with masked columns.
     """
     relations: dict[str, Relation | str] = {}
+    allowed: list[AllowedTable] = []
+    read: list[str] = []
     found = query_tables(query, known={*map(str, known), *made})
     for name, versioned in found.items():
         if name.startswith(f"{OPS_SCHEMA}."):
-            relations[name] = named_relation(f"{views}.{view_of(name)}".lstrip("."))
+            read.append(f"{views}.{view_of(name)}".lstrip("."))
+            relations[name] = named_relation(read[-1])
             continue
         location = locations.of(TableName.parse(name))
         newest = log.table_version(location)
@@ -179,24 +185,31 @@ def pinned_query(
             columns = [(one.name, one.type) for one in log.schema(location, newest.version)]
             pinned = delta_relation(location, newest.version)
             relations[name] = masked_relation(pinned, columns, hidden)
+            allowed.append(AllowedTable(location, newest.version, frozenset(hidden)))
             continue
-        relations[name] = delta_relation(location, None if versioned else newest.version)
+        version = None if versioned else newest.version
+        relations[name] = delta_relation(location, version)
+        allowed.append(AllowedTable(location, version))
     sql = pin_tables(query, relations).strip().rstrip("; \n")
-    return PinnedQuery(sql, tuple(name for name in found if name in made))
+    policy = Policy(tuple(allowed), tuple(read))
+    return PinnedQuery(sql, tuple(name for name in found if name in made), policy)
 
 
-def run_query(spark: SparkSession, sql: str, *, limit: int, seconds: float) -> QueryResult:
-    """Run a SELECT.
+def run_query(
+    spark: SparkSession, query: PinnedQuery, *, limit: int, seconds: float
+) -> QueryResult:
+    """Run a SELECT, which Spark holds to its policy.
 
     Args:
         spark: a session that runs nothing else.
-        sql: as ``pinned_query`` gives it.
+        query: as ``pinned_query`` gives it.
         limit: rows at most; 0 for all of them.
         seconds: how long it may run; 0 for as long as it takes.
 
     Raises:
         VersionNotKeptError: a version of a table is not there, or its files are gone.
         QueryTimedOutError: it takes longer than it may.
+        QueryNotReadOnlyError: Spark's plan of it does more than read what it may.
         QueryRejectedError: Spark refuses it, or fails.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
@@ -204,8 +217,9 @@ def run_query(spark: SparkSession, sql: str, *, limit: int, seconds: float) -> Q
 
     with interrupted_after(spark, seconds) as over:
         try:
-            frame = spark.sql(sql)
-            rows = (frame.limit(limit + 1) if limit else frame).toArrow()
+            with held_to(spark, query.policy):
+                frame = spark.sql(query.sql)
+                rows = (frame.limit(limit + 1) if limit else frame).toArrow()
         # While rows are fetched, a session in this process gives Java's error as it is.
         except (PySparkException, Py4JJavaError) as error:
             if over.is_set():
@@ -256,6 +270,8 @@ def _told(error: Exception) -> LakehouseError:
     cause = "\n".join(told.splitlines()[:_LINES_OF_CAUSE])
     if any(f"[{condition}]" in one for condition in _GONE for one in messages):
         return VersionNotKeptError(cause)
+    if REFUSED in told:
+        return QueryNotReadOnlyError(told.partition(REFUSED)[2].splitlines()[0])
     return QueryRejectedError(cause)
 
 

@@ -3,10 +3,23 @@ package tests;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.antlr.v4.runtime.CharStreams;
 import org.antlr.v4.runtime.Token;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer;
 import org.apache.spark.sql.catalyst.parser.UpperCaseCharStream;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 
 /** How Spark reads texts; many at once, because each call from Python takes its time. */
 public final class Readings {
@@ -18,6 +31,59 @@ public final class Readings {
       found.add(lexemes((String) all.next()));
     }
     return found;
+  }
+
+  /** For each text what its plan names, one a line; "error" where it does not parse. */
+  public List names(SparkSession session, List texts) {
+    ParserInterface parser =
+        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().sqlParser();
+    List found = new ArrayList();
+    for (Iterator all = texts.iterator(); all.hasNext(); ) {
+      TreeSet names = new TreeSet();
+      try {
+        names(parser.parsePlan((String) all.next()), names);
+      } catch (Exception refused) {
+        names.clear();
+        names.add("error");
+      }
+      found.add(String.join("\n", names));
+    }
+    return found;
+  }
+
+  private static void names(QueryPlan plan, Set names) {
+    if (plan instanceof Command || plan instanceof ParsedStatement) {
+      names.add("command " + plan.nodeName());
+    } else if (plan instanceof UnresolvedRelation) {
+      names.add("relation " + ((UnresolvedRelation) plan).multipartIdentifier().mkString("."));
+    } else if (plan instanceof UnresolvedTableValuedFunction) {
+      names.add("function " + ((UnresolvedTableValuedFunction) plan).name().mkString("."));
+    } else if (plan instanceof UnresolvedWith) {
+      scala.collection.Iterator all = ((UnresolvedWith) plan).cteRelations().iterator();
+      while (all.hasNext()) {
+        names((QueryPlan) ((scala.Product) all.next()).productElement(1), names);
+      }
+    }
+    scala.collection.Iterator expressions = plan.expressions().iterator();
+    while (expressions.hasNext()) {
+      names((Expression) expressions.next(), names);
+    }
+    scala.collection.Iterator children = plan.children().iterator();
+    while (children.hasNext()) {
+      names((QueryPlan) children.next(), names);
+    }
+  }
+
+  private static void names(Expression expression, Set names) {
+    if (expression instanceof UnresolvedFunction) {
+      names.add("function " + ((UnresolvedFunction) expression).nameParts().mkString("."));
+    } else if (expression instanceof PlanExpression) {
+      names((QueryPlan) ((PlanExpression) expression).plan(), names);
+    }
+    scala.collection.Iterator children = expression.children().iterator();
+    while (children.hasNext()) {
+      names((Expression) children.next(), names);
+    }
   }
 
   private String lexemes(String text) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ class Readings:
 
     def __init__(self, spark: SparkSession) -> None:
         self.gateway: Any = spark.sparkContext._gateway
+        self.session: Any = spark._jsparkSession  # type: ignore[attr-defined]
         java = self.gateway.jvm
         compiler = java.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(java.java.lang.Thread.currentThread().getContextClassLoader())
@@ -26,8 +28,19 @@ class Readings:
         """The tokens of each text, one a line with its place; no comments and no hints."""
         return list(self.java.lexemes(self._list(texts)))
 
+    def names(self, texts: Sequence[str]) -> list[frozenset[str]]:
+        """What the plan of each text names, as ``relation a.b``; ``error`` where it has none."""
+        found = self.java.names(self.session, self._list(texts))
+        return [frozenset(one.splitlines()) for one in found]
+
     def _list(self, texts: Sequence[str]) -> Any:
         found = self.gateway.jvm.java.util.ArrayList()
         for one in texts:
             found.add(one)
         return found
+
+
+@cache
+def readings(spark: SparkSession) -> Readings:
+    """The one for a session: its class must be loaded once."""
+    return Readings(spark)

@@ -24,14 +24,18 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.access.secrets import CONNECT_TOKEN, read_secret, token_file
 from spark_jobs.gold.refresh import FAILPOINTS
+from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.local.secrets import write_secret
 from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.sections import Ports, SparkSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
+from spark_jobs.storage.guard import AllowedTable, Policy
+from spark_jobs.storage.query import PinnedQuery, run_query
 from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
+from tests.spark.exploits import HIDDEN, PLAIN
 
 START_SECONDS = 240
 # Each kill takes two processes: `make test` has those around which most is lost.
@@ -234,6 +238,37 @@ def test_who_has_no_token_or_another_one_is_refused(project: Project, token: str
     assert refused.status != 0
     assert "refuses the call" in refused.errors
     assert not token or token not in refused.errors
+
+
+def test_queries_do_no_more_than_read(project: Project, tmp_path: Path) -> None:
+    output, parcels = tmp_path / "output", project.folder / "data/parcels"
+    places = {"secret": tmp_path / "secret", "output": output, "table": parcels, "bronze": parcels}
+    hidden = [sql.format(**places) for sql in HIDDEN.values()]
+    right = "SELECT p.city, count(*) AS n FROM bronze.parcels AS p GROUP BY ALL"
+    answer = project.tidemark("shell", typed="".join(f"{sql}\n;\n" for sql in [*hidden, right]))
+    assert answer.errors.count("[SQL_SYNTAX]") == len(hidden), answer.errors
+    assert "Bonn" in answer.output, answer.errors
+    assert not output.exists()
+
+
+def test_the_server_refuses_what_a_policy_does_not_allow(
+    project: Project, server: Server, tmp_path: Path
+) -> None:
+    output, parcels = tmp_path / "output", project.folder / "data/parcels"
+    places = {"secret": tmp_path, "output": output, "bronze": parcels, "table": parcels}
+    policy = Policy((AllowedTable(str(parcels), 0),))
+    spark = remote_session(server.settings, server.url)
+    try:
+        for sql in PLAIN.values():
+            if "VERSION AS OF" not in sql:
+                query = PinnedQuery(sql.format(**{**places, "bronze": tmp_path}), policy=policy)
+                with pytest.raises(QueryNotReadOnlyError):
+                    run_query(spark, query, limit=1, seconds=0)
+        read = PinnedQuery(f"SELECT count(*) AS n FROM delta.`{parcels}`", policy=policy)
+        assert run_query(spark, read, limit=1, seconds=0).rows.to_pylist() == [{"n": 3}]
+        assert not output.exists()
+    finally:
+        spark.stop()
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from benchmarks.tpch.project import NAMES, text_of
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.graph.parsing import SqlText, plain_sql
 from tests.properties.grammar import Grammar
-from tests.spark.readings import Readings
+from tests.spark.readings import readings
 from tests.spark.test_sql_on_spark import SELECTS
 from tests.tpch.tpch_project import SCALE
 
@@ -50,7 +50,7 @@ def plan(spark: SparkSession, sql: str) -> str:
 def test_every_query_keeps_its_tokens_and_its_plan(spark: SparkSession, shipped: Manifest) -> None:
     written = list(texts(shipped))
     plain = [plain_sql(SqlText("query", one)) for one in written]
-    reader = Readings(spark)
+    reader = readings(spark)
     assert reader.lexemes(plain) == reader.lexemes(written)
     for before, after in zip(written, plain, strict=True):
         assert not re.search("-- |/[*]", after)

@@ -26,11 +26,14 @@ from spark_jobs.state.progress import StreamProgress
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.history import rows_of_commit
 from spark_jobs.storage.query import (
+    PinnedQuery,
     QueryRejectedError,
     QueryTimedOutError,
     TableNotWrittenError,
     VersionNotKeptError,
+    run_query,
 )
+from tests.spark.exploits import HIDDEN, PLAIN
 from tests.spark.gold_project import GoldProject
 from tests.spark.readers import PAGE
 
@@ -313,6 +316,29 @@ def test_what_is_no_select_is_refused_before_spark_sees_it(gold: GoldProject, ru
     location = gold.location("silver.orders")
     assert isinstance(problem_of(run("query", "DELETE FROM silver.orders")), QueryNotReadOnlyError)
     assert tables.read(gold.spark, location).count() > 0
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_comment_hides_is_refused(
+    gold: GoldProject, run: Any, tmp_path: Path, name: str
+) -> None:
+    secret, output = tmp_path / "secret", tmp_path / "output"
+    secret.write_text("a secret")
+    table = gold.location("silver.orders")
+    sql = HIDDEN[name].format(secret=secret, output=output, table=table, bronze=table)
+    assert problem_of(run("query", sql)).condition == "SQL_SYNTAX"
+    arguments = ["--project", str(gold.settings.project_dir), "shell"]
+    answer = CliRunner().invoke(app, arguments, input=f"{sql}\n;\n")
+    assert "[SQL_SYNTAX]" in answer.stderr
+    assert answer.exit_code == 1
+    assert not output.exists()
+
+
+def test_spark_refuses_what_the_gate_would_let_pass(gold: GoldProject, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    query = PinnedQuery(PLAIN["a file"].format(secret=tmp_path / "secret"))
+    with pytest.raises(QueryNotReadOnlyError, match="which is no table of the project"):
+        run_query(gold.spark, query, limit=1, seconds=0)
 
 
 def test_a_declared_table_that_was_never_written_is_named(run: Any) -> None:

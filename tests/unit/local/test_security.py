@@ -25,6 +25,7 @@ from spark_jobs.local.postgres_server import server_files
 from spark_jobs.local.secrets import ensure_secret, read_secret
 from spark_jobs.local.spark_connect import connect_url, prepare_server
 from spark_jobs.settings import load_settings
+from spark_jobs.storage.guard import guard_jar
 
 
 @pytest.fixture
@@ -92,6 +93,7 @@ def test_every_client_of_postgres_checks_who_answers(settings):
 @pytest.mark.parametrize("enabled", [False, True])
 def test_spark_connect_asks_for_a_token(tmp_path, enabled):
     settings = load_settings(tmp_path, spark_jars=jars(tmp_path), security={"enabled": enabled})
+    guard_jar(settings).touch()
     file = tmp_path / "connect.conf"
     prepare_server(settings, file)
     text = file.read_text()
