@@ -82,7 +82,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     """
     from spark_jobs.cli.endpoint_gate import SCHEMAS, EndpointSession, judge
     from spark_jobs.cli.project import current_manifest as compiled_now
-    from spark_jobs.local.endpoint import may_enter, served_key_store
+    from spark_jobs.local.endpoint import Pulse, may_enter, served_key_store
     from spark_jobs.storage.compiled import current_manifest
     from spark_jobs.storage.listing import Listing
     from spark_jobs.storage.session import driver_session
@@ -111,9 +111,10 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
                 files=endpoint_files(settings),
                 key_store=key_store,
             )
-        listed_at = time.monotonic()
+        listed_at, pulse = time.monotonic(), Pulse(settings)
         while not stopping.wait(LIMIT_SECONDS):
             limit.enforce()
+            pulse.check()
             if time.monotonic() - listed_at > LIST_SECONDS:
                 try:
                     listing.show(session.listed())

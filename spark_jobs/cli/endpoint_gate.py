@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.storage.listing import ListedTable
+    from spark_jobs.storage.query import PinnedQuery
 
 logger = logging.getLogger(__name__)
 
@@ -73,25 +74,29 @@ class EndpointSession(QuerySession):
             if table.columns and all(one.type for one in table.columns)
         }
 
-    def sql(self, statement: Statement) -> str:
+    def sql(self, statement: Statement) -> tuple[str, str]:
         """What runs for a statement: every table at its newest version, if at no other.
+
+        Returns:
+            the SQL, and the policy that Spark holds it to; "" for what reads no table.
 
         Raises:
             LakehouseError: the statement is refused, and why.
         """
         check_settings(statement)
         if statement.kind == SET:
-            return statement.text
+            return statement.text, ""
         if statement.kind in LOOKS:
             names = [name for name, _ in self.tables()]
             check_look(statement, tables=names, schemas=SCHEMAS)
-            return statement.text
+            return statement.text, ""
         words, query = "", statement.text
         if statement.kind == EXPLAIN:
             words, query = split_explain(query)
-        return words + self._query(query, statement.schema)
+        pinned = self._query(query, statement.schema)
+        return words + pinned.sql, pinned.policy.text()
 
-    def _query(self, text: str, schema: str) -> str:
+    def _query(self, text: str, schema: str) -> PinnedQuery:
         from spark_jobs.storage.query import view_of
 
         if schema in SCHEMAS:
@@ -101,14 +106,14 @@ class EndpointSession(QuerySession):
             for name, frame in self.ops(query.made).items():
                 # A query that was told these names before has read its rows, or reads newer ones.
                 frame.createOrReplaceGlobalTempView(view_of(name))
-        return query.sql
+        return query
 
 
 def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
     """Put into what Spark tells of a statement what runs for it, or why nothing does."""
     statement = statement_of(told)
     try:
-        told["sql"] = session.sql(statement)
+        told["sql"], told["policy"] = session.sql(statement)
     except LakehouseError as error:
         logger.info("statement refused kind=%s condition=%s", statement.kind, error.condition)
         told["refusal"] = error.render()

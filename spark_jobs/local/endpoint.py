@@ -7,8 +7,10 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -23,6 +25,7 @@ from spark_jobs.local.certificates import (
     key_store,
     trust_store,
 )
+from spark_jobs.local.errors import EndpointSilentError
 from spark_jobs.local.object_store import store_names
 from spark_jobs.local.parts import Part
 from spark_jobs.local.ports import LOOPBACK
@@ -35,6 +38,8 @@ NAME = ENDPOINT
 USER = "analyst"
 SECRET = "endpoint"  # noqa: S105 - the name of the secret
 PROBE_SECONDS = 5
+PULSE_SECONDS = 20
+PULSE_FAILURES = 3
 # SASL in Hive's protocol: a word of status, four bytes of length, what is said.
 _START, _OK, _COMPLETE = 1, 2, 5
 
@@ -124,6 +129,34 @@ def probe_endpoint(settings: Settings) -> str | None:
     except OSError:
         return "does not listen yet"
     return None if answer == bytes([_COMPLETE]) else "does not let its user in"
+
+
+@dataclass
+class Pulse:
+    """Whether the server of this process still lets its user in.
+
+    Attributes:
+        asked_at: on the clock of ``time.monotonic``.
+        failed: how many times in a row it did not.
+    """
+
+    settings: Settings
+    asked_at: float = field(default_factory=time.monotonic)
+    failed: int = 0
+
+    def check(self) -> None:
+        """Ask, if it is time again; to be called about once a second.
+
+        Raises:
+            EndpointSilentError: it did not, ``PULSE_FAILURES`` times in a row.
+        """
+        if time.monotonic() - self.asked_at < PULSE_SECONDS:
+            return
+        problem = probe_endpoint(self.settings)
+        self.asked_at = time.monotonic()
+        self.failed = self.failed + 1 if problem else 0
+        if problem and self.failed >= PULSE_FAILURES:
+            raise EndpointSilentError(problem)
 
 
 @contextmanager

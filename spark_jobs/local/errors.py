@@ -203,6 +203,20 @@ class KafkaUsersMissingError(LakehouseError):
         )
 
 
+class EndpointSilentError(LakehouseError):
+    """The SQL endpoint lets nobody in any more."""
+
+    condition = "ENDPOINT_SILENT"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            f"the SQL endpoint {problem}",
+            detail="It asked itself several times; its memory may be exhausted.",
+            hint="The local stack starts it again. Give it more memory: endpoint.memory.",
+        )
+
+
 class ConnectorFailedError(LakehouseError):
     """A connector that Kafka Connect refuses, or that failed."""
 

@@ -20,7 +20,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -41,7 +44,8 @@ public final class Endpoint {
    *
    * @param session clients get sessions over its catalog
    * @param check says whether a user with a password may come in
-   * @param judge gets what is known of a statement, as a map, and puts "sql" or "refusal" into it
+   * @param judge gets what is known of a statement, as a map, and puts "sql" and "policy" or
+   *     "refusal" into it
    * @param keyStore the file with the server's key and certificate, or null to serve without TLS
    * @param password what the file is encrypted with
    */
@@ -126,13 +130,26 @@ public final class Endpoint {
     }
 
     public LogicalPlan parsePlan(String text) throws ParseException {
-      return parser.parsePlan(judged(text, parser.parsePlan(text)));
+      return again(parser.parsePlan(judged(text, parser.parsePlan(text))));
     }
 
     public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters)
         throws ParseException {
       LogicalPlan plan = parser.parsePlanWithParameters(text, parameters);
-      return parser.parsePlanWithParameters(judged(text, plan), parameters);
+      return again(parser.parsePlanWithParameters(judged(text, plan), parameters));
+    }
+
+    /** What reads tables must be no command, whatever it was before it was judged. */
+    private static LogicalPlan again(LogicalPlan plan) {
+      boolean explains = plan instanceof ExplainCommand;
+      if (Guard.holds() && !explains && (plan instanceof Command || plan instanceof ParsedStatement)) {
+        refuse("the statement is no SELECT");
+      }
+      return plan;
+    }
+
+    private static void refuse(String refusal) {
+      Platform.throwException(new HiveSQLException(refusal, INSUFFICIENT_PRIVILEGE));
     }
 
     private String judged(String text, LogicalPlan plan) {
@@ -154,9 +171,10 @@ public final class Endpoint {
       }
       judge.accept(statement);
       if (statement.get("sql") == null) {
-        String refusal = String.valueOf(statement.get("refusal"));
-        Platform.throwException(new HiveSQLException(refusal, INSUFFICIENT_PRIVILEGE));
+        refuse(String.valueOf(statement.get("refusal")));
       }
+      // What this thread analyses next is this statement.
+      Guard.hold((String) statement.get("policy"));
       return (String) statement.get("sql");
     }
 

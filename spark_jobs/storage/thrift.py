@@ -27,7 +27,7 @@ CLASSES = "classes"
 
 # Says whether a user with this password may come in.
 Check = Callable[[str, str], bool]
-# Gets what is known of a statement and puts "sql" or "refusal" into it.
+# Gets what is known of a statement and puts "sql" and "policy" or "refusal" into it.
 Judge = Callable[[MutableMapping[str, str]], None]
 
 
@@ -51,7 +51,6 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
     """
     files = endpoint_files(settings)
     shared = session_conf(settings)
-    java = shared["spark.driver.extraJavaOptions"]
     hive = {
         "server2.thrift.bind.host": settings.endpoint.host,
         "server2.thrift.port": str(settings.ports.endpoint),
@@ -68,9 +67,10 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
     return {
         **{f"spark.hadoop.hive.{key}": value for key, value in hive.items()},
         "spark.driver.memory": settings.endpoint.memory,
-        # A server without memory answers nobody; a new one does.
         "spark.driver.extraClassPath": f"{shared['spark.driver.extraClassPath']}:{files / CLASSES}",
-        "spark.driver.extraJavaOptions": f"{java} -XX:+ExitOnOutOfMemoryError",
+        # A task that runs out of memory fails, and with it its statement, not the process: what
+        # it held is free then. ``local.endpoint.Pulse`` ends a server that answers nobody.
+        "spark.executor.killOnFatalError.depth": "0",
         "spark.sql.thriftServer.interruptOnCancel": "true",
         # A result goes to its client part by part, so that none has to fit into memory.
         "spark.sql.thriftServer.incrementalCollect": "true",

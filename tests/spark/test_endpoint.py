@@ -26,6 +26,7 @@ from spark_jobs.sections import EndpointSettings, Ports
 from spark_jobs.settings import load_settings
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
+from tests.spark.exploits import HIDDEN, PLAIN
 from tests.spark.sql_client import SqlClient
 from tests.spark.test_gold_over_connect import HEADER, SOURCE, free_port
 
@@ -161,6 +162,42 @@ def test_a_wrong_password_is_refused(client: SqlClient) -> None:
 )
 def test_nothing_but_reading_is_done(client: SqlClient, statement: str, condition: str) -> None:
     assert f"[{condition}]" in client.refusal(statement)
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_comment_hides_is_refused(client: SqlClient, tmp_path: Path, name: str) -> None:
+    secret, output = tmp_path / "secret", tmp_path / "output"
+    secret.write_text("a secret")
+    bronze = client.settings.project_dir / "data/parcels"
+    places = {"secret": secret, "output": output, "table": by_city(client), "bronze": bronze}
+    for sql in (HIDDEN[name].format(**places), f"EXPLAIN {HIDDEN[name].format(**places)}"):
+        refusal = client.refusal(sql)
+        assert "[SQL_SYNTAX]" in refusal or "[QUERY_NOT_READ_ONLY]" in refusal, refusal
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_not_hidden_is_refused_too(client: SqlClient, tmp_path: Path, name: str) -> None:
+    output = tmp_path / "output"
+    places = {"secret": tmp_path, "output": output, "table": by_city(client), "bronze": tmp_path}
+    client.refusal(PLAIN[name].format(**places))
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "SELECT size(sequence(1, 300000000)) AS n",
+        "SELECT size(sequence(1, 300000000 + r.id)) AS n FROM range(1) AS r",
+        "SELECT size(collect_list(repeat('x', 10000))) AS n FROM range(2000000) AS r",
+    ],
+)
+def test_a_statement_without_memory_ends_and_the_server_does_not(
+    client: SqlClient, bomb: str
+) -> None:
+    assert client.refusal(bomb)
+    assert client.rows("SELECT 1 AS one") == [(1,)]
+    assert client.rows("SELECT parcels FROM gold.by_city") == [(3,)]
 
 
 def test_a_connection_brings_no_settings(client: SqlClient) -> None:

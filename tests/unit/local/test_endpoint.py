@@ -18,8 +18,10 @@ from spark_jobs.local.catalog import all_steps, check_part_names
 from spark_jobs.local.certificates import AUTHORITY_KEY, certificate_name, key_store, signed
 from spark_jobs.local.endpoint import (
     NAME,
+    PULSE_FAILURES,
     SECRET,
     USER,
+    Pulse,
     jdbc_url,
     may_enter,
     prepare_endpoint,
@@ -27,6 +29,7 @@ from spark_jobs.local.endpoint import (
     served_key_store,
     trust_store_file,
 )
+from spark_jobs.local.errors import EndpointSilentError
 from spark_jobs.local.secrets import write_secret
 from spark_jobs.sections import EndpointSettings, Ports, SecuritySettings
 from spark_jobs.settings import Settings, load_settings
@@ -103,6 +106,26 @@ def test_it_serves_once_it_lets_its_user_in(settings: Settings, server: socket.s
     assert said[0].endswith(f"\0{USER}\0{read_secret(settings, SECRET)}".encode())
     answered(server, BAD)
     assert probe_endpoint(settings) == "does not let its user in"
+
+
+def test_a_server_that_lets_nobody_in_any_more_ends(
+    settings: Settings, server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.local.endpoint.PULSE_SECONDS", 0)
+    prepare_endpoint(settings)
+    pulse = Pulse(settings)
+    for _ in range(PULSE_FAILURES - 1):
+        answered(server, BAD)
+        pulse.check()
+    answered(server, COMPLETE)
+    pulse.check()
+    assert pulse.failed == 0
+    for _ in range(PULSE_FAILURES - 1):
+        answered(server, BAD)
+        pulse.check()
+    answered(server, BAD)
+    with pytest.raises(EndpointSilentError, match="does not let its user in"):
+        pulse.check()
 
 
 def test_nobody_listens_yet(settings: Settings) -> None:
