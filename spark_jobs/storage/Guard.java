@@ -29,6 +29,8 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.DeserializeToObject;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -226,6 +228,11 @@ public final class Guard extends AbstractFunction1 {
     private void node(QueryPlan plan, boolean masking) {
       if (plan instanceof LogicalRelation || plan instanceof DataSourceV2Relation) {
         table(plan, masking);
+        return;
+      }
+      if (plan instanceof DeserializeToObject
+          && ((DeserializeToObject) plan).child() instanceof LocalRelation) {
+        // How Spark makes objects of the rows of a result. No statement can say this.
         return;
       }
       if (plan instanceof Command || !NODES.contains(plan.getClass().getSimpleName().replace("$", ""))) {

@@ -176,7 +176,8 @@ def test_what_a_comment_hides_is_refused(client: SqlClient, tmp_path: Path, name
     assert not output.exists()
 
 
-@pytest.mark.parametrize("name", PLAIN)
+# Clients may ask the endpoint for the names of tables, and get those that it serves.
+@pytest.mark.parametrize("name", [one for one in PLAIN if one != "names"])
 def test_what_is_not_hidden_is_refused_too(client: SqlClient, tmp_path: Path, name: str) -> None:
     output = tmp_path / "output"
     places = {"secret": tmp_path, "output": output, "table": by_city(client), "bronze": tmp_path}
