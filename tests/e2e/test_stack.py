@@ -7,11 +7,13 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
+from spark_jobs.access.secrets import UNAVAILABLE_VALUE
 from spark_jobs.local.connect import client, wait_until_running
 from spark_jobs.local.environment import stack_environment
 from spark_jobs.local.errors import PartFailedError, PortsTakenError
@@ -158,6 +160,8 @@ def test_everything_listens_on_loopback_only(stack):
 
 def test_no_secret_is_in_a_command_line_or_a_log(stack):
     files = [one for one in stack.settings.secrets_dir.rglob("*") if one.is_file()]
+    # Connect's log shows the placeholder, and so does every record that holds it: it opens nothing.
+    files = [one for one in files if one.name != Path(UNAVAILABLE_VALUE).name]
     secrets = [one.read_text().strip() for one in files if one.suffix != ".json"]
     secrets = [one for one in secrets if "BEGIN CERTIFICATE-----" not in one[:40]]
     lines = []
