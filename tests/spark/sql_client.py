@@ -70,6 +70,8 @@ class SqlClient:
 
     def beeline(self, *statements: str) -> subprocess.CompletedProcess[str]:
         script = self.settings.state / "statements.sql"
+        # Nothing in a state directory is for other accounts.
+        script.touch(0o600)
         script.write_text("".join(f"{one}\n" for one in statements))
         home = spark_home()
         options = ("--outputformat=tsv2", "--force=true", "--showHeader=false")
