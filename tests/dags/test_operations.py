@@ -75,7 +75,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(project) -> None:
     assert not Path(project.totals_at).exists()
 
 
-def test_a_replay_publishes_what_differs_and_a_wrong_form_is_red(project) -> None:
+def test_a_replay_publishes_what_differs_and_a_wrong_form_is_refused(project) -> None:
     project.order("ada", "5.00")
     refresh()
     DeltaTable(project.totals_at).update(updates={"revenue": "CAST(1 AS DECIMAL(12, 2))"})
@@ -89,10 +89,10 @@ def test_a_replay_publishes_what_differs_and_a_wrong_form_is_red(project) -> Non
     assert (record.status, record.reason) == (ReplayStatus.DONE, REASON)
     assert row.difference["leaving"] == row.difference["entering"] == 1
 
-    red = run("ops__replay", views=["order_totals"], dry_run=False, ticket="$(touch pwned)")
-    assert str(red.state) == "failed"
-    assert states(red)["validate"] == "failed"
-    assert states(red)["build"] == "upstream_failed"
+    with pytest.raises(ParamValidationError, match="ticket"):
+        run("ops__replay", views=["order_totals"], dry_run=False, ticket="$(touch pwned)")
+    with ControlStore.open(load_settings().control_url) as store:
+        assert len(store.replays()) == 1
 
 
 def test_every_task_has_a_policy_a_limit_and_a_pool_that_exists(project) -> None:

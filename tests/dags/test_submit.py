@@ -28,7 +28,8 @@ def test_each_refresh_is_one_application_between_plan_and_report(project, monkey
     assert report.upstream_task_ids == {"plan", "refresh"}
     assert refresh._conn_id == "cluster"
     assert refresh.application == submit.__file__
-    assert refresh.conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    extensions = refresh.conf["spark.sql.extensions"].split(",")
+    assert extensions == ["io.delta.sql.DeltaSparkSessionExtension", "tidemark.Guard"]
     assert refresh.env_vars["TIDEMARK_PROJECT"] == str(project.directory)
     assert refresh.max_active_tis_per_dag == 1
     assert [one.name for one in report.outlets] == ["gold.order_totals"]

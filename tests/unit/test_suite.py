@@ -89,6 +89,7 @@ def test_a_slow_test_without_a_reason_fails_the_run(
     # For the run within only: this one is measured too.
     with monkeypatch.context() as patch:
         patch.setattr(timing, "LIMIT", 0.2)
+        patch.setattr(timing, "FAILS", 1)
         patch.setattr(timing, "REASONS", listed)
         patch.setattr(timing.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
         found = pytester.runpytest_inprocess(*options)
