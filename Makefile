@@ -69,7 +69,7 @@ test-unit: ## Tests that need no Java
 	$(call lane,unit) -n $(WORKERS)
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
-	$(call lane,spark) -n $(WORKERS) --dist worksteal
+	$(call lane,spark) -n $(WORKERS) --dist loadscope
 
 test-dags: ## Tests of the DAGs
 	$(call lane,airflow)
