@@ -12,7 +12,7 @@ import yaml
 from spark_jobs.errors import LakehouseError, Location
 
 # Far above any declaration, and read in no time.
-MOST_BYTES: Final = 131_072
+MOST_BYTES: Final = 65_536
 # So many values may the aliases of a document repeat.
 MOST_REPEATED: Final = 10_000
 _KINDS: Final = (
@@ -43,7 +43,7 @@ def read_text(path: Path, file: str) -> str:
         file: how messages call it.
 
     Raises:
-        UnreadableFileError: it is no regular file, larger than 128 KiB, or not UTF-8.
+        UnreadableFileError: it is no regular file, larger than 64 KiB, or not UTF-8.
     """
     place = Location(file)
     try:
