@@ -16,7 +16,7 @@ endif
 # What a profile's stack has beyond the small one's.
 NEEDS_cluster := s3
 
-.PHONY: help setup setup-cassandra setup-s3 up down status logs demo check fmt lint golden docs clean \
+.PHONY: help setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint golden docs clean \
 	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 mutants test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
@@ -25,6 +25,7 @@ help: ## Show this list
 
 setup: ## Install what is missing: system packages, the Python environment, jars
 	@sh scripts/bootstrap.sh $(NEEDS_$(PROFILE))
+	@$(TIDEMARK) schema --write >/dev/null
 
 setup-cassandra: ## Install also what a sink to a local Cassandra needs
 	@sh scripts/bootstrap.sh cassandra
@@ -34,6 +35,12 @@ setup-s3: ## Install also what a lake in an object store needs, and a local serv
 
 up: setup ## Start the local stack and wait until every part is ready
 	@$(TIDEMARK) stack up
+
+restart: ## Stop and start some parts of it (PART="streams"); the others run on
+	@$(TIDEMARK) stack restart $(PART)
+
+shell: ## A shell in which `tidemark` and `airflow` work on the local stack
+	@$(TIDEMARK) stack shell
 
 down: ## Stop the local stack and everything that it started
 	@$(TIDEMARK) stack down
@@ -56,7 +63,7 @@ lint: ## Check formatting, style, types, layers and spelling
 fmt: ## Format the code
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-golden: ## Write the golden files anew from what the code says now
+golden: ## Write the golden files again from what the code says now
 	REWRITE=1 $(PYTEST) tests/golden
 
 docs: setup ## Write the documentation and the data dictionary as a site: site/index.html
@@ -69,13 +76,13 @@ test-unit: ## Tests that need no Java
 	$(call lane,unit) -n $(WORKERS)
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
-	$(call lane,spark) -n $(WORKERS) --dist loadscope
+	$(call lane,spark) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test-dags: ## Tests of the DAGs
 	$(call lane,airflow)
 
-e2e: ## Tests against a local stack of their own
-	$(call lane,services) --timeout 1200 -p no:randomly
+e2e: ## Tests against local stacks of their own, each with a process of its own
+	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile
 
 test-long: ## What takes hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)

@@ -12,8 +12,8 @@ from benchmarks.tpch.compare import Row, delta_rows
 from benchmarks.tpch.duck import Duck
 from benchmarks.tpch.project import text_of, view_of
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.refresh import Refresher
-from spark_jobs.graph.manifest import Maintenance, MaintenanceRule
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,7 @@ class Ours:
         """A view without a rule has no choice, so that one strategy tells all."""
         if self.strategy is Strategy.AUTO:
             return True
-        return self._maintenance(query).rule is not MaintenanceRule.FULL
+        return self._maintenance(query).rule is not MaintenanceStrategy.FULL
 
     def run(self, query: str, versions: Versions) -> str:
         tick = "-".join(str(version) for version in versions.values())
@@ -87,7 +87,7 @@ class Ours:
 
     def _maintenance(self, query: str) -> Maintenance:
         found = self.refresher.context.entry(view_of(query, self.strategy)).maintenance
-        return found or Maintenance(rule=MaintenanceRule.FULL)
+        return found or Maintenance(rule=MaintenanceStrategy.FULL)
 
 
 @dataclass(frozen=True)

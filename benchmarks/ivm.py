@@ -30,7 +30,7 @@ from benchmarks.tpch.project import DATA, NAMES, write_project
 from benchmarks.tpch.refresh_sets import SHARES, apply
 from benchmarks.tpch.tables import versions
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.store import ControlStore

@@ -45,7 +45,7 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
     """
     root = process or psutil.Process()
     for one in _tree(root):
-        # Begins the count of the largest resident memory anew.
+        # Begins the count of the largest resident memory again.
         with suppress(OSError):
             Path(f"/proc/{one.pid}/clear_refs").write_text("5", encoding="ascii")
     busy, before, started = _busy(), _counted(root), perf_counter()

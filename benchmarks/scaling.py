@@ -28,12 +28,12 @@ from benchmarks.tpch.compare import difference
 from benchmarks.tpch.duck import Duck
 from benchmarks.tpch.project import NAMES, text_of
 from benchmarks.tpch.tables import generate, versions
-from spark_jobs.local.ports import bindable
-from spark_jobs.local.session import SessionRecord
-from spark_jobs.local.spark_connect import connect_url
-from spark_jobs.local.stack import Stack
 from spark_jobs.sections import Ports, SparkSettings
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.ports import bindable
+from spark_jobs.stack.session import SessionRecord
+from spark_jobs.stack.spark_connect import connect_url
+from spark_jobs.stack.stack import Stack
 from spark_jobs.storage.session import remote_session
 
 if TYPE_CHECKING:

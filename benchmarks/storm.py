@@ -29,7 +29,7 @@ from benchmarks.storm_world import (
     manifest,
     world,
 )
-from spark_jobs.orchestration.blueprint import Lane, Step
+from spark_jobs.orchestration.blueprint import Pool, Step
 from spark_jobs.planning.ranges import TimeRange, row_range
 from spark_jobs.settings import REPOSITORY
 
@@ -52,7 +52,7 @@ def correction(made: World) -> None:
 
 def replay(made: World) -> None:
     """Views are computed again for 90 days, as the replay DAG does: one task builds all pieces."""
-    costs, pool = made.costs, made.pool(Lane.REPLAY)
+    costs, pool = made.costs, made.pool(Pool.REPLAY)
     for view in list(made.dags)[: costs.replayed_views]:
         work = costs.replayed_day * len(_days(costs))
         tasks = [Task(pool, work), Task(pool, costs.publish, view)]

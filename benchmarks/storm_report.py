@@ -7,7 +7,7 @@ from dataclasses import fields
 from textwrap import fill
 
 from benchmarks.storm_world import Costs, Result
-from spark_jobs.sections import Lanes
+from spark_jobs.sections import Pools
 
 Results = Mapping[str, Mapping[str, Result]]
 
@@ -19,7 +19,7 @@ hour after the start it happens, and the six hours after that are watched.
 
 When runs start, which tasks they have, which pool each waits in and which exclude each
 other comes from the code that makes the DAGs: `orchestration/blueprint.py`, the
-staggered timetable, the pools of `airflow.lanes`. Nothing here is measured: what a task
+staggered timetable, the pools of `airflow.pools`. Nothing here is measured: what a task
 costs is assumed, as listed at the end, and tasks share the cores evenly.
 
 - *tasks at once*: the most that ran at the same time; each holds memory
@@ -41,8 +41,8 @@ def page(results: Results, costs: Costs) -> str:
         lines += [f"## {name[0].upper()}{name[1:]}", "", _row(COLUMNS), "|---" * 7 + "|"]
         lines += [row(variant, found) for variant, found in variants.items()]
         lines.append("")
-    lanes = ", ".join(f"{name} {slots}" for name, slots in Lanes().model_dump().items())
-    lines += ["## Assumed", "", f"Slots of the pools, by their default: {lanes}.", ""]
+    defaults = ", ".join(f"{name} {slots}" for name, slots in Pools().model_dump().items())
+    lines += ["## Assumed", "", f"Slots of the pools, by their default: {defaults}.", ""]
     lines += ["| core-seconds, where nothing else is said | |", "|---|---|"]
     lines += [
         _row((one.name.replace("_", " "), f"{getattr(costs, one.name):,}")) for one in fields(costs)
@@ -84,7 +84,7 @@ def _shown(results: Results) -> list[str]:
         f"{mixed.over_after:.0f}."
     )
     sentences.append(
-        "Backfills are runs of the view's own DAG and wait in the lane of live refreshes: live "
+        "Backfills are runs of the view's own DAG and wait in the pool of live refreshes: live "
         f"views have a p95 of {backfilled['all three'].age(0.95):.1f} minutes meanwhile, and "
         f"{apart.age(0.95):.1f} beside a replay of the same days. For long ranges, replay."
     )

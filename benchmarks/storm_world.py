@@ -14,8 +14,8 @@ from functools import lru_cache, partial
 from benchmarks.simulation import Machine, Run, Task
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
-from spark_jobs.orchestration.blueprint import DagBlueprint, Lane, Step, blueprints
-from spark_jobs.sections import Lanes
+from spark_jobs.orchestration.blueprint import DagBlueprint, Pool, Step, blueprints
+from spark_jobs.sections import Pools
 
 VIEWS = 50
 PERIOD = 15 * 60
@@ -54,7 +54,7 @@ class Calm:
 
     Attributes:
         stagger: starts are spread within the period.
-        pools: each lane has its slots; without them only Airflow's parallelism limits tasks.
+        pools: each has its slots; without them only Airflow's parallelism limits tasks.
         coalesce: one run takes up all that came; without it each request is a run of its own.
     """
 
@@ -156,9 +156,9 @@ class World:
             for one in self.dags[view].tasks
         ]
 
-    def pool(self, lane: Lane) -> str:
-        """The pool of a lane; without pools all share one."""
-        return str(lane) if self.calm.pools else "all"
+    def pool(self, kind: Pool) -> str:
+        """The pool's name; without pools all share one."""
+        return str(kind) if self.calm.pools else "all"
 
     def _ended(self, view: str, end: float) -> Callable[[float], None]:
         def ended(now: float) -> None:
@@ -208,8 +208,8 @@ def manifest() -> Manifest:
 
 def world(calm: Calm, costs: Costs) -> World:
     """The views with their scheduled runs, and nothing else yet."""
-    lanes = Lanes().model_dump()
-    slots = lanes if calm.pools else {"all": costs.parallelism}
+    pools = Pools().model_dump()
+    slots = pools if calm.pools else {"all": costs.parallelism}
     machine = Machine(costs.cores, slots, costs.parallelism, costs.hand_over_seconds)
     dags = {one.view: one for one in blueprints(manifest(), stagger=calm.stagger)}
     made = World(calm, costs, machine, dags, shown={view: [(0.0, 0.0)] for view in dags})

@@ -32,7 +32,7 @@ ON_DEMAND = {"cassandra": ("cassandra",), "s3": ("s3", "s3proxy")}
 COMPILED = {
     ROOT / "spark_jobs/storage/ConditionalLogStore.java": ROOT
     / "jars/s3/target/dependency/tidemark-log-store.jar",
-    ROOT / "spark_jobs/local/ObjectStore.java": ROOT
+    ROOT / "spark_jobs/stack/ObjectStore.java": ROOT
     / "jars/s3proxy/target/dependency/tidemark-object-store.jar",
 }
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
@@ -40,7 +40,7 @@ UV = ROOT / ".bootstrap/bin/uv"
 
 
 class SetupError(Exception):
-    """A lack that setup cannot mend by itself: what is wrong, and the remedy."""
+    """A lack that setup cannot fix by itself: what is wrong, and the remedy."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"setup: {problem}\n  Hint: {remedy}")
@@ -229,7 +229,7 @@ def compiled() -> list[str]:
     if read(stamp) == wanted:
         return []
     say("compiling what is ours in Java")
-    compiler = [str(ROOT / ".venv/bin/python"), "-m", "spark_jobs.local.compile_java"]
+    compiler = [str(ROOT / ".venv/bin/python"), "-m", "spark_jobs.stack.compile_java"]
     if run(compiler, cwd=ROOT) != 0:
         raise SetupError("Java sources do not compile", "see above; then run it again")
     stamp.write_text(digest(*COMPILED, *COMPILED.values()))

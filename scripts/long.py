@@ -70,7 +70,7 @@ def parts(seed: int) -> list[Part]:
             *("-m", "spark and long", "--ignore=tests/tpch", *workers, "--dist", "worksteal"),
         ),
         tests("dags", 10, "-m", "airflow and long"),
-        tests("e2e", 60, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
+        tests("e2e", 75, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
         tests(
             "properties",
             45,

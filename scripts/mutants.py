@@ -9,12 +9,8 @@ fails. What was found is kept in ``build/mutants.json``, so that a run that is s
 from __future__ import annotations
 
 import argparse
-import ast
-import copy
 import hashlib
 import importlib
-import importlib.abc
-import importlib.util
 import json
 import os
 import random
@@ -22,23 +18,32 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from faults import ROOT, Loader, Mutant, mutants
+
 STATE = ROOT / "build/mutants.json"
 PACKAGES = (
     "spark_jobs/graph/maintenance",
     "spark_jobs/graph/duck",
-    "spark_jobs/gold/row_change.py",
+    "spark_jobs/gold/compute/row_change.py",
 )
 UNIT_TESTS = tuple(
     f"tests/unit/graph/test_{name}.py"
-    for name in ("maintenance", "unique", "ties", "reach", "derived", "described", "obstacle_place")
+    for name in (
+        "maintenance",
+        "unique",
+        "ties",
+        "reach",
+        "derived",
+        "described",
+        "obstacle_place",
+        "whole_view",
+    )
 )
 # Loaded before a process is split off, because it takes longest and holds no mutant.
 BEFORE = (
@@ -53,150 +58,6 @@ BEFORE = (
 )
 # Of processor time: one check, and all checks of one mutant that none of them sees.
 SECONDS_OF_CHECK, SECONDS_OF_MUTANT = 10, 15
-_COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.BitOr: ast.BitAnd,
-    ast.BitAnd: ast.BitOr,
-}
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change of one module.
-
-    Attributes:
-        file: below the root.
-        line: of the change.
-        place: the number of the node in the order of the walk.
-        what: what becomes of the node.
-        key: tells the mutant apart as long as the module stays as it is.
-    """
-
-    file: str
-    line: int
-    place: int
-    what: str
-    key: str
-
-    def tree(self) -> ast.Module:
-        """The module with the change."""
-        tree = ast.parse((ROOT / self.file).read_text(encoding="utf-8"))
-        node = list(ast.walk(tree))[self.place]
-        new = dict(changes(node))[self.what]
-        for parent in ast.walk(tree):
-            for name, value in ast.iter_fields(parent):
-                if value is node:
-                    setattr(parent, name, new)
-                elif isinstance(value, list) and any(one is node for one in value):
-                    value[:] = [new if one is node else one for one in value]
-        return ast.fix_missing_locations(tree)
-
-
-def changes(  # noqa: C901, PLR0912 - one case for each kind of node
-    node: ast.AST,
-) -> Iterator[tuple[str, ast.AST]]:
-    """What a node may become, by what is said of it."""
-    new = copy.deepcopy(node)
-    match new:
-        case ast.Compare(ops=[operator]) if type(operator) in _COMPARED:
-            new.ops = [_COMPARED[type(operator)]()]
-            yield f"{ast.unparse(node)} -> {ast.unparse(new)}", new
-        case ast.BoolOp():
-            new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-            yield f"{ast.unparse(node)} -> {ast.unparse(new)}", new
-            for at, _ in enumerate(new.values):
-                left = [one for other, one in enumerate(new.values) if other != at]
-                less = ast.BoolOp(node.op, left) if len(left) > 1 else left[0]  # type: ignore[attr-defined]
-                yield f"{ast.unparse(node)} -> {ast.unparse(less)}", less
-        case ast.UnaryOp(op=ast.Not()):
-            yield f"{ast.unparse(node)} -> {ast.unparse(new.operand)}", new.operand
-        case ast.BinOp(op=operation) if type(operation) in _COMPUTED:
-            if not any(isinstance(one, ast.JoinedStr) for one in (new.left, new.right)):
-                new.op = _COMPUTED[type(operation)]()
-                yield f"{ast.unparse(node)} -> {ast.unparse(new)}", new
-        case ast.Constant(value=bool() as value):
-            yield f"{value} -> {not value}", ast.Constant(not value)
-        case ast.Constant(value=int() as value):
-            yield f"{value} -> {value + 1}", ast.Constant(value + 1)
-        case ast.If(test=ast.Name("TYPE_CHECKING")):
-            pass
-        case ast.If() | ast.IfExp():
-            for truth in (True, False):
-                other = copy.deepcopy(new)
-                other.test = ast.Constant(truth)
-                yield f"if {ast.unparse(new.test)} -> if {truth}", other
-        case ast.comprehension(ifs=[_, *_]):
-            new.ifs = []
-            yield f"for … if {ast.unparse(node.ifs[0])} -> for …", new  # type: ignore[attr-defined]
-        case ast.Expr(value=ast.Call()):
-            yield f"{ast.unparse(node)} -> pass", ast.Pass()
-        case ast.Return(value=ast.Tuple() | ast.Name() | ast.Call() | ast.IfExp()):
-            new.value = ast.Constant(None)
-            yield f"{ast.unparse(node)} -> return None", new
-
-
-def mutants(file: str) -> list[Mutant]:
-    """All mutants of a module."""
-    text = (ROOT / file).read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    # Annotations are not run, the values of a decorator are settings, ``strict`` is a check.
-    silent = {
-        id(inner)
-        for one in ast.walk(tree)
-        for name in ("annotation", "returns", "decorator_list")
-        for part in [getattr(one, name, None)]
-        for top in (part if isinstance(part, list) else [part] if part else [])
-        for inner in ast.walk(top)
-    } | {
-        id(one.value)
-        for one in ast.walk(tree)
-        if isinstance(one, ast.keyword) and one.arg == "strict"
-    }
-    found = []
-    for place, node in enumerate(ast.walk(tree)):
-        if id(node) in silent:
-            continue
-        at = node.iter if isinstance(node, ast.comprehension) else node
-        line = int(getattr(at, "lineno", 0))
-        for what, _ in changes(node):
-            key = hashlib.sha256(f"{text}{place}{what}".encode()).hexdigest()[:16]
-            found.append(Mutant(file, line, place, what, key))
-    return found
-
-
-class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module with a change."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self.mutant = mutant
-        self.name = mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        del path, target
-        if name != self.name:
-            return None
-        return importlib.util.spec_from_file_location(name, ROOT / self.mutant.file, loader=self)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        del spec
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self.mutant.tree(), self.mutant.file, "exec"), vars(module))  # noqa: S102
 
 
 def split_off(work: Any) -> Any:
@@ -258,8 +119,14 @@ def covered(known: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def seen_by(mutant: Mutant, names: Sequence[str]) -> str:
-    """The check that fails with a mutant; "" where none does."""
+def seen_by(mutant: Mutant, names: Sequence[str], *, hasty: bool = True) -> str:
+    """The check that fails with a mutant; "" where none does.
+
+    Args:
+        mutant: what is changed.
+        names: the checks, in their order.
+        hasty: whether to give up after ``SECONDS_OF_MUTANT``.
+    """
 
     def too_long(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(number, frame)
@@ -275,7 +142,7 @@ def seen_by(mutant: Mutant, names: Sequence[str]) -> str:
     except Exception:  # noqa: BLE001 - a module that cannot be loaded is seen
         return "import"
     for name in names:
-        if time.process_time() - start > SECONDS_OF_MUTANT:
+        if hasty and time.process_time() - start > SECONDS_OF_MUTANT:
             break
         signal.setitimer(signal.ITIMER_PROF, SECONDS_OF_CHECK)
         try:
@@ -295,6 +162,9 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="only so many, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=80, help="stop after; run again to go on")
+    parser.add_argument(
+        "--again", action="store_true", help="try with all checks those that nobody saw"
+    )
     parser.add_argument("files", nargs="*", help="only modules whose path holds one of these")
     options = parser.parse_args()
     os.chdir(ROOT)
@@ -316,12 +186,18 @@ def main() -> int:
         raise SystemExit("a module is loaded that is to be changed")
     state = json.loads(STATE.read_text()) if STATE.exists() else {"results": {}}
     reached = reached_by(state)
-    run(chosen, state, reached, time.monotonic() + 60 * options.minutes)
+    if options.again:
+        for one in chosen:
+            known = state["results"].get(one.key)
+            if known and not known["by"] and known.get("tests") != tests():
+                state["results"].pop(one.key)
+    until = time.monotonic() + 60 * options.minutes
+    run(chosen, state, reached, until, hasty=not options.again)
     return report(chosen, state["results"])
 
 
 def reached_by(state: dict[str, Any]) -> dict[str, Any]:
-    """The lines that the checks reach, measured anew when the code has changed."""
+    """The lines that the checks reach, measured again when the code has changed."""
     paths = [one for package in PACKAGES for one in modules(package)]
     version = hashlib.sha256(b"".join(one.read_bytes() for one in paths)).hexdigest()
     if state.get("version") != version:
@@ -334,6 +210,14 @@ def reached_by(state: dict[str, Any]) -> dict[str, Any]:
     return dict(state["reached"])
 
 
+@cache
+def tests() -> str:
+    """Tells apart the tests that a mutant was tried with."""
+    files = [*sorted(Path(ROOT, "tests/properties").glob("*.py"))]
+    files += [ROOT / one for one in (*UNIT_TESTS, "tests/spark/duck_expressions.py")]
+    return hashlib.sha256(b"".join(one.read_bytes() for one in files)).hexdigest()[:16]
+
+
 def modules(package: str) -> list[Path]:
     """The modules of a package, or one module."""
     path = ROOT / package
@@ -341,7 +225,12 @@ def modules(package: str) -> list[Path]:
 
 
 def run(
-    chosen: Sequence[Mutant], state: dict[str, Any], reached: dict[str, Any], until: float
+    chosen: Sequence[Mutant],
+    state: dict[str, Any],
+    reached: dict[str, Any],
+    until: float,
+    *,
+    hasty: bool,
 ) -> None:
     """Try each mutant; checks that saw a mutant of the same module come first."""
     kills: Counter[tuple[str, str]] = Counter()
@@ -351,13 +240,18 @@ def run(
         if time.monotonic() > until:
             return
         names = [
-            n for n, one in reached.items() if mutant.line in one["lines"].get(mutant.file, ())
+            name
+            for name, one in reached.items()
+            if (lines := one["lines"].get(mutant.file))
+            and (mutant.at_import or mutant.line in lines)
         ]
         names.sort(key=lambda n: (-kills[mutant.file, n], reached[n]["seconds"]))
-        by = split_off(lambda m=mutant, n=names: seen_by(m, n))
+        by = split_off(lambda m=mutant, n=names: seen_by(m, n, hasty=hasty))
         by = "crash" if by is None else by
         kills[mutant.file, by] += 1
         state["results"][mutant.key] = {"by": by, "checks": len(names)}
+        if not hasty:
+            state["results"][mutant.key]["tests"] = tests()
         write(state)
         if not by:
             print(

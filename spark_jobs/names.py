@@ -107,7 +107,7 @@ class SilverColumn(StrEnum):
 
 
 class HistoryColumn(StrEnum):
-    """Columns that a silver table of history rows has after those of its SELECT."""
+    """Columns that an SCD type 2 silver table has after those of its SELECT."""
 
     # The first moment at which the row held; with the key, it tells the table's rows apart.
     VALID_FROM = "valid_from"
@@ -123,3 +123,39 @@ class Disposition(StrEnum):
     QUARANTINED = "quarantined"
     DUPLICATE = "duplicate"
     IGNORED = "ignored"
+
+
+# Maintenance strategies under the names that older releases stored in the ledger, in watermarks and
+# in manifests.
+_FORMER_STRATEGIES = {
+    "changed_rows": "row_deltas",
+    "affected_groups": "affected_group_recompute",
+    "kept_groups": "aggregate_state",
+}
+
+
+def passed_keys(*, passed: bool) -> dict[str, bool]:
+    """Whether a check passed, for programs: under its key, and under the one of older releases.
+
+    >>> passed_keys(passed=True)
+    {'passed': True, 'holds': True}
+    """
+    return {"passed": passed, "holds": passed}
+
+
+def current_strategy(stored: str) -> str:
+    """The name of a maintenance strategy, from any name under which it was stored.
+
+    >>> current_strategy("kept_groups"), current_strategy("row_deltas")
+    ('aggregate_state', 'row_deltas')
+    """
+    return _FORMER_STRATEGIES.get(stored, stored)
+
+
+def strategy_words(stored: str) -> str:
+    """A stored maintenance strategy for people.
+
+    >>> strategy_words("affected_groups")
+    'affected-group recompute'
+    """
+    return current_strategy(stored).replace("affected_group_", "affected-group ").replace("_", " ")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Final
 
 import yaml
 
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LocatedError, Location
 
 # Far above any declaration, and read in no time.
 MOST_BYTES: Final = 65_536
 # So many values may the aliases of a document repeat.
 MOST_REPEATED: Final = 10_000
+# Every open bracket slows the scanner down, so deep nesting is refused while it is read.
+MOST_NESTED: Final = 100
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -24,13 +27,14 @@ _KINDS: Final = (
 )
 
 
-class UnreadableFileError(LakehouseError):
+class UnreadableFileError(LocatedError):
     """A file that cannot be read as text of a usual size."""
 
     condition = "UNREADABLE_FILE"
-
-    def __init__(self, problem: str, *, hint: str, location: Location) -> None:
-        super().__init__(f"the file cannot be read: {problem}", hint=hint, location=location)
+    problem: str
+    _: KW_ONLY
+    hint: str
+    primary = "the file cannot be read: {problem}"
 
 
 def read_text(path: Path, file: str) -> str:
@@ -75,6 +79,17 @@ def _check_kind(mode: int, place: Location) -> None:
     kind = next((name for test, name in _KINDS if test(mode)), "no regular file")
     hint = "Put a regular file with text there, or remove it."
     raise UnreadableFileError(f"it is {kind}", hint=hint, location=place)
+
+
+class BoundedLoader(yaml.SafeLoader):
+    """PyYAML's safe loader, which refuses brackets nested more than ``MOST_NESTED`` deep."""
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803
+        if self.flow_level >= MOST_NESTED:
+            raise yaml.MarkedYAMLError(
+                problem="it is nested too deeply", problem_mark=self.get_mark()
+            )
+        super().fetch_flow_collection_start(TokenClass)
 
 
 def check_aliases(root: yaml.Node) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spark_jobs.names import Layer
+from spark_jobs.setting_names import with_old_name
 
 
 class Ports(BaseModel):
@@ -86,6 +87,10 @@ class EndpointSettings(BaseModel):
     # Another address than loopback's asks for ``security.enabled``: a password would be sent as
     # it is.
     host: str = "127.0.0.1"
+    # The account of the machine whose rights queries have: what ``security.readable`` names is all
+    # of the state directory and the lake that it reads. The stack must be started by root, or with
+    # the right to change accounts. Empty: the account of the stack.
+    account: str = Field(default="", pattern=r"^([a-z_][a-z0-9_-]*)?$")
     # The heap of the server, which also runs the queries.
     memory: str = "1g"
     # A query is stopped when Spark has worked so long on it.
@@ -182,8 +187,16 @@ class GoldSettings(BaseModel):
     engine_memory: str = Field(default="2 GiB", pattern=r"^\d+ ?(MiB|GiB)$")
 
 
+class Approval(StrEnum):
+    """Who may approve what somebody asks for."""
+
+    ANYBODY = "anybody"
+    # Somebody else than who asked; the command line then refuses what its form asks a person for.
+    SECOND_PERSON = "second_person"
+
+
 class ReplaySettings(BaseModel):
-    """What a replay in Airflow asks a person for."""
+    """What replays, rollbacks and releases ask a person for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -191,6 +204,8 @@ class ReplaySettings(BaseModel):
     approve_above_rows: int = Field(default=1_000_000, ge=0)
     # So long it waits; then it is rejected.
     approval_hours: float = Field(default=2, gt=0)
+    # "second_person": nobody approves what they asked for themselves.
+    approval: Approval = Approval.ANYBODY
 
 
 class GraphSettings(BaseModel):
@@ -219,7 +234,7 @@ class BreakerSettings(BaseModel):
     quarantined_share: float = Field(default=0.05, ge=0, le=1)
 
 
-class CareSettings(BaseModel):
+class MaintenanceSettings(BaseModel):
     """When small files are joined, and how long the lake and the control database keep the past."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -252,8 +267,8 @@ class ExecutorMode(StrEnum):
     SUBMIT = "submit"
 
 
-class Lanes(BaseModel):
-    """How many tasks of each lane run at once; the stack makes Airflow's pools of them.
+class Pools(BaseModel):
+    """How many tasks of each of Airflow's pools run at once; the stack makes these pools.
 
     A pool that exists keeps the size that it has in Airflow, where it can be changed at any time.
     """
@@ -273,10 +288,15 @@ class AirflowSettings(BaseModel):
     executor_mode: ExecutorMode = ExecutorMode.CONNECT
     # The Airflow connection that names the cluster; only where the mode is submit.
     spark_connection: str = "spark_default"
-    lanes: Lanes = Lanes()
+    pools: Pools = Pools()
     # Spread the starts of views within their periods. It needs the plugin in
     # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
     stagger: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_names(cls, values: Any) -> Any:
+        return with_old_name(values, old="lanes", new="pools", section="airflow.")
 
 
 class NotifierSettings(BaseModel):

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -28,12 +28,11 @@ from pydantic_settings import (
 )
 
 from spark_jobs.errors import Location, ProblemsError, SettingError, SettingsFileError
-from spark_jobs.project_files import UnreadableFileError, check_aliases, read_text
+from spark_jobs.project_files import BoundedLoader, UnreadableFileError, check_aliases, read_text
 from spark_jobs.sections import (
     AirflowSettings,
     AlertSettings,
     BreakerSettings,
-    CareSettings,
     ControlDatabase,
     EndpointSettings,
     GoldSettings,
@@ -41,6 +40,7 @@ from spark_jobs.sections import (
     KafkaConnectSettings,
     LineageSettings,
     LocalSettings,
+    MaintenanceSettings,
     MetricSettings,
     Ports,
     ReplaySettings,
@@ -49,6 +49,7 @@ from spark_jobs.sections import (
     SparkSettings,
     StreamSettings,
 )
+from spark_jobs.setting_names import with_old_name
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = "tidemark.yml"
@@ -102,7 +103,9 @@ class Settings(BaseSettings):
     graph: GraphSettings = GraphSettings()
     breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
-    care: CareSettings = CareSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
+    # The name of ``maintenance`` in older releases; read for one release, with a warning.
+    care: dict[str, Any] | None = Field(default=None, exclude=True, repr=False)
     kafka_connect: KafkaConnectSettings = KafkaConnectSettings()
     sinks: SinkSettings = SinkSettings()
     local: LocalSettings = LocalSettings()
@@ -111,6 +114,11 @@ class Settings(BaseSettings):
     alerts: AlertSettings = AlertSettings()
     metrics: MetricSettings = MetricSettings()
     lineage: LineageSettings = LineageSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_names(cls, values: Any) -> Any:
+        return with_old_name(values, old="care", new="maintenance")
 
     @classmethod
     def settings_customise_sources(
@@ -279,9 +287,9 @@ def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
         return {}
     text = read_text(project_dir / name, name)
     try:
-        if (node := yaml.compose(text, yaml.SafeLoader)) is not None:
+        if (node := yaml.compose(text, BoundedLoader)) is not None:
             check_aliases(node)
-        found = yaml.safe_load(text)
+        found = yaml.load(text, BoundedLoader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = Location(name, mark.line + 1, mark.column + 1) if mark else Location(name)

@@ -17,7 +17,7 @@ from spark_jobs.storage.session import driver_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.timing"]
+pytest_plugins = ["tests.timing", "tests.stacks"]
 
 TESTS = Path(__file__).parent
 MARKS = {
@@ -33,6 +33,9 @@ MARKS = {
     "s3": "s3",
 }
 
+# As `make durations` prints them.
+LONGEST = Path(__file__).with_name("longest.txt").read_text("utf-8").split()
+
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile(
     "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -47,6 +50,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("unit")
             continue
         item.add_marker(mark_of(item))
+    items.sort(key=place_of)
+
+
+def place_of(item: pytest.Item) -> int:
+    """Where a test's module comes: those that take longest begin, and others come in any order.
+
+    Workers take whole modules, so one that takes minutes must not be the last to begin.
+    """
+    name = item.nodeid.partition("::")[0]
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 def mark_of(item: pytest.Item) -> str:
@@ -58,7 +71,9 @@ def mark_of(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One classic session for the whole run; its tables may lie anywhere."""
+    """One classic session for the whole run, set for few rows; its tables may lie anywhere."""
+    from spark_jobs.testing.run import FEW_ROWS
+
     project = tmp_path_factory.mktemp("spark")
     session = driver_session(
         load_settings(
@@ -67,20 +82,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             spark=SparkSettings(master="local[2]", driver_memory="3g"),
         ),
         "tests",
-        conf={"spark.ui.enabled": "false"},
+        conf={"spark.ui.enabled": "false", **FEW_ROWS},
     )
     yield session
     session.stop()
 
 
 @pytest.fixture(scope="module")
-def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, set for few rows while this module runs."""
+def compiled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session as a pipeline has it, while this module runs: it compiles what it computes."""
     from spark_jobs.testing.run import FEW_ROWS
 
-    before = {key: spark.conf.get(key) for key in FEW_ROWS}
-    for key, value in FEW_ROWS.items():
-        spark.conf.set(key, value)
+    for key in FEW_ROWS:
+        spark.conf.unset(key)
+    spark.conf.set("spark.sql.shuffle.partitions", str(SparkSettings().shuffle_partitions))
     yield spark
-    for key, value in before.items():
+    for key, value in FEW_ROWS.items():
         spark.conf.set(key, value)

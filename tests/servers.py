@@ -40,7 +40,7 @@ class Postgres:
         return f"host={LOOPBACK} port={self.port} user=tidemark dbname=postgres"
 
     def fill(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Make a table anew with some rows; ``columns`` are those of its CREATE TABLE."""
+        """Make a table again with some rows; ``columns`` are those of its CREATE TABLE."""
         with psycopg.connect(self.dsn) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
             connection.execute(f"CREATE TABLE {table} ({columns})".encode())

@@ -29,13 +29,13 @@ from benchmarks.streams.running import own_settings, wait_until
 from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.topics import Topics
 from spark_jobs.bronze.transactions import read_transactions, transaction_topic
-from spark_jobs.local.connect import TOPIC_PREFIX
-from spark_jobs.local.environment import stack_environment
-from spark_jobs.local.postgres import SHOP, dsn
-from spark_jobs.local.stack import Stack
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import SparkSettings, StreamSettings
 from spark_jobs.settings import Settings
+from spark_jobs.stack.connect import TOPIC_PREFIX
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.postgres import SHOP, dsn
+from spark_jobs.stack.stack import Stack
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.lake import Lake
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 
 from benchmarks.streams.project import TOPIC
-from spark_jobs.local.environment import stack_environment
-from spark_jobs.local.kafka import ensure_topics
-from spark_jobs.local.ports import bindable
-from spark_jobs.local.stack import Stack
-from spark_jobs.local.streams import streams_part
-from spark_jobs.local.supervisor import launched
 from spark_jobs.sections import Ports, SparkSettings, StreamSettings
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.kafka import ensure_topics
+from spark_jobs.stack.ports import bindable
+from spark_jobs.stack.stack import Stack
+from spark_jobs.stack.streams import streams_part
+from spark_jobs.stack.supervisor import launched
 from spark_jobs.storage.compiled import compile_settings
 
 START_SECONDS = 180

@@ -17,8 +17,8 @@ from benchmarks.streams.project import BRONZE, GOLD, SILVER, write_chain
 from benchmarks.streams.results import Moment, Pace, Steady
 from benchmarks.streams.running import application
 from benchmarks.streams.sections import Bench, location, wait_shown
-from spark_jobs.local.ports import LOOPBACK
 from spark_jobs.settings import Settings
+from spark_jobs.stack.ports import LOOPBACK
 from spark_jobs.storage import log
 
 MOMENTS = 120

@@ -24,9 +24,9 @@ from benchmarks.streams.project import ACCOUNTS, write_rows
 from benchmarks.streams.results import Upserts, VoidError
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.silver.batch import BatchApplier
-from spark_jobs.silver.rows import BRONZE_SCHEMA
-from spark_jobs.silver.tables import SilverTables
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.parse.rows import BRONZE_SCHEMA
+from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings

@@ -1,4 +1,4 @@
-"""Whether two results are the same bag, with a tolerance for what one side computes in floats."""
+"""Whether two results are equal as multisets, with a tolerance for sums of floats."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from spark_jobs.access.kafka import KafkaAccess
@@ -35,27 +35,20 @@ class TopicMissingError(LakehouseError):
     """The topic does not exist (yet)."""
 
     condition = "TOPIC_MISSING"
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-        super().__init__(
-            f"topic {topic!r} does not exist",
-            hint="It is waited for. Create it, start its producer, or mend the source's topic.",
-        )
+    topic: str
+    primary = "topic {topic!r} does not exist"
+    hint = "It is waited for. Create it, start its producer, or fix the source's topic."
 
 
 class KafkaUnreachableError(LakehouseError):
     """No broker answers."""
 
     condition = "KAFKA_UNREACHABLE"
-
-    def __init__(self, servers: str, cause: str) -> None:
-        self.servers = servers
-        super().__init__(
-            f"no Kafka broker answers at {servers!r}",
-            detail=f"{cause}.",
-            hint="Start the broker (locally: make up), or mend kafka_bootstrap_servers.",
-        )
+    servers: str
+    cause: str
+    primary = "no Kafka broker answers at {servers!r}"
+    detail = "{cause}."
+    hint = "Start the broker (locally: make up), or fix kafka_bootstrap_servers."
 
 
 def failure(access: KafkaAccess, error: Any) -> LakehouseError:
@@ -73,74 +66,130 @@ class TopicRecreatedError(RefusedError):
     """The topic of this name is another one than bronze was reading."""
 
     condition = "TOPIC_RECREATED"
+    topic: str
+    _: KW_ONLY
+    known_id: str
+    found_id: str
+    read_to: Mapping[int, int]
+    unread: Sequence[OffsetRange]
+    primary = "topic {topic!r} was deleted and created again"
+    detail = (
+        "Bronze read the topic with id {known_id}; its next offsets were {next_offsets}, and what "
+        "that topic held from there on is gone. The topic of that name now has id {found_id} and "
+        "holds {waiting}."
+    )
+    hint = (
+        "Recover the lost records from their producer, then move the source to a new name, whose "
+        "bronze table starts with the new topic."
+    )
 
-    def __init__(
-        self,
-        topic: str,
-        *,
-        known_id: str,
-        found_id: str,
-        read_to: Mapping[int, int],
-        unread: Sequence[OffsetRange],
-    ) -> None:
-        self.topic = topic
-        self.known_id = known_id
-        self.found_id = found_id
-        self.read_to = dict(read_to)
-        self.unread = tuple(unread)
-        waiting = "; ".join(map(str, self.unread)) or "no records"
-        super().__init__(
-            f"topic {topic!r} was deleted and created again",
-            detail=f"Bronze read the topic with id {known_id}; its next offsets were "
-            f"{positions(read_to)}, and what that topic held from there on is gone. "
-            f"The topic of that name now has id {found_id} and holds {waiting}.",
-            hint="Recover the lost records from their producer, then move the source to a new "
-            "name, whose bronze table starts with the new topic.",
-        )
+    @property
+    def next_offsets(self) -> str:
+        return positions(self.read_to)
+
+    @property
+    def waiting(self) -> str:
+        return "; ".join(map(str, self.unread)) or "no records"
+
+
+class TopicTruncatedError(RefusedError):
+    """The topic lost its last records after bronze had read them."""
+
+    condition = "TOPIC_TRUNCATED"
+    topic: str
+    _: KW_ONLY
+    read_to: Mapping[int, int]
+    ends: Mapping[int, int] = field(default_factory=dict)
+    other: Mapping[int, int] = field(default_factory=dict)
+    primary = "topic {topic!r} lost records that bronze has read"
+    detail = (
+        "It is still the same topic, and bronze was to go on at {next_offsets}. {found} What the "
+        "topic took at lost offsets since then is not in bronze."
+    )
+    hint = (
+        "Look for a leader that was elected with records missing, or a disk that was restored. "
+        "Bronze holds what the topic lost. Have its producer send the records that bronze has "
+        "not, then move the source to a new name, whose bronze table starts with the topic as it "
+        "is."
+    )
+
+    @property
+    def next_offsets(self) -> str:
+        return positions(self.read_to)
+
+    @property
+    def found(self) -> str:
+        if self.ends:
+            return f"It ends at {positions(self.ends)}."
+        return f"It holds other records now at {positions(self.other)}."
 
 
 class OffsetsExpiredError(RefusedError):
     """Kafka's retention deleted records before bronze read them."""
 
     condition = "OFFSETS_EXPIRED"
-
-    def __init__(self, topic: str, lost: Sequence[OffsetRange]) -> None:
-        self.topic = topic
-        self.lost = tuple(lost)
-        super().__init__(
-            f"topic {topic!r} lost records that bronze had not read",
-            detail=f"Gone are {'; '.join(map(str, self.lost))}.",
-            hint="Recover them from their producer or a backup of the topic; lengthen the "
-            "topic's retention; then move the source to a new name, or restore the topic.",
-        )
+    topic: str
+    lost: Sequence[OffsetRange]
+    primary = "topic {topic!r} lost records that bronze had not read"
+    detail = "Gone are {lost:; }."
+    hint = (
+        "Recover them from their producer or a backup of the topic; lengthen the topic's "
+        "retention; then restore the topic, or go on without them: tidemark source resume SOURCE "
+        "--let-pass"
+    )
 
 
 class DataLossError(RefusedError):
     """Spark saw offsets that the topic does not have, in a way that no check explains."""
 
     condition = "DATA_LOSS"
+    topic: str
+    cause: str
+    primary = "topic {topic!r} does not hold the offsets that bronze was reading"
+    detail = "{cause}"
+    hint = "Compare the topic with the bronze table: tidemark reconcile."
 
-    def __init__(self, topic: str, cause: str) -> None:
-        self.topic = topic
-        super().__init__(
-            f"topic {topic!r} does not hold the offsets that bronze was reading",
-            detail=cause,
-            hint="Compare the topic with the bronze table: tidemark reconcile.",
-        )
+
+_RESUME = (
+    "Restore that directory from a backup, or let the source go on from what its bronze table "
+    "holds: tidemark source resume {source}"
+)
 
 
 class CheckpointLostError(RefusedError):
     """The bronze table holds records, and where to go on is not known."""
 
     condition = "CHECKPOINT_LOST"
+    source: str
+    checkpoint: str
+    primary = "bronze table {source!r} has records but no checkpoint"
+    detail = (
+        "{checkpoint} is missing or empty; reading the topic from its start would store its "
+        "records twice."
+    )
+    hint = _RESUME
 
-    def __init__(self, source: str, checkpoint: str) -> None:
-        self.source = source
-        self.checkpoint = checkpoint
-        super().__init__(
-            f"bronze table {source!r} has records but no checkpoint",
-            detail=f"{checkpoint} is missing or empty; reading the topic from its start would "
-            "store its records twice.",
-            hint="Restore that directory from a backup, or remove the bronze table together with "
-            "its silver tables to read the topic again from its first offset.",
-        )
+
+class CheckpointDamagedError(RefusedError):
+    """The checkpoint does not tell where to go on, or tells it wrongly."""
+
+    condition = "CHECKPOINT_DAMAGED"
+    source: str
+    problem: str
+    primary = "the checkpoint of bronze table {source!r} cannot be used"
+    detail = "{problem}; going on from it could skip records or store them twice."
+    hint = _RESUME
+
+
+class RecordsExpiredError(LakehouseError):
+    """Going on from the table would leave out records that Kafka has deleted."""
+
+    condition = "RECORDS_EXPIRED"
+    source: str
+    lost: Sequence[OffsetRange]
+    primary = "source {source!r} cannot go on without a gap"
+    detail = "Kafka has deleted records that bronze never read: {lost:; }."
+    hint = (
+        "Let their producer send them again if it can. To go on without them, add --let-pass; the "
+        "gap is kept with your reason."
+    )

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.bronze.errors import CheckpointLostError, DataLossError
+from spark_jobs.bronze.errors import CheckpointDamagedError, CheckpointLostError, DataLossError
 from spark_jobs.bronze.guard import check_topic
 from spark_jobs.bronze.landing import Landing
+from spark_jobs.bronze.position import (
+    Start,
+    known_id,
+    next_offsets,
+    read_start,
+    start_after,
+    starting_offsets,
+    write_identity,
+    write_start,
+)
 from spark_jobs.bronze.table import COLUMNS, lacking_columns, received
+from spark_jobs.bronze.tail import check_tail, held_at, last_landed
 from spark_jobs.bronze.topics import TopicFacts, Topics
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, RefusedError
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
 from spark_jobs.settings import Settings
-from spark_jobs.storage.checkpoints import last_committed, last_planned, read_text, write_text
+from spark_jobs.storage.checkpoints import (
+    damage,
+    last_committed,
+    last_planned,
+    newest_epoch,
+    query_id,
+)
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.log import size
+from spark_jobs.storage.log import size, transaction_version
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import add_columns
 
-# Bronze starts a checkpoint once; a lost one is refused, so there is no second.
-EPOCH = 1
+FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,11 @@ class BronzeFlow:
         return str(self.source.table_name)
 
     @property
+    def definition(self) -> str:
+        """What the query runs as: bytes land as they are, so only the topic matters."""
+        return self.topic
+
+    @property
     def topic(self) -> str:
         """The topic that is read."""
         return self.source.topic or ""
@@ -53,8 +75,9 @@ class BronzeFlow:
 
     @property
     def checkpoint(self) -> str:
-        """Where the query's checkpoint lies."""
-        return Lake(self.settings.lake).checkpoint(self.name, EPOCH)
+        """Where the query's checkpoint of the newest epoch lies."""
+        lake, above = self._checkpoints
+        return lake.checkpoint(self.name, newest_epoch(above, FIRST_EPOCH))
 
     def create_tables(self, spark: SparkSession) -> None:
         """Create the bronze table, empty, or add the columns that an earlier release had not."""
@@ -71,15 +94,15 @@ class BronzeFlow:
             TopicMissingError: the topic does not exist yet.
             KafkaUnreachableError: no broker answers.
         """
-        facts = self._check()
-        write_text(self._identity_file, json.dumps({"topic": self.topic, "id": facts.topic_id}))
+        checkpoint, facts = self.checkpoint, self._check()
+        write_identity(checkpoint, facts)
         streams = self.settings.streams
         share = math.ceil(streams.max_offsets_per_trigger / streams.bronze_tasks)
         kafka = (
             spark.readStream.format("kafka")
             .options(**self.topics.access.spark())
             .option("subscribe", self.topic)
-            .option("startingOffsets", "earliest")
+            .option("startingOffsets", starting_offsets(facts, read_start(checkpoint)))
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
             .option("maxOffsetsPerTrigger", streams.max_offsets_per_trigger)
@@ -90,12 +113,15 @@ class BronzeFlow:
             .load()
         )
         landing = Landing(
-            self.table, self.checkpoint, tasks=streams.bronze_tasks, care=self.settings.care
+            self.table,
+            checkpoint,
+            tasks=streams.bronze_tasks,
+            maintenance=self.settings.maintenance,
         )
         return (
             received(kafka)
             .writeStream.queryName(self.name)
-            .option("checkpointLocation", self.checkpoint)
+            .option("checkpointLocation", checkpoint)
             .trigger(processingTime=f"{streams.bronze_trigger_seconds} seconds")
             .foreachBatch(landing.land)
             .start()
@@ -123,20 +149,87 @@ class BronzeFlow:
             return None
         return self.diagnose(RuntimeError("topic identity changed"))
 
+    def refusal(self) -> RefusedError | None:
+        """Why the query is refused; None where it can go on.
+
+        Raises:
+            TopicMissingError: the topic does not exist yet.
+            KafkaUnreachableError: no broker answers.
+        """
+        try:
+            self._check()
+        except RefusedError as error:
+            return error
+        return None
+
+    def start_after_table(self) -> Start:
+        """Where the query would go on by what its table holds.
+
+        Raises:
+            RefusedError: the topic is another one, or lost records that bronze has read.
+            TopicMissingError: the topic does not exist yet.
+            KafkaUnreachableError: no broker answers.
+        """
+        held, facts = next_offsets(self.table), self.topics.facts(self.topic)
+        # What has expired is shown, and is no reason to refuse.
+        check_topic(facts, self._known_id(), read_to={})
+        self._check_tail(facts, held)
+        return start_after(held, facts)
+
+    def resume(self, start: Start, *, by: str, reason: str, at: datetime) -> None:
+        """Begin a new checkpoint; a query that is refused takes it up when it is tried again.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            KafkaUnreachableError: no broker answers.
+        """
+        lake, above = self._checkpoints
+        checkpoint = lake.checkpoint(self.name, newest_epoch(above, FIRST_EPOCH) + 1)
+        write_identity(checkpoint, self.topics.facts(self.topic))
+        write_start(checkpoint, start, by=by, reason=reason, at=at.isoformat())
+
+    @property
+    def _checkpoints(self) -> tuple[Lake, str]:
+        lake = Lake(self.settings.lake)
+        return lake, lake.checkpoint(self.name, 0).removesuffix("/0")
+
     def _check(self) -> TopicFacts:
-        committed = last_committed(self.checkpoint)
-        if last_planned(self.checkpoint) is None and size(self.table).files:
-            raise CheckpointLostError(self.source.name, self.checkpoint)
+        checkpoint = self.checkpoint
+        self._check_checkpoint(checkpoint)
+        committed = last_committed(checkpoint)
         offsets = committed.offsets.get(self.topic, {}) if committed else {}
         read_to = {int(partition): int(offset) for partition, offset in offsets.items()}
         facts = self.topics.facts(self.topic)
         check_topic(facts, self._known_id(), read_to=read_to)
+        if read_to:
+            self._check_tail(facts, read_to)
         return facts
 
-    @property
-    def _identity_file(self) -> str:
-        return f"{self.checkpoint}.topic.json"
+    def _check_tail(self, facts: TopicFacts, read_to: Mapping[int, int]) -> None:
+        check_tail(
+            facts,
+            read_to=read_to,
+            landed=last_landed(self.table, read_to),
+            held=lambda asked: held_at(facts, self.topics.access, asked),
+        )
+
+    def _check_checkpoint(self, checkpoint: str) -> None:
+        planned = last_planned(checkpoint)
+        if planned is None:
+            if not size(self.table).files:
+                return
+            start = read_start(checkpoint)
+            if start is None or start.held != next_offsets(self.table):
+                raise CheckpointLostError(self.source.name, checkpoint)
+            return
+        problem = damage(checkpoint)
+        if problem is None:
+            # A batch is planned before it is written. Its number would be skipped silently.
+            written = transaction_version(self.table, query_id(checkpoint) or checkpoint)
+            if written is not None and written > planned:
+                problem = f"{checkpoint} ends at batch {planned}, the table at batch {written}"
+        if problem is not None:
+            raise CheckpointDamagedError(self.source.name, problem)
 
     def _known_id(self) -> str | None:
-        text = read_text(self._identity_file)
-        return None if text is None else str(json.loads(text)["id"])
+        return known_id(self.checkpoint)

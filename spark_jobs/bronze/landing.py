@@ -15,13 +15,14 @@ from pyspark.sql import Column, DataFrame
 
 from spark_jobs.bronze.table import arrived, arrived_here, length
 from spark_jobs.names import BronzeColumn
-from spark_jobs.sections import CareSettings
+from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import batches
+from spark_jobs.storage import batches, policy
 from spark_jobs.storage.checkpoints import BatchOffsets, planned, query_id
 from spark_jobs.storage.compaction import join_partition
 from spark_jobs.storage.keyed import append_once
+from spark_jobs.storage.policy import Place
 from spark_jobs.storage.small import to_arrow
 from spark_jobs.storage.tables import Txn, append
 
@@ -34,13 +35,13 @@ class Landing:
         table: where the table lies.
         checkpoint: the query's; tells the batch's offsets and when it was planned.
         tasks: which write a large batch, at most; each makes a file.
-        care: when small files are joined.
+        maintenance: when small files are joined.
     """
 
     table: str
     checkpoint: str
     tasks: int
-    care: CareSettings
+    maintenance: MaintenanceSettings
 
     def land(self, records: DataFrame, batch_id: int) -> None:
         """Append a batch, unless it was appended before.
@@ -56,7 +57,7 @@ class Landing:
         at = (batch and batch.at) or utc_now()
         # As Spark's own writer named its commits, so that a batch of its is known as well.
         txn = Txn(query_id(self.checkpoint) or self.checkpoint, batch_id)
-        if batch is not None and self._offsets(batch) <= batches.MOST_ROWS_HERE:
+        if batch is not None and policy.BATCH.fits(rows=self._offsets(batch)):
             # Computed by the first job that reads it, so that Kafka is read once.
             records = records.localCheckpoint(eager=False)
             if self._added(records, at, txn):
@@ -81,7 +82,7 @@ class Landing:
 
     def _added(self, records: DataFrame, at: datetime, txn: Txn) -> bool:
         """Whether the records were few, in all respects, and are in the table."""
-        if not batches.fits_here(records, self._length):
+        if batches.place_of(records, self._length) is Place.SPARK:
             return False
         rows = arrived_here(to_arrow(records), at)
         table = batches.open_for_appending(self.table, rows.column_names)
@@ -92,5 +93,5 @@ class Landing:
             append_once(table, rows, txn=txn)
             failpoint("bronze.after_append")
             day = BronzeColumn.ARRIVAL_DATE
-            join_partition(table, self.care, column=day, value=at.date().isoformat())
+            join_partition(table, self.maintenance, column=day, value=at.date().isoformat())
         return True

@@ -14,9 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.cli.project import current_manifest
+from spark_jobs.cli.completion import VIEWS_HELP, complete_views
 from spark_jobs.errors import LakehouseError
+from spark_jobs.names import passed_keys
+from spark_jobs.serving.project import current_manifest, views_of
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,31 +37,33 @@ class Ended:
     error: LakehouseError | None = None
 
     @property
-    def holds(self) -> bool:
-        return self.result is not None and self.result.holds
+    def passed(self) -> bool:
+        return self.result is not None and self.result.passed
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""
         found = self.result.as_dict() if self.result else {}
         error = self.error.as_dict() if self.error else None
-        return {"case": self.name, "holds": self.holds, **found, "error": error}
+        return {"case": self.name, **passed_keys(passed=self.passed), **found, "error": error}
 
 
 def run_cases(
     context: typer.Context,
     views: Annotated[
-        list[str] | None, typer.Argument(help="Gold views. Default: all that have a case.")
+        list[str] | None,
+        typer.Argument(
+            help=f"{VIEWS_HELP} Default: all that have a case.", autocompletion=complete_views
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run the case files of gold views: given rows, changes, and the rows that must be there."""
     from spark_jobs.storage.session import QUIET, driver_session
-    from spark_jobs.testing.case_files import chosen_cases
     from spark_jobs.testing.run import FEW_ROWS
 
     settings = load_settings(context.obj)
     manifest = current_manifest(settings)
-    files = chosen_cases(settings.project_dir, manifest, views)
+    files = selected_cases(settings, manifest, views or [])
     console = Console(stderr=as_json, highlight=False)
     with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:
         own = thrown_away(settings, Path(directory))
@@ -72,10 +77,27 @@ def run_cases(
             spark.stop()
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in ended], indent=2, default=str))
-    failed = sum(not one.holds for one in ended)
-    console.print(f"{len(ended) - failed} of {len(ended)} cases hold")
+    failed = sum(not one.passed for one in ended)
+    console.print(f"{len(ended) - failed} of {len(ended)} cases passed")
     if failed:
         raise typer.Exit(1)
+
+
+def selected_cases(settings: Settings, manifest: Manifest, views: list[str]) -> tuple[Path, ...]:
+    """The case files of a selection; a view that is named must have one, others need not.
+
+    Raises:
+        LakehouseError: see ``views_of`` and ``chosen_cases``.
+    """
+    from spark_jobs.planning.selection import names_one_view
+    from spark_jobs.testing.case_files import case_files, chosen_cases, view_of
+
+    if not views:
+        return chosen_cases(settings.project_dir, manifest, None)
+    wanted = views_of(settings, manifest, views)
+    if named := [one for one in views if names_one_view(one)]:
+        chosen_cases(settings.project_dir, manifest, named)
+    return tuple(one for one in case_files(settings.project_dir) if view_of(one) in wanted)
 
 
 def thrown_away(settings: Settings, directory: Path) -> Settings:
@@ -102,22 +124,22 @@ def _run_all(
 
 def tell(console: Console, ended: Ended) -> None:
     """A line for a case; where it fails, what differs."""
-    word = Text("holds", style="green") if ended.holds else Text("fails", style="red")
+    word = Text("passed", style="green") if ended.passed else Text("failed", style="red")
     if ended.error is not None:
         console.print(Text.assemble(word, f" {ended.name}"))
         console.print(ended.error.render(), markup=False, soft_wrap=True)
     elif ended.result is not None:
         steps = ended.result.steps
         console.print(Text.assemble(word, f" {ended.name}, {len(steps)} steps"))
-        if not steps[-1].holds:
+        if not steps[-1].passed:
             console.print(difference_table(steps[-1]))
-        elif not ended.holds:
+        elif not ended.passed:
             console.print(f"  {ended.result.verification.detail}")
 
 
 def difference_table(step: StepResult) -> Table:
     """The rows that differ: - was expected and is not there, + is there and was not expected."""
-    table = Table(title=f"after: {step.step}", title_justify="left")
+    table = FittedTable(title=f"after: {step.step}", numbered=True)
     table.add_column("±")
     rows = [*(("-", row) for row in step.missing), *(("+", row) for row in step.unexpected)]
     for name in rows[0][1]:

@@ -27,8 +27,8 @@ def build(
     ] = True,
 ) -> None:
     """Write the pages of docs/ and a page for each table; needs no Spark and no network."""
-    from spark_jobs.cli.project import current_manifest
-    from spark_jobs.dictionary.site import build_site
+    from spark_jobs.serving.dictionary.site import build_site
+    from spark_jobs.serving.project import current_manifest
     from spark_jobs.storage.lake import Lake
 
     settings = load_settings(context.obj)

@@ -7,15 +7,20 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 # How long a table, a column or a description that is new takes to be listed.
@@ -38,9 +43,9 @@ def endpoint(
         run(settings)
         return
     from spark_jobs.access.secrets import secret_path
-    from spark_jobs.cli.stack_progress import showing_progress
-    from spark_jobs.local.endpoint import NAME, SECRET, USER, jdbc_url
-    from spark_jobs.local.stack import Stack
+    from spark_jobs.stack.endpoint import NAME, SECRET, USER, jdbc_url
+    from spark_jobs.stack.stack import Stack
+    from spark_jobs.stack.start_display import showing_progress
 
     console = Console(highlight=False, soft_wrap=True)
     with showing_progress(console) as report:
@@ -55,7 +60,7 @@ def run(settings: Settings) -> None:
     Raises:
         LakehouseError: the declarations are wrong, or jars or Java are missing.
     """
-    from spark_jobs.local.endpoint import prepare_endpoint
+    from spark_jobs.stack.endpoint import prepare_endpoint
 
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -80,26 +85,20 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     Raises:
         LakehouseError: the declarations are wrong, or jars or Java are missing.
     """
-    from spark_jobs.cli.endpoint_gate import SCHEMAS, EndpointSession, judge
-    from spark_jobs.cli.project import current_manifest as compiled_now
-    from spark_jobs.local.endpoint import Pulse, may_enter, served_key_store
+    from spark_jobs.serving.project import applied_manifest as compiled_now
+    from spark_jobs.serving.sql.gate import SCHEMAS, EndpointSession, judge, served_layers
+    from spark_jobs.serving.sql.listing import Listing
+    from spark_jobs.serving.sql.thrift import JobLimit, start_server
+    from spark_jobs.stack.endpoint import Pulse, may_enter, served_key_store
+    from spark_jobs.stack.endpoint_files import endpoint_files
     from spark_jobs.storage.compiled import current_manifest
-    from spark_jobs.storage.listing import Listing
-    from spark_jobs.storage.session import driver_session
-    from spark_jobs.storage.thrift import (
-        JobLimit,
-        endpoint_files,
-        make_class_path,
-        start_server,
-        thrift_conf,
-    )
 
     # Refreshes by hand and by schedule follow the compiled project; so do the names here.
     compiled = current_manifest(settings.manifest_file, compiled_now(settings))
-    make_class_path(endpoint_files(settings))
-    spark = driver_session(settings, "tidemark endpoint", conf=thrift_conf(settings))
-    try:
-        session = EndpointSession(settings=settings, driver=spark, compiled=compiled)
+    with server_session(settings) as spark:
+        session = EndpointSession(
+            settings=settings, layers=served_layers(settings), driver=spark, compiled=compiled
+        )
         listing, limit = Listing(spark), JobLimit(spark, settings.endpoint.query_seconds)
         listing.make_schemas(SCHEMAS)
         listing.show(session.listed())
@@ -121,5 +120,33 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
                 except LakehouseError as error:
                     logger.warning("names are listed as before error=%s", error)
                 listed_at = time.monotonic()
-    finally:
-        spark.stop()
+
+
+@contextmanager
+def server_session(settings: Settings) -> Iterator[SparkSession]:
+    """The session that serves, in a JVM of the account that the settings name.
+
+    Raises:
+        LakehouseError: jars or Java are missing, or the account cannot have the JVM.
+    """
+    from spark_jobs.serving.sql.thrift import make_class_path, thrift_conf
+    from spark_jobs.stack.endpoint_account import prepare_account
+    from spark_jobs.stack.endpoint_files import endpoint_files
+    from spark_jobs.storage.accounts import jvm_of
+    from spark_jobs.storage.conf import session_conf
+    from spark_jobs.storage.guard import ensure_guard
+    from spark_jobs.storage.session import driver_session
+
+    conf = thrift_conf(settings)
+    with ExitStack() as running:
+        account = None
+        if settings.endpoint.account:
+            account, files = prepare_account(settings), endpoint_files(settings)
+            ensure_guard(settings)
+            make_class_path(settings)
+            running.enter_context(jvm_of(account, {**session_conf(settings), **conf}, files=files))
+        else:
+            make_class_path(settings)
+        spark = driver_session(settings, "tidemark endpoint", conf=conf, account=account)
+        running.callback(spark.stop)
+        yield spark

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.explanations import explanation, plans_table
-from spark_jobs.cli.project import chosen_views, open_project
+from spark_jobs.cli.completion import Views
+from spark_jobs.serving.project import chosen_views, open_project
+from spark_jobs.serving.report.explanations import explanation, plans_table
+from spark_jobs.terminal.console import line_console
 
 if TYPE_CHECKING:
     from spark_jobs.gold.context import GoldContext
@@ -18,20 +20,20 @@ if TYPE_CHECKING:
 
 def explain(
     context: typer.Context,
-    views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
-    all_views: Annotated[bool, typer.Option("--all", help="One row for every gold view.")] = False,
+    views: Views = None,
+    all_views: Annotated[bool, typer.Option("--all", help="One line for every gold view.")] = False,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL with every table at its version.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what a refresh would do: the decision and why, the rule of each operator, the cost."""
-    from spark_jobs.gold.explaining import explained
-    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.explain.explanation import explained, strategy_name
+    from spark_jobs.gold.refresh.steps import Refresher
 
     console = Console(highlight=False)
-    with open_project(context) as project:
-        chosen = chosen_views(project.manifest, views, everything=all_views)
+    with open_project(context, applied=False) as project:
+        chosen = chosen_views(project, views, everything=all_views)
         refresher = Refresher(project.settings, project.manifest, project.store)
         gold = refresher.context
         plans = [refresher.explain(view) for view in chosen]
@@ -42,7 +44,9 @@ def explain(
             for plan in plans:
                 typer.echo(script(gold, plan))
         elif all_views:
-            console.print(plans_table(plans))
+            entries = {plan.view: project.manifest.gold[plan.view] for plan in plans}
+            strategies = {view: strategy_name(entry) for view, entry in entries.items()}
+            line_console().print(plans_table(plans, strategies=strategies))
         else:
             for plan in plans:
                 console.print(explanation(explained(gold, plan)))
@@ -50,7 +54,7 @@ def explain(
 
 def script(context: GoldContext, plan: RefreshPlan) -> str:
     """The SQL of a plan, to be read or run; it writes no table."""
-    from spark_jobs.gold.refresh_sql import refresh_sql
+    from spark_jobs.gold.explain.refresh_sql import refresh_sql
 
     statements = refresh_sql(context, plan)
     head = f"-- gold.{plan.view}: {plan.line}"
@@ -58,8 +62,8 @@ def script(context: GoldContext, plan: RefreshPlan) -> str:
 
 
 def _as_dict(context: GoldContext, plan: RefreshPlan, *, sql: bool) -> dict[str, Any]:
-    from spark_jobs.gold.explaining import explained
-    from spark_jobs.gold.refresh_sql import refresh_sql
+    from spark_jobs.gold.explain.explanation import explained
+    from spark_jobs.gold.explain.refresh_sql import refresh_sql
 
     found = explained(context, plan).as_dict()
     if sql:

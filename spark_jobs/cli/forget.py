@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.project import OpenProject, asker, open_project
-from spark_jobs.cli.steps import Steps
-from spark_jobs.cli.stream import sole_application
+from spark_jobs.serving.project import OpenProject, asker, open_project
+from spark_jobs.streaming.application import sole_application
+from spark_jobs.terminal.steps import Steps
 
 if TYPE_CHECKING:
     from spark_jobs.planning.request import Why
-    from spark_jobs.silver.forgetting import Forgotten
+    from spark_jobs.silver.repair.forgetting import Forgotten
 
 
 def forget(
@@ -24,7 +24,7 @@ def forget(
     values: Annotated[
         list[str], typer.Argument(help="COLUMN=VALUE, for instance user_id=7; all must hold.")
     ],
-    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
     run: Annotated[
         bool, typer.Option("--run/--dry-run", help="Do it, or only count the records.")
     ] = False,
@@ -43,7 +43,7 @@ def forget(
         found = forgotten(
             project, source.removeprefix("bronze."), named, because, let_pass=let_pass
         )
-        days = project.settings.care.retention_days
+        days = project.settings.maintenance.retention_days
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2, default=str))
         return
@@ -55,7 +55,9 @@ def forget(
             "--run does it."
         )
     else:
-        typer.echo(f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables anew.")
+        typer.echo(
+            f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables are rebuilt."
+        )
         typer.echo(
             "Start the streams and let gold refresh. The files that held the values go with "
             f"`tidemark maintain` after {days:g} days."
@@ -87,11 +89,11 @@ def forgotten(
         StreamsAlreadyRunningError: the streams run.
         LakehouseError: any condition of ``Forgetting.run``.
     """
-    from spark_jobs.cli.masking import masked
     from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.serving.report.masking import masked
     from spark_jobs.silver.errors import SourceUnknownError
     from spark_jobs.silver.flow import SilverFlow
-    from spark_jobs.silver.forgetting import Forgetting
+    from spark_jobs.silver.repair.forgetting import Forgetting
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.session import QUIET, driver_session
 

@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.project import open_project
+from spark_jobs.serving.project import open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.graph.maintenance.reach import RowsMoved
@@ -29,8 +30,8 @@ def impact(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what a change of TABLE would make refreshes compute, view by view, before they do."""
-    from spark_jobs.gold import impact as gold
     from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.explain import impact as gold
     from spark_jobs.planning.impact import version_range
     from spark_jobs.state.types import utc_now
 
@@ -47,16 +48,14 @@ def impact(
 def impact_table(found: Impact) -> Table:
     """A row per view, each after those that it reads."""
     asked = "what is not published yet" if found.versions is None else f"versions {found.versions}"
-    table = Table(
+    table = FittedTable(
         title=f"{found.table}, now at version {found.newest.version}: {asked}",
-        title_justify="left",
         caption="Nothing was computed. ≤: a limit from the Delta log and the view's SQL; else "
         "counted.",
-        caption_justify="left",
     )
     table.add_column("view", no_wrap=True)
     table.add_column("a refresh", overflow="fold")
-    for name in ("changed rows it reads", "its rows that change", "rows read"):
+    for name in ("row deltas it reads", "its rows that change", "rows read"):
         table.add_column(name, justify="right", overflow="fold")
     for one in found.views:
         style = "dim" if one.untouched else ""

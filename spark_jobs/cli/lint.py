@@ -1,4 +1,4 @@
-"""``tidemark lint``: which views a change of the project makes dearer to refresh."""
+"""``tidemark lint``: which views a change of the project makes more expensive to refresh."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.names import passed_keys
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
-    from spark_jobs.cli.lint_changes import ViewChange
+    from spark_jobs.serving.report.lint_changes import ViewChange
 
 
 def lint(
@@ -23,8 +24,8 @@ def lint(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Compare how views are maintained with another commit; ends with 1 where one becomes full."""
-    from spark_jobs.cli.lint_changes import ChangeOfRule, changes_between
-    from spark_jobs.cli.lint_reference import manifest_at
+    from spark_jobs.serving.report.lint_changes import ChangeOfRule, changes_between
+    from spark_jobs.serving.report.lint_reference import manifest_at
     from spark_jobs.storage.compiled import inspect_settings
 
     settings = load_settings(context.obj)
@@ -37,7 +38,7 @@ def lint(
     if as_json:
         answer = {
             "against": against,
-            "holds": not failed,
+            **passed_keys(passed=not failed),
             "changes": [one.as_dict() for one in found],
             "not_compared": [one.as_dict() for one in unread],
         }

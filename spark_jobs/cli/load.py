@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from spark_jobs.settings import load_settings
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.demo.tally import Tally
@@ -29,7 +30,7 @@ def load(
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.demo.load import LoadOrder, run_load
     from spark_jobs.demo.operations import Operation
-    from spark_jobs.local.postgres import SHOP, dsn
+    from spark_jobs.stack.postgres import SHOP, dsn
 
     settings = load_settings(context.obj)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -53,7 +54,7 @@ def load(
 
 def tally_table(tally: Tally) -> Table:
     """What was sent, one row per table and per topic."""
-    table = Table(title="Sent", title_justify="left")
+    table = FittedTable(title="Sent")
     table.add_column("to")
     table.add_column("what")
     table.add_column("count", justify="right")

@@ -11,11 +11,15 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from spark_jobs.cli import (
+    apply,
     cases,
     demo,
+    diff,
     docs,
+    drop,
     endpoint,
     explain,
+    fmt,
     forget,
     graph,
     impact,
@@ -25,6 +29,7 @@ from spark_jobs.cli import (
     manifest,
     new,
     page,
+    plan,
     quality,
     quarantine,
     query,
@@ -33,6 +38,7 @@ from spark_jobs.cli import (
     refresh,
     replay,
     rollback,
+    schema,
     shell,
     sink,
     source,
@@ -43,9 +49,9 @@ from spark_jobs.cli import (
     validate,
     verify,
 )
-from spark_jobs.cli.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
 
 # As a shell reports a program that SIGINT ended.
 INTERRUPTED = 130
@@ -70,11 +76,12 @@ app = typer.Typer(
     name="tidemark",
     cls=_Verbs,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
 )
 app.command()(validate.validate)
+app.command()(schema.schema)
+app.command()(fmt.fmt)
 app.command()(graph.graph)
 app.command()(lint.lint)
 app.command("compile")(manifest.compile_manifest)
@@ -87,6 +94,10 @@ app.command()(refresh.refresh)
 app.add_typer(replay.app, name="replay")
 app.command()(rollback.rollback)
 app.command()(rollback.release)
+app.command()(plan.plan)
+app.command()(apply.apply)
+app.command()(diff.diff)
+app.command()(drop.drop)
 app.command()(explain.explain)
 app.command()(impact.impact)
 app.command()(verify.verify)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.maintain_expiry import expire_tables, expired_words
-from spark_jobs.cli.maintain_needs import Need, kept_since, needs_of
-from spark_jobs.cli.project import OpenProject, open_project
+from spark_jobs.serving.cleanup.expiry import expire_tables, expired_words
+from spark_jobs.serving.cleanup.needs import Need, kept_since, needs_of
+from spark_jobs.serving.project import OpenProject, open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
-    from spark_jobs.silver.expiring import Expired
+    from spark_jobs.silver.repair.expiring import Expired
     from spark_jobs.state.trimming import Trimmed
 
 
@@ -90,7 +91,7 @@ def maintain(
 def run_maintenance(
     project: OpenProject, names: list[str], *, dry_run: bool, now: datetime
 ) -> Maintenance:
-    """Care for the named tables; with no names for all of them, staged results and the ledger.
+    """Maintain the named tables; with no names for all of them, staged results and the ledger.
 
     Raises:
         TableUnknownError: a name that no table of this project has.
@@ -104,8 +105,8 @@ def run_maintenance(
     needs: dict[str, list[Need]] = defaultdict(list)
     for need in needs_of(project, now=now):
         needs[need.table].append(need)
-    care = project.settings.care
-    retained = now - timedelta(days=care.retention_days)
+    maintenance = project.settings.maintenance
+    retained = now - timedelta(days=maintenance.retention_days)
     done = Maintenance(dry_run)
     done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
     for name in names or sorted(places):
@@ -117,14 +118,14 @@ def run_maintenance(
                 done.tables.append(cleaned)
     if not names:
         done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
-        before = now - timedelta(days=care.ledger_days)
+        before = now - timedelta(days=maintenance.ledger_days)
         done.trimmed = project.store.trim(before=before, dry_run=dry_run)
     return done
 
 
 def cleaned_table(done: Maintenance) -> Table:
     """A row per table and per expired staged result."""
-    table = Table(title="dry run: nothing was removed" if done.dry_run else None)
+    table = FittedTable(title="dry run: nothing was removed" if done.dry_run else None)
     table.add_column("table", overflow="fold")
     for name in ("files", "after", "freed"):
         table.add_column(name, justify="right")
@@ -138,7 +139,7 @@ def cleaned_table(done: Maintenance) -> Table:
 def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
     """Every table that this project writes, with its helpers: names and locations."""
     from spark_jobs.definitions.vocabulary import SourceFormat
-    from spark_jobs.silver.tables import SilverTables
+    from spark_jobs.silver.store.tables import SilverTables
     from spark_jobs.storage.lake import Lake
 
     lake, manifest = Lake(project.settings.lake), project.manifest

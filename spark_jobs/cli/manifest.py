@@ -9,8 +9,13 @@ from spark_jobs.settings import load_settings
 
 def compile_manifest(context: typer.Context) -> None:
     """Compile the declarations to the manifest, and print where it lies."""
-    from spark_jobs.storage.compiled import compile_settings
+    from spark_jobs.storage.compiled import compile_settings, compiled, deployment_of
 
     settings = load_settings(context.obj)
-    compile_settings(settings)
+    running = deployment_of(settings.manifest_file)
+    if running is not None:
+        compiled(settings)
+        typer.echo(f"The project compiles; {running} runs. Next: tidemark plan", err=True)
+    else:
+        compile_settings(settings)
     typer.echo(settings.manifest_file)

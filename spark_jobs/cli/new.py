@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +50,10 @@ def gold(
     context: typer.Context,
     name: Name,
     of: Annotated[
-        str | None, typer.Option("--from", help="A silver table. Default: NAME, or the first.")
+        str | None,
+        typer.Option(
+            "--from", help="A silver table. Default: the one whose name is most like NAME."
+        ),
     ] = None,
 ) -> None:
     """Start sql/gold/NAME.sql: rows per day of a silver table."""
@@ -59,6 +64,8 @@ def gold(
     table, columns = _readable(settings, of, name)
     time = next((one for one, kind in columns.items() if kind == "timestamp"), None)
     _say(write_gold(settings.project_dir, name, source=table, time=time))
+    if of is None:
+        typer.echo(f"It reads {table}; --from names another table.")
 
 
 def _checked(kind: str, name: str) -> str:
@@ -102,28 +109,40 @@ def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[
         for key, entry in manifest.sources.items()
         if entry.format is SourceFormat.DELTA
     }
-    wanted = of or f"silver.{name}"
+    wanted = of or _likeliest(name, tables)
     wanted = wanted if "." in wanted else f"silver.{wanted}"
-    if wanted not in tables and of is None and tables:
-        wanted = next(iter(tables))
     if wanted not in tables:
         raise NothingToReadError(wanted, sorted(tables), settings.project_dir)
     return wanted, {column.name: column.type for column in tables[wanted].columns}
+
+
+def _likeliest(name: str, tables: Mapping[str, SilverEntry | SourceEntry]) -> str:
+    """The table that a view of this name most likely reads: most words in common, then a time."""
+    words = set(name.split("_"))
+
+    def likeness(table: str) -> tuple[int, float, bool]:
+        plain = table.partition(".")[2]
+        timed = any(column.type == "timestamp" for column in tables[table].columns)
+        return len(words & set(plain.split("_"))), SequenceMatcher(None, name, plain).ratio(), timed
+
+    return max(sorted(tables), key=likeness, default=name)
 
 
 class NothingToReadError(LakehouseError):
     """A new declaration over a table that the project does not have."""
 
     condition = "NOTHING_TO_READ"
+    table: str
+    known: Sequence[str]
+    project_dir: Path
+    primary = 'there is no table "{table}" to read in {project_dir}'
+    hint = "{remedy}"
 
-    def __init__(self, table: str, known: list[str], project_dir: Path) -> None:
-        self.table = table
-        super().__init__(
-            f'there is no table "{table}" to read in {project_dir}',
-            hint=f"Pass --from with one of {', '.join(known)}."
-            if known
-            else "Start with 'tidemark new source NAME', then 'tidemark new silver NAME'.",
-        )
+    @property
+    def remedy(self) -> str:
+        if self.known:
+            return f"Pass --from with one of {', '.join(self.known)}."
+        return "Start with 'tidemark new source NAME', then 'tidemark new silver NAME'."
 
 
 def _say(path: Path) -> None:

@@ -7,17 +7,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.cli.project import open_project
-from spark_jobs.cli.status_tables import duration
+from spark_jobs.serving.project import open_project
+from spark_jobs.serving.report.status_tables import duration
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
-    from spark_jobs.cli.quality_report import DayQuality
+    from spark_jobs.serving.report.quality import DayQuality
 
-_STATUSES = ("published", "skipped", "held", "failed", "superseded")
+_STATUSES = ("published", "skipped", "blocked", "failed", "superseded")
 
 
 def quality(
@@ -29,7 +30,7 @@ def quality(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Report a day: attempts, failed expectations, late publications, rejected records."""
-    from spark_jobs.cli.quality_report import day_quality
+    from spark_jobs.serving.report.quality import day_quality
     from spark_jobs.state.types import utc_now
 
     chosen = (day or utc_now() - timedelta(days=1)).date()
@@ -38,19 +39,19 @@ def quality(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console()
+    console = wide_console()
     for table in (views_table(found), expectations_table(found), quarantine_table(found)):
         if table.row_count:
             console.print(table)
     if not found.expectations:
-        console.print("Every expectation held.")
+        console.print("Every expectation passed.")
     if not found.quarantine:
         console.print("No record was rejected.")
 
 
 def views_table(found: DayQuality) -> Table:
     """A row per gold view: how its attempts ended, and what was late."""
-    table = Table(title=f"gold views on {found.day} (UTC)", title_justify="left")
+    table = FittedTable(title=f"gold views on {found.day} (UTC)")
     table.add_column("view", no_wrap=True)
     for name in ("attempts", *_STATUSES, "warned", "late"):
         table.add_column(name, justify="right")
@@ -62,8 +63,8 @@ def views_table(found: DayQuality) -> Table:
 
 
 def expectations_table(found: DayQuality) -> Table:
-    """A row per expectation that did not hold."""
-    table = Table(title="expectations that failed", title_justify="left")
+    """A row per expectation that failed."""
+    table = FittedTable(title="expectations that failed")
     table.add_column("view", no_wrap=True)
     for name in ("expectation", "column", "severity"):
         table.add_column(name, overflow="fold")
@@ -76,7 +77,7 @@ def expectations_table(found: DayQuality) -> Table:
 
 def quarantine_table(found: DayQuality) -> Table:
     """A row per silver table and reason."""
-    table = Table(title="records that went to quarantine", title_justify="left")
+    table = FittedTable(title="records that went to quarantine")
     for name in ("silver table", "reason"):
         table.add_column(name, no_wrap=True)
     table.add_column("records", justify="right")

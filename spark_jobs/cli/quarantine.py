@@ -5,24 +5,26 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from spark_jobs.cli.faithful_json import is_object, parse, printed
-from spark_jobs.cli.payloads import readable, shown
-from spark_jobs.cli.project import open_project
-from spark_jobs.cli.readmit import readmit
+from spark_jobs.cli.reprocess import reprocess
+from spark_jobs.serving.project import open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.faithful_json import is_object, parse, printed
+from spark_jobs.terminal.payloads import readable, shown
 
 if TYPE_CHECKING:
-    from spark_jobs.silver.quarantine import RejectedRecord, Rejection
+    from spark_jobs.silver.check.quarantine import RejectedRecord
 
 app = typer.Typer(no_args_is_help=True, help="Records that no row could be made of, and why.")
 
-app.command()(readmit)
+app.command()(reprocess)
+# The name of older releases.
+app.command("readmit", hidden=True, deprecated=True)(reprocess)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -33,20 +35,26 @@ def quarantine() -> None:
 
 
 @app.command("list")
-def list_tables(context: typer.Context, as_json: AsJson = False) -> None:
-    """Count the records of every silver table's quarantine by reason."""
-    from spark_jobs.silver.quarantine import rejections
+def list_tables(
+    context: typer.Context,
+    tables: Annotated[list[str] | None, typer.Argument(help="Silver tables. Default: all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the records in quarantine by silver table and reason."""
+    from spark_jobs.serving.report.status_tables import rejections_table
+    from spark_jobs.silver.check.quarantine import rejections
     from spark_jobs.storage.lake import Lake
 
     with open_project(context) as project:
-        lake, names = Lake(project.settings.lake), sorted(project.manifest.silver)
+        lake, known = Lake(project.settings.lake), sorted(project.manifest.silver)
+    names = [known_table(one, known) for one in tables or known]
     found = [one for name in names for one in rejections(name, lake.quarantine(name))]
     if as_json:
         typer.echo(json.dumps([vars(one) for one in found], indent=2, default=str))
     elif found:
-        Console().print(rejections_table(found))
+        wide_console().print(rejections_table(found))
     else:
-        Console().print("Nothing is in quarantine.")
+        typer.echo("Nothing is in quarantine.")
 
 
 @app.command()
@@ -65,20 +73,16 @@ def show(
     as_json: AsJson = False,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Write them as JSON lines to mend, for readmit --with."),
+        typer.Option("--to", help="Write them as JSON lines to fix, for reprocess --with."),
     ] = None,
 ) -> None:
     """Show records in quarantine: where they came from, why they are there, and what they hold."""
-    from spark_jobs.silver.errors import SilverTableUnknownError
-    from spark_jobs.silver.quarantine import rejected_records
+    from spark_jobs.silver.check.quarantine import rejected_records
     from spark_jobs.storage.lake import Lake
 
-    name = table.removeprefix("silver.")
     with open_project(context) as project:
-        known = sorted(project.manifest.silver)
+        name = known_table(table, sorted(project.manifest.silver))
         location = Lake(project.settings.lake).quarantine(name)
-    if name not in known:
-        raise SilverTableUnknownError(name, known)
     found = rejected_records(
         location, limit=limit, reason=reason, partition=partition, offset=offset
     )
@@ -96,6 +100,20 @@ def show(
         typer.echo("No such record is in quarantine.")
 
 
+def known_table(table: str, known: Sequence[str]) -> str:
+    """The name of a silver table that somebody wrote with its layer or without.
+
+    Raises:
+        SilverTableUnknownError: there is none of that name.
+    """
+    from spark_jobs.silver.errors import SilverTableUnknownError
+
+    name = table.removeprefix("silver.")
+    if name not in known:
+        raise SilverTableUnknownError(name, list(known))
+    return name
+
+
 def write_private(file: Path, text: str) -> None:
     """Write a file that only its owner may read: it holds what people sent."""
     try:
@@ -104,19 +122,6 @@ def write_private(file: Path, text: str) -> None:
         raise typer.BadParameter(f"{file}: {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
-
-
-def rejections_table(found: list[Rejection]) -> Table:
-    """One row per silver table and reason."""
-    table = Table(title="Records in quarantine", title_justify="left")
-    table.add_column("silver table", no_wrap=True)
-    table.add_column("reason", no_wrap=True)
-    table.add_column("records", justify="right")
-    table.add_column("latest arrival")
-    for one in found:
-        arrival = f"{one.latest_arrival:%Y-%m-%d %H:%M:%S} UTC"
-        table.add_row(one.silver, one.reason, f"{one.records:,}", arrival)
-    return table
 
 
 def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> str:
@@ -136,7 +141,7 @@ def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> st
 
 
 def record_line(record: RejectedRecord) -> str:
-    """A record as one line to mend: its value as JSON where it is an object, or as a text."""
+    """A record as one line to fix: its value as JSON where it is an object, or as a text."""
     told: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
     told |= {"reason": record.reason, "detail": record.detail}
     start = json.dumps(told)[:-1]

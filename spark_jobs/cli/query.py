@@ -9,12 +9,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from spark_jobs.cli.output_format import OutputFormat
-from spark_jobs.cli.query_session import QuerySession
+from spark_jobs.serving.sql.output_format import OutputFormat
+from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
-    from spark_jobs.storage.query import PinnedQuery, QueryResult
+    from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
 
 Limit = Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them.")]
 Seconds = Annotated[
@@ -44,8 +44,9 @@ def query(
         bool, typer.Option("--sql", help="Print the SQL that Spark would run, and end.")
     ] = False,
 ) -> None:
-    """Run one SELECT over bronze, silver, gold and ops; every table at its newest version."""
-    from spark_jobs.cli.query_output import write_rows
+    """Run one SELECT over bronze, silver, gold and ops as they are now; or SHOW, DESCRIBE."""
+    from spark_jobs.serving.sql.catalog import catalog_answer
+    from spark_jobs.serving.sql.output import write_rows
 
     if form is OutputFormat.PARQUET and output is None and not show_sql:
         raise typer.BadParameter("parquet is written to a file: pass --output FILE")
@@ -53,6 +54,9 @@ def query(
         raise typer.BadParameter(f"there is no directory {str(output.parent)!r} to write to")
     text = typer.get_text_stream("stdin").read() if sql == "-" else sql
     session = QuerySession(load_settings(context.obj), limit, seconds, pii)
+    if (rows := catalog_answer(session, text)) is not None:
+        write_rows(rows, form, output=output)
+        return
     pinned = session.pinned(text)
     if show_sql:
         typer.echo(pinned.sql)

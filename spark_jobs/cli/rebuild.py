@@ -1,4 +1,4 @@
-"""``tidemark rebuild``: make a silver table of bronze anew, and put right what differs."""
+"""``tidemark rebuild``: rebuild a silver table from bronze, and put right what differs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.cli.project import OpenProject, asker, open_project
-from spark_jobs.cli.steps import Steps
+from spark_jobs.serving.project import OpenProject, asker, open_project
+from spark_jobs.terminal.steps import Steps
 
 if TYPE_CHECKING:
     from spark_jobs.planning.request import Why
-    from spark_jobs.silver.rebuilt import Rebuilt
+    from spark_jobs.silver.repair.comparison import Rebuilt
 
 
 def rebuild(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="A silver table.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
     run: Annotated[
         bool, typer.Option("--run/--dry-run", help="Do it, or only show what differs.")
     ] = False,
@@ -83,8 +83,8 @@ def tell(found: Rebuilt, *, dry_run: bool) -> None:
     numbers = {
         **outcomes,
         "rows": found.rows,
-        "rows that leave": found.leave,
-        "rows that enter": found.enter,
+        "rows to delete": found.leave,
+        "rows to insert": found.enter,
         "records that are rejected now": found.rejected,
         "deletions or changes remembered wrongly": found.remembered,
     }

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.balances import Balance, balances, balances_table, reconcilable
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.project import OpenProject, open_project
-from spark_jobs.cli.steps import Steps
-from spark_jobs.settings import Settings
+from spark_jobs.serving.project import OpenProject, open_project
+from spark_jobs.serving.report.balances import Balance, balances, balances_table, reconcilable
+from spark_jobs.serving.source_dsn import source_dsn
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,15 +88,3 @@ def settled_balances(
     finally:
         for one in sessions:
             one.stop()
-
-
-def source_dsn(settings: Settings) -> str | None:
-    """The database that changes come from: as set, or the local stack's shop, or None."""
-    from spark_jobs.access.secrets import secret_path
-    from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn, secret_name
-
-    if settings.source_database:
-        return settings.source_database
-    if not secret_path(settings, secret_name(DEBEZIUM)).exists():
-        return None
-    return dsn(settings, database=SHOP, role=DEBEZIUM)

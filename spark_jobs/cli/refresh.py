@@ -14,11 +14,14 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from spark_jobs.cli.project import chosen_views, open_project
+from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
+from spark_jobs.serving.project import chosen_views, open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.refresh import Outcome, Refresher
+    from spark_jobs.gold.refresh.steps import Outcome, Refresher
 
 
 # Skipped, although there is something to do.
@@ -51,7 +54,7 @@ class ViewResult:
 
 def refresh(
     context: typer.Context,
-    views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
+    views: Views = None,
     all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Compute again also where nothing moved.")
@@ -64,13 +67,13 @@ def refresh(
         str | None,
         typer.Option(
             metavar="REASON",
-            help="Let refreshes pass that wait for a person; why, in 10 signs or more, is kept.",
+            help="Let refreshes pass that wait for a person. Why, in 10 characters or more.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Plan, stage, audit and publish gold views; ends with 1 when any could not be refreshed."""
-    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import why
     from spark_jobs.state.types import utc_now
 
@@ -78,7 +81,7 @@ def refresh(
     if let_pass is not None:
         allowed = f"let pass by {getpass.getuser()}: {why(let_pass).reason}"
     with open_project(context) as project:
-        chosen = chosen_views(project.manifest, views, everything=all_views)
+        chosen = chosen_views(project, views, everything=all_views)
         used_tick = tick or f"cli-{utc_now():%Y%m%dT%H%M%S.%f}"
         refresher = Refresher(project.settings, project.manifest, project.store)
         spinner = Progress(
@@ -97,13 +100,14 @@ def refresh(
                     progress=progress,
                     force=force,
                     let_pass=allowed,
+                    asked_by=getpass.getuser(),
                 )
                 for view in chosen
             ]
     if as_json:
         typer.echo(json.dumps([result.as_dict() for result in results], indent=2))
     else:
-        Console().print(results_table(results))
+        wide_console().print(results_table(results))
         errors = Console(stderr=True, highlight=False, soft_wrap=True)
         for result in results:
             if result.error is not None:
@@ -120,6 +124,7 @@ def _refresh_one(
     progress: Progress,
     force: bool,
     let_pass: str | None,
+    asked_by: str,
 ) -> ViewResult:
     task = progress.add_task(view, total=None)
 
@@ -129,7 +134,7 @@ def _refresh_one(
     started, plan, problem = perf_counter(), None, None
     try:
         show("plan")
-        plan = refresher.plan(view, tick=tick, force=force, let_pass=let_pass)
+        plan = refresher.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
         refresher.carry_out(plan, on_step=show)
     except LakehouseError as error:
         problem = error
@@ -142,7 +147,7 @@ def _refresh_one(
 
 def results_table(results: list[ViewResult]) -> Table:
     """One row per view, for people."""
-    table = Table()
+    table = FittedTable()
     for name in ("view", "status", "decision and reason"):
         table.add_column(name, overflow="fold")
     for name in ("rows", "seconds", "version"):

@@ -11,12 +11,15 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from spark_jobs.cli.project import OpenProject, chosen_views, open_project
-from spark_jobs.cli.replay_tables import plan_table, progress_table, replays_table
-from spark_jobs.cli.steps import Steps
+from spark_jobs.cli.approval import alone_is_enough
+from spark_jobs.cli.completion import VIEWS_HELP, complete_views
+from spark_jobs.serving.project import OpenProject, chosen_views, open_project
+from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.steps import Steps
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.replay import Replayer
+    from spark_jobs.gold.recover.replay import Replayer
     from spark_jobs.state.replays import ReplayRecord
 
 
@@ -41,8 +44,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 @app.command("views")
 def replay_views(
     context: typer.Context,
-    views: Annotated[list[str], typer.Argument(help="Gold views.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")] = "",
+    views: Annotated[list[str], typer.Argument(help=VIEWS_HELP, autocompletion=complete_views)],
+    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
     branch: Annotated[
         bool, typer.Option("--branch", help="Also all views that read these.")
@@ -65,13 +68,13 @@ def replay_views(
     as_json: AsJson = False,
 ) -> None:
     """Show what a replay of VIEWS would do; with --run, do it. The same command resumes it."""
-    from spark_jobs.gold.refresh import Refresher
-    from spark_jobs.gold.replay import Replayer, new_id
+    from spark_jobs.gold.recover.replay import Replayer, new_id
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import replay_request, why
     from spark_jobs.state.replays import ReplayKind
 
     with open_project(context) as project:
-        names = chosen_views(project.manifest, views, everything=False)
+        names = chosen_views(project, views, everything=False)
         request = replay_request(
             project.manifest,
             names,
@@ -91,11 +94,14 @@ def replay_views(
                 if not as_json:
                     typer.echo("A dry run: nothing was written. --run --reason TEXT does it.")
                 return
+            limit = project.settings.replay.approve_above_rows
+            if plan.needs_approval(above_rows=limit):
+                alone_is_enough(project.settings, form="ops__replay")
             found = replayer.unfinished(request)
             replay_id = found.replay_id if found else new_id(ReplayKind.REPLAY)
             replayer.begin(plan, replay_id=replay_id, who=getpass.getuser(), why=because)
             if not as_json:
-                Console().print(plan_table(plan))
+                wide_console().print(plan_table(plan))
             _run(project, replayer, replay_id, as_json=as_json)
 
 
@@ -106,8 +112,8 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with a replay that was killed or that failed."""
-    from spark_jobs.gold.refresh import Refresher
-    from spark_jobs.gold.replay import Replayer
+    from spark_jobs.gold.recover.replay import Replayer
+    from spark_jobs.gold.refresh.steps import Refresher
 
     with open_project(context) as project:
         refresher = Refresher(project.settings, project.manifest, project.store)
@@ -131,7 +137,7 @@ def status(
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2))
     elif found:
-        Console().print(replays_table(found))
+        wide_console().print(replays_table(found))
     else:
         typer.echo("Nothing was replayed or rolled back yet.")
 
@@ -162,4 +168,4 @@ def _show(entry: object, table: object, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(entry, indent=2))
     else:
-        Console().print(table)
+        wide_console().print(table)

@@ -9,13 +9,14 @@ from typing import Annotated
 
 import typer
 
-from spark_jobs.cli.project import chosen_views, open_project
+from spark_jobs.cli.approval import alone_is_enough
+from spark_jobs.serving.project import named_view, open_project
 
 
 def rollback(
     context: typer.Context,
     view: Annotated[str, typer.Argument(help="The gold view.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")],
+    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")],
     to: Annotated[
         int | None,
         typer.Option(help="A version of the published table. Default: before the last change."),
@@ -26,10 +27,10 @@ def rollback(
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Publish an earlier content of VIEW as a new version, and hold the view there."""
-    from spark_jobs.gold.refresh import Refresher
-    from spark_jobs.gold.replay import new_id
-    from spark_jobs.gold.rollback import Rollbacker
+    """Publish an earlier content of VIEW as a new version, and pin the view there."""
+    from spark_jobs.gold.recover.replay import new_id
+    from spark_jobs.gold.recover.rollback import Rollbacker
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import why
     from spark_jobs.state.replays import ReplayKind
 
@@ -37,7 +38,8 @@ def rollback(
         raise typer.BadParameter("pass --to or --replay, not both")
     because = why(reason, ticket)
     with open_project(context) as project:
-        (name,) = chosen_views(project.manifest, [view], everything=False)
+        name = named_view(project.manifest, view)
+        alone_is_enough(project.settings, form="ops__rollback")
         refresher = Refresher(project.settings, project.manifest, project.store)
         with closing(refresher.context):
             rollbacker = Rollbacker(refresher)
@@ -56,10 +58,12 @@ def rollback(
     difference = row.difference or {}
     typer.echo(
         f"{name} has the content of version {target.version} again, as version "
-        f"{row.published_version}: {difference.get('leaving')} rows left, "
-        f"{difference.get('entering')} rows entered."
+        f"{row.published_version}: {difference.get('leaving')} rows deleted, "
+        f"{difference.get('entering')} rows inserted."
     )
-    typer.echo(f"It is held there. `tidemark release {name}` lets refreshes go on.")
+    typer.echo(
+        f"It is pinned there until `tidemark release {name}`, or the form ops__release, unpins it."
+    )
 
 
 def release(
@@ -67,33 +71,43 @@ def release(
     view: Annotated[str, typer.Argument(help="The gold view.")],
     reason: Annotated[
         str | None,
-        typer.Option(help="Why a result is published that the gate holds; it is kept."),
+        typer.Option(help="Why; it is kept. Needed where a result is published past the gate."),
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
+    attempt: Annotated[
+        str | None,
+        typer.Option(help="The result that was looked at. Default: the newest that waits."),
+    ] = None,
 ) -> None:
-    """Let a view go on: end a rollback's hold, or publish once what the gate holds."""
-    from spark_jobs.gold.refresh import Refresher
-    from spark_jobs.gold.release import held_attempt, release_held
-    from spark_jobs.gold.rollback import Rollbacker
+    """Unpin a view after a rollback, or publish once the result that the gate blocks."""
+    from spark_jobs.gold.recover.release import blocked_attempt, newer_input, release_blocked
+    from spark_jobs.gold.recover.rollback import Rollbacker
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import why
 
     with open_project(context) as project:
-        (name,) = chosen_views(project.manifest, [view], everything=False)
+        name = named_view(project.manifest, view)
+        alone_is_enough(project.settings, form="ops__release")
         refresher = Refresher(project.settings, project.manifest, project.store)
-        if name in project.store.holds():
-            if reason is not None or ticket is not None:
-                raise typer.BadParameter("a rollback holds the view, and its end keeps no reason")
-            Rollbacker(refresher).release(name)
-            typer.echo(f"{name} is released; the next refresh takes up what came since.")
+        person = getpass.getuser()
+        if name in project.store.pinned_views():
+            ends = None if reason is None and ticket is None else why(reason, ticket)
+            Rollbacker(refresher).release(name, who=person, why=ends)
+            typer.echo(f"{name} is no longer pinned; the next refresh reads what came since.")
             return
         with closing(refresher.context):
             # First, so that nobody is asked for a reason where there is nothing to release.
-            held_attempt(refresher, name)
+            chosen = blocked_attempt(refresher, name, attempt_id=attempt)
             because = why(reason, ticket)
-            published = release_held(refresher, name, who=getpass.getuser(), why=because)
-        attempt = project.store.attempt(published.attempt_id)
+            newer = newer_input(refresher, chosen)
+            published = release_blocked(
+                refresher, name, who=person, why=because, attempt_id=chosen.attempt_id
+            )
+        done = project.store.attempt(published.attempt_id)
     typer.echo(
-        f"{name} is published as version {published.version}, although this failed: "
-        f"{(attempt.verdict or {}).get('released_rules')}."
+        f"{name} is published as version {published.version}, although these rules failed: "
+        f"{(done.verdict or {}).get('released_rules')}."
     )
+    if newer.versions:
+        typer.echo(f"Newer input is there, and comes with the next refresh: {newer}.")
     typer.echo("The rules stay: the next refresh is judged by them again.")

@@ -23,16 +23,17 @@ from spark_jobs.cli.query import (
     run_shown,
     tell_of_more,
 )
-from spark_jobs.cli.query_session import QuerySession
 from spark_jobs.errors import LakehouseError
+from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import load_settings
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 HELP = r"""A query ends with a semicolon and may take several lines. Ctrl-C stops it.
-\d        the tables, with what they are
-\d TABLE  the columns of a table, with their types
+\d        the tables, with what they are; so does SHOW TABLES [IN layer]
+\d TABLE  the columns of a table, with their types; so does DESCRIBE TABLE
 \q        leave; so does Ctrl-D"""
 HISTORY_FILE = "shell_history"
 HISTORY_LINES = 1000
@@ -119,13 +120,17 @@ class Shell:
             messages.print("stopped")
 
     def run(self, text: str) -> None:
-        """Run a query and show its rows.
+        """Run a query, or answer SHOW or DESCRIBE, and show the rows.
 
         Raises:
             LakehouseError: it is refused, or fails.
         """
-        from spark_jobs.cli.query_output import rows_table
+        from spark_jobs.serving.sql.catalog import catalog_answer
+        from spark_jobs.serving.sql.output import rows_table
 
+        if (answer := catalog_answer(self.session, text)) is not None:
+            Console().print(rows_table(answer))
+            return
         messages = Console(stderr=True)
         result = run_shown(self.session, self.session.pinned(text), messages)
         Console().print(rows_table(result.rows))
@@ -150,7 +155,7 @@ class Shell:
 
 def listed(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """Texts in columns; the last one wraps."""
-    table = Table()
+    table = FittedTable()
     for heading in headings[:-1]:
         table.add_column(heading, no_wrap=True)
     table.add_column(headings[-1], overflow="fold")

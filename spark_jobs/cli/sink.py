@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.cli.project import OpenProject, open_project
-from spark_jobs.cli.sink_status import print_sinks, sink_statuses
 from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.names import passed_keys
+from spark_jobs.serving.project import OpenProject, open_project
+from spark_jobs.serving.report.sink_status import print_sinks, sink_statuses
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +51,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2))
     elif found:
-        print_sinks(Console(), found, now=now)
+        print_sinks(wide_console(), found, now=now)
     else:
         typer.echo("No table declares a sink.")
 
@@ -96,12 +98,12 @@ def verify(context: typer.Context, names: Names = None, as_json: AsJson = False)
     if as_json:
         typer.echo(json.dumps([_as_dict(*one) for one in found], indent=2))
     else:
-        console = Console()
+        console = wide_console()
         console.print(findings_table(found))
         for name, one in found:
             if not isinstance(one, LakehouseError) and one.examples:
                 console.print(examples_table(name, one))
-    if any(isinstance(one, LakehouseError) or not one.holds for _, one in found):
+    if any(isinstance(one, LakehouseError) or not one.passed for _, one in found):
         raise typer.Exit(1)
 
 
@@ -112,9 +114,9 @@ def opened(project: OpenProject, names: list[str] | None) -> Iterator[dict[str, 
     Raises:
         SinkUnknownError: a name that no sink has.
     """
-    from spark_jobs.local.serving import sink_addresses
     from spark_jobs.sinks.errors import SinkUnknownError
     from spark_jobs.sinks.runner import deliveries
+    from spark_jobs.stack.sink_addresses import sink_addresses
     from spark_jobs.storage.session import open_session
 
     known = project.manifest.sinks
@@ -145,7 +147,7 @@ def opened(project: OpenProject, names: list[str] | None) -> Iterator[dict[str, 
 
 def findings_table(found: list[Finding]) -> Table:
     """One row per sink, for people."""
-    table = Table()
+    table = FittedTable()
     for name in ("sink", "finding", "detail"):
         table.add_column(name, overflow="fold")
     table.add_column("rows", justify="right")
@@ -154,19 +156,19 @@ def findings_table(found: list[Finding]) -> Table:
             table.add_row(name, one.condition, one.primary, "", style="red")
             continue
         detail = f"version {one.watermark.version}"
-        if not one.holds:
+        if not one.passed:
             detail += (
                 f": {one.missing:,} missing, {one.unexpected:,} unexpected, "
                 f"{one.different:,} different"
             )
-        word, style = ("EQUAL", "") if one.holds else ("DIFFERENT", "red")
+        word, style = ("EQUAL", "") if one.passed else ("DIFFERENT", "red")
         table.add_row(name, word, detail, f"{one.rows:,}", style=style)
     return table
 
 
 def examples_table(name: str, found: SinkVerification) -> Table:
     """Some of the keys that differ."""
-    table = Table(title=f"{name}: rows that differ", title_justify="left")
+    table = FittedTable(title=f"{name}: rows that differ")
     for heading in ("key", "sink", "table"):
         table.add_column(heading, overflow="fold")
     for one in found.examples:
@@ -199,11 +201,11 @@ def _as_dict(name: str, found: SinkVerification | LakehouseError) -> dict[str, A
     if isinstance(found, LakehouseError):
         return {
             "sink": name,
-            "holds": False,
+            **passed_keys(passed=False),
             "finding": found.condition,
             "error": found.as_dict(),
         }
-    return {**found.as_dict(), "finding": "EQUAL" if found.holds else "DIFFERENT"}
+    return {**found.as_dict(), "finding": "EQUAL" if found.passed else "DIFFERENT"}
 
 
 def _shown(text: str | None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.project import asker, open_project
+from spark_jobs.serving.project import asker, open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 
 def skipped(
@@ -19,8 +19,8 @@ def skipped(
     ] = False,
 ) -> None:
     """Show changes that the connector could not read; with --run, note them as answered."""
-    from spark_jobs.local.skipped import answer, unanswered
     from spark_jobs.planning.request import why
+    from spark_jobs.stack.skipped import answer, unanswered
 
     because = why(reason) if run else None
     with open_project(context) as project:
@@ -29,7 +29,7 @@ def skipped(
             count = answer(project.settings, by=asker(), reason=because.reason)
             typer.echo(f"Changes that are answered now: {count:,}")
             return
-    table = Table(title="Changes that the connector left out", title_justify="left")
+    table = FittedTable(title="Changes that the connector left out")
     for column in ("at", "position", "operation", "transaction", "committed at"):
         table.add_column(column)
     for one in found:

@@ -1,4 +1,4 @@
-"""``tidemark source``: what to do where a database's changes were lost."""
+"""``tidemark source``: what to do where records or a database's changes were lost."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.project import OpenProject, asker, open_project
-from spark_jobs.cli.reconcile import source_dsn
+from spark_jobs.cli.drift import drift
+from spark_jobs.cli.resume import resume
 from spark_jobs.cli.skipped import skipped
-from spark_jobs.cli.steps import Steps
+from spark_jobs.serving.project import OpenProject, asker, open_project
+from spark_jobs.serving.source_dsn import source_dsn
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.steps import Steps
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import SourceEntry
@@ -24,17 +26,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Sources that capture a database: begin anew, and retract what is gone.",
+    help="Sources: go on after a fault, start over, retract, and see what is not as declared.",
 )
 app.command()(skipped)
+app.command()(resume)
+app.command()(drift)
 EXAMPLES = 5
 
-Reason = Annotated[str, typer.Option(help="Why, in 10 signs or more; it is kept.")]
+Reason = Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")]
 Run = Annotated[bool, typer.Option("--run/--dry-run", help="Do it, or only show what would be.")]
 
 
 @dataclass(frozen=True)
-class Retracted:
+class BackfilledDeletes:
     """The rows of a source that its database no longer has.
 
     Attributes:
@@ -43,7 +47,7 @@ class Retracted:
         kept: rows that were missing when all were compared, and that the database has, or says
             nothing of, when it is asked for each.
         examples: the keys of the first; personal data in them is masked.
-        told: whether their deletions were told.
+        told: whether their deletes were written.
     """
 
     source: str
@@ -62,34 +66,36 @@ def sources() -> None:
 @app.command()
 def resnapshot(
     context: typer.Context,
-    reason: Annotated[str, typer.Option(help="Why, in 10 signs or more.")] = "",
+    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more.")] = "",
     run: Run = False,
 ) -> None:
-    """Let the connector begin anew with a slot and a snapshot, after its slot was lost."""
-    from spark_jobs.local.connect import CONNECTOR, SLOT, client, wait_until_running
-    from spark_jobs.local.resnapshot import resnapshot as begin_anew
+    """Let the connector start over with a slot and a snapshot, after its slot was lost."""
     from spark_jobs.planning.request import why
+    from spark_jobs.stack.connect import CONNECTOR, SLOT, client, wait_until_running
+    from spark_jobs.stack.resnapshot import resnapshot as start_over
 
     with open_project(context) as project:
         captured = [one.name for one in _captured(project, None)]
         names = ", ".join(captured)
         if not run:
             typer.echo(
-                f"Connector {CONNECTOR} would read {names} anew, and slot {SLOT} be made anew."
+                f"Connector {CONNECTOR} would read {names} again, and slot {SLOT} be recreated."
             )
             typer.echo("Nothing was done; with --run --reason TEXT it is.")
             return
         why(reason)
         steps = Steps(Console(stderr=True))
         with steps.step(f"connector {CONNECTOR} without slot and offsets"):
-            begin_anew(project.settings, dsn=_dsn(project))
+            start_over(project.settings, dsn=_dsn(project))
         with steps.step("snapshot begins"), client(project.settings) as api:
             wait_until_running(api)
-    typer.echo(f"{names}: read anew. Next: tidemark source retract --dry-run")
+    typer.echo(f"{names}: read again. Next: tidemark source delete-backfill --dry-run")
 
 
+# The first name is the one of older releases.
+@app.command("retract", hidden=True, deprecated=True)
 @app.command()
-def retract(
+def delete_backfill(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(help="Sources; by default all.")] = None,
     reason: Reason = "",
@@ -100,17 +106,17 @@ def retract(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find rows that the database no longer has and no change deleted; with --run, retract them."""
+    """Find rows whose delete was missed; with --run, write their deletes to the source's topic."""
     from spark_jobs.planning.request import why
 
     because = why(reason) if run else None
     with open_project(context) as project:
         asked = _captured(project, names)
-        found = list(retractions(project, asked, because, let_pass=let_pass))
+        found = list(backfilled_deletes(project, asked, because, let_pass=let_pass))
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
-    table = Table(title="Rows that their database no longer has", title_justify="left")
+    table = FittedTable(title="Rows that their database no longer has")
     for column in ("source", "rows", "of", "kept", "first keys"):
         number = column in {"rows", "of", "kept"}
         table.add_column(column, overflow="fold", justify="right" if number else "left")
@@ -119,36 +125,36 @@ def retract(
         table.add_row(one.source, f"{one.rows:,}", f"{one.among:,}", f"{one.kept:,}", shown)
     wide_console().print(table)
     if any(one.kept for one in found):
-        typer.echo("Kept are rows that the database has, or says nothing of, when asked for each.")
+        typer.echo("Kept: rows that the database has, or says nothing of, when asked for each.")
     if because is None:
-        typer.echo("Nothing was done; --run --reason TEXT tells their deletions.")
+        typer.echo("Nothing was written. To write their deletes: --run --reason TEXT")
     else:
-        typer.echo("Their deletions are told. Next: tidemark reconcile --wait 120")
+        typer.echo("Their deletes are written. Next: tidemark reconcile --wait 120")
 
 
-def retractions(
+def backfilled_deletes(
     project: OpenProject,
     sources: list[SourceEntry],
     because: Why | None,
     *,
     let_pass: bool = False,
-) -> Iterator[Retracted]:
-    """What each source's database no longer has, told where there is a reason.
+) -> Iterator[BackfilledDeletes]:
+    """What each source's database no longer has; with a reason, the deletes are written.
 
-    Each row is asked for once more right before its deletion is told.
+    The database is asked for each row once more right before its delete is written.
 
     Raises:
-        DeletionTooLargeError: these are many, and nobody lets them pass; nothing was told of
-            this source.
+        DeletionTooLargeError: these are many, and nobody lets them pass; nothing was written
+            for this source.
         DatabaseUnreachableError: the database or a table does not answer.
         KafkaUnreachableError: no broker answers.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
-    from spark_jobs.bronze.telling import TOLD_BY, TOLD_WHY, tell
-    from spark_jobs.cli.masking import masked
+    from spark_jobs.bronze.delete_records import DELETED_BY, DELETED_WHY, produce
     from spark_jobs.planning.extent import Extent
-    from spark_jobs.silver.asked_again import still_gone
-    from spark_jobs.silver.retraction import MissedDeletion, missed_deletions
+    from spark_jobs.serving.report.masking import masked
+    from spark_jobs.silver.repair.delete_backfill import MissedDeletion, missed_deletions
+    from spark_jobs.silver.repair.recheck import still_gone
     from spark_jobs.state.types import utc_now
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.session import QUIET, driver_session
@@ -157,7 +163,7 @@ def retractions(
     settings, dsn = project.settings, _dsn(project)
     who = asker()
     steps = Steps(Console(stderr=True))
-    spark = driver_session(settings, "tidemark retract", conf=QUIET)
+    spark = driver_session(settings, "tidemark delete-backfill", conf=QUIET)
     try:
         for source in sources:
             with steps.step(f"compare {source.name} with {source.table}"):
@@ -178,12 +184,12 @@ def retractions(
                     access = kafka_access(settings, Principal.CONNECT)
                     topic, at = source.topic or "", utc_now()
                     records = (record for one in every for record in one.records(at))
-                    headers = {TOLD_BY: who, TOLD_WHY: because.reason}
+                    headers = {DELETED_BY: who, DELETED_WHY: because.reason}
                     # Of each row the deletion and its tombstone.
-                    rows = tell(access, topic, records, headers=headers) // 2
+                    rows = produce(access, topic, records, headers=headers) // 2
             keys = tuple(masked(one.row, source.columns) for one in examples)
             done = because is not None
-            yield Retracted(source.name, rows, found.known, len(kept), keys, told=done)
+            yield BackfilledDeletes(source.name, rows, found.known, len(kept), keys, told=done)
     finally:
         spark.stop()
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
@@ -30,22 +33,80 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 @app.command()
-def up(context: typer.Context, parts: Parts = "") -> None:
+def up(
+    context: typer.Context,
+    parts: Parts = "",
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Restart what runs with other settings; do not ask.")
+    ] = False,
+) -> None:
     """Start the stack and wait until every part is ready."""
-    from spark_jobs.cli.stack_progress import show_started, showing_progress
-    from spark_jobs.local.stack import Stack
+    from spark_jobs.stack.errors import RestartNeededError
+    from spark_jobs.stack.stack import Stack
+    from spark_jobs.stack.start_display import show_started, showing_progress
+
+    settings = settings_of(context)
+    console = Console(highlight=False)
+    stack, chosen = Stack(settings), split(parts)
+    try:
+        with showing_progress(console) as report:
+            started = stack.up(report, parts=chosen, restart=restart)
+    except RestartNeededError as needed:
+        if not sys.stdin.isatty():
+            raise
+        console.print(f"{needed.primary}.", markup=False)
+        if not typer.confirm("Stop all parts and start them with the new settings?"):
+            raise typer.Exit(1) from needed
+        with showing_progress(console) as report:
+            started = stack.up(report, parts=chosen, restart=True)
+    show_started(console, settings, started)
+
+
+@app.command()
+def restart(
+    context: typer.Context,
+    parts: Annotated[list[str], typer.Argument(help="The parts, for instance streams.")],
+) -> None:
+    """Stop and start some parts; the others run on."""
+    from spark_jobs.stack.stack import Stack
+    from spark_jobs.stack.start_display import show_started, showing_progress
 
     settings = settings_of(context)
     console = Console(highlight=False)
     with showing_progress(console) as report:
-        started = Stack(settings).up(report, parts=split(parts))
+        started = Stack(settings).restart(report, parts=parts)
     show_started(console, settings, started)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def shell(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="What to run there. Default: your shell.")
+    ] = None,
+) -> None:
+    """Open a shell in which `tidemark` and `airflow` work on this stack."""
+    from spark_jobs.stack.airflow_config import airflow_environment, airflow_home
+    from spark_jobs.stack.environment import stack_environment
+    from spark_jobs.stack.errors import StackNotPreparedError
+
+    settings = settings_of(context)
+    config = airflow_home(settings) / "airflow.cfg"
+    if not config.exists():
+        raise StackNotPreparedError(config)
+    words = command or [os.environ.get("SHELL") or "/bin/sh"]
+    own = {**stack_environment(settings), **airflow_environment(settings)}
+    environment = {**os.environ, **own}
+    program = shutil.which(words[0], path=environment["PATH"])
+    if program is None:
+        raise typer.BadParameter(f"there is no program {words[0]!r}")
+    os.execve(program, words, environment)  # noqa: S606 - no shell is wanted
 
 
 @app.command()
 def down(context: typer.Context) -> None:
     """Stop the stack and everything that it started."""
-    from spark_jobs.local.stack import Stack
+    from spark_jobs.stack.stack import Stack
 
     console = Console(highlight=False)
     with console.status("stopping"):
@@ -59,7 +120,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Show which part runs and serves; ends with status 1 unless all of them do."""
-    from spark_jobs.local.stack import Stack
+    from spark_jobs.stack.stack import Stack
 
     statuses = Stack(settings_of(context)).status()
     if as_json:
@@ -95,8 +156,8 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", help="Lines of each log.")] = 40,
 ) -> None:
     """Show the end of the parts' logs."""
-    from spark_jobs.local.catalog import check_part_names
-    from spark_jobs.local.stack import Stack
+    from spark_jobs.stack.catalog import check_part_names
+    from spark_jobs.stack.stack import Stack
 
     stack = Stack(settings_of(context))
     everything = [one.name for one in stack.parts]

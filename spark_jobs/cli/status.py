@@ -7,17 +7,23 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from spark_jobs.cli.project import OpenProject, open_project
-from spark_jobs.cli.quarantine import rejections_table
-from spark_jobs.cli.sink_status import print_sinks, sink_statuses
-from spark_jobs.cli.status_check import troubles
-from spark_jobs.cli.status_tables import history_table, streams_table, views_table
+from spark_jobs.serving.project import OpenProject, open_project
+from spark_jobs.serving.report.batches_in_work import batches_in_work
+from spark_jobs.serving.report.drift import drift_table, drift_tellings
+from spark_jobs.serving.report.sink_status import print_sinks, sink_statuses
+from spark_jobs.serving.report.status_check import troubles
+from spark_jobs.serving.report.status_tables import (
+    history_table,
+    rejections_table,
+    streams_table,
+    views_table,
+)
+from spark_jobs.terminal.console import wide_console
 
 if TYPE_CHECKING:
     from spark_jobs.gold.freshness import ViewStatus
-    from spark_jobs.silver.quarantine import Rejection
+    from spark_jobs.silver.check.quarantine import Rejection
 
 
 def status(
@@ -48,32 +54,38 @@ def status(
         views = _views(project, now)
         sinks = sink_statuses(project, now=now)
         streams = [one for one in project.store.progress() if not one.query.startswith(SINK_PREFIX)]
+        in_work = batches_in_work(project)
         rejected = _rejected(project)
+        drifts = [one for one in drift_tellings(project) if one.standing != "accepted"]
     if as_json:
         entries = {
             "views": [one.as_dict() for one in views],
             "streams": [one.as_dict() for one in streams],
+            "in_work": {name: one.as_dict() for name, one in in_work.items()},
             "quarantine": [vars(one) for one in rejected],
+            "drift": [one.as_dict() for one in drifts],
             "sinks": [one.as_dict() for one in sinks],
         }
         typer.echo(json.dumps(entries, indent=2, default=str))
         return
-    console = Console()
+    console = wide_console()
     console.print(views_table(views, now=now))
     if streams:
         on_purpose = stopped_on_purpose(project.settings.state)
-        console.print(streams_table(streams, now=now, on_purpose=on_purpose))
+        console.print(streams_table(streams, now=now, on_purpose=on_purpose, in_work=in_work))
     else:
         console.print("No stream has reported yet.", style="dim")
     if rejected:
         console.print(rejections_table(rejected))
+    if drifts:
+        console.print(drift_table(drifts))
     if sinks:
         print_sinks(console, sinks, now=now)
 
 
 def _rejected(project: OpenProject) -> list[Rejection]:
     """What is in quarantine; tables whose batches never rejected a record are not looked into."""
-    from spark_jobs.silver.quarantine import rejections
+    from spark_jobs.silver.check.quarantine import rejections
     from spark_jobs.storage.lake import Lake
 
     store, lake = project.store, Lake(project.settings.lake)
@@ -116,7 +128,7 @@ def _show_history(
         entry = {**found.as_dict(), "attempts": [one.as_dict() for one in attempts]}
         typer.echo(json.dumps(entry, indent=2))
         return
-    console = Console()
+    console = wide_console()
     console.print(views_table([found], now=now))
     console.print(history_table(attempts, now=now))
     if found.verdict is not None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from spark_jobs.cli.console import wide_console
-from spark_jobs.cli.stream import sole_application
 from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.streaming.application import sole_application
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest, SourceEntry
@@ -72,7 +73,7 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     from spark_jobs.state.migrate import found_version
     from spark_jobs.state.store import ControlStore
     from spark_jobs.state.tables import SCHEMA_VERSION
-    from spark_jobs.storage.compiled import inspect_settings
+    from spark_jobs.storage.compiled import deployment_of, inspect_settings
 
     schema = found_version(settings.control_url)
     manifest, problems = inspect_settings(settings)
@@ -85,27 +86,32 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     ]
     behind = schema != SCHEMA_VERSION
     stale = not _written(settings, manifest)
+    applied = deployment_of(settings.manifest_file) is not None
     if not check:
         ControlStore.open(settings.control_url).close()
-        manifest.write(settings.manifest_file)
+        if not applied:
+            manifest.write(settings.manifest_file)
     yield Step(
         "control database",
         "none" if schema is None else f"schema {schema}",
         f"schema {SCHEMA_VERSION}" if behind else CURRENT,
         behind,
     )
-    yield Step(
-        "manifest",
-        "another, or none" if stale else CURRENT,
-        "compiled" if stale else CURRENT,
-        stale,
-    )
+    if stale and applied:
+        yield Step("manifest", "as it was applied", "stays; `tidemark plan` shows what differs")
+    else:
+        yield Step(
+            "manifest",
+            "another, or none" if stale else CURRENT,
+            "compiled" if stale else CURRENT,
+            stale,
+        )
     yield from rest
 
 
 def steps_table(steps: list[Step]) -> Table:
     """A row for each thing."""
-    table = Table()
+    table = FittedTable()
     for name in ("part", "found", "outcome"):
         table.add_column(name, overflow="fold")
     for one in steps:
@@ -118,7 +124,8 @@ def _written(settings: Settings, manifest: Manifest) -> bool:
     from pydantic import ValidationError
 
     try:
-        return type(manifest).read(settings.manifest_file) == manifest
+        found = type(manifest).read(settings.manifest_file)
+        return found.model_copy(update={"deployment": None}) == manifest
     except (FileNotFoundError, ValidationError):
         return False
 

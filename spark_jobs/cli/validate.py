@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
@@ -23,28 +24,34 @@ def validate(
     connect: Annotated[
         bool, typer.Option("--connect", help="Compare sources with their database as well.")
     ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Print a row for each table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check every declaration; ends with 1 and all problems at once when something is wrong."""
+    from spark_jobs.graph.doubts import doubts
     from spark_jobs.storage.compiled import inspect_settings
 
     settings = load_settings(context.obj)
     manifest, problems = inspect_settings(settings)
     if connect:
         problems = [*problems, *_database_problems(settings, manifest)]
+    warnings = doubts(manifest, settings.project_dir)
     if as_json:
         found = {
             "valid": not problems,
             "found": _counts(manifest),
             "problems": [problem.as_dict() for problem in problems],
+            "warnings": [warning.as_dict() for warning in warnings],
         }
         typer.echo(json.dumps(found, indent=2))
-    elif problems:
-        raise ProblemsError(problems)
-    else:
-        Console().print(found_table(manifest))
+        raise typer.Exit(1 if problems else 0)
+    for warning in warnings:
+        typer.echo(f"warning: {warning.render()}", err=True)
     if problems:
-        raise typer.Exit(1)
+        raise ProblemsError(problems)
+    if listed:
+        wide_console().print(found_table(manifest))
+    typer.echo(summary(manifest, warnings=len(warnings)))
 
 
 def _database_problems(settings: Settings, manifest: Manifest) -> list[LakehouseError]:
@@ -56,9 +63,9 @@ def _database_problems(settings: Settings, manifest: Manifest) -> list[Lakehouse
     """
     import psycopg
 
-    from spark_jobs.cli.reconcile import source_dsn
-    from spark_jobs.local.source_check import source_problems
+    from spark_jobs.serving.source_dsn import source_dsn
     from spark_jobs.silver.errors import DatabaseUnreachableError, SourceDatabaseUnsetError
+    from spark_jobs.stack.source_check import source_problems
 
     captured = [source for source in manifest.sources.values() if source.table]
     if not captured:
@@ -81,10 +88,26 @@ def _counts(manifest: Manifest) -> dict[str, list[str]]:
     }
 
 
+def summary(manifest: Manifest, *, warnings: int) -> str:
+    """How much is declared and right, in one line."""
+    counts = {
+        "source": len(manifest.sources),
+        "silver table": len(manifest.silver),
+        "gold view": len(manifest.gold),
+        "sink": len(manifest.sinks),
+        "warning": warnings,
+    }
+    told = ", ".join(_several(number, word) for word, number in counts.items() if number)
+    return f"{manifest.project} is valid: {told}."
+
+
+def _several(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def found_table(manifest: Manifest) -> Table:
     """One row for each declaration."""
-    title = f"{escape(manifest.project)}: every declaration is right"
-    table = Table(title=title, title_justify="left")
+    table = FittedTable(title=escape(manifest.project))
     for heading in ("table", "reads", "how"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "table")
     for heading in ("columns", "rules"):

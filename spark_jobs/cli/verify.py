@@ -11,11 +11,15 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from spark_jobs.cli.project import OpenProject, chosen_views, open_project
+from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
+from spark_jobs.names import passed_keys
+from spark_jobs.serving.project import OpenProject, chosen_views, open_project
+from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.verify import Verification
+    from spark_jobs.gold.verify.published import Verification
 
 # Of findings that hold; all others are red.
 _STYLES = {"EQUAL": "", "EQUAL_WITHIN_TOLERANCE": "yellow"}
@@ -25,7 +29,7 @@ Result = tuple[str, "Verification | LakehouseError"]
 
 def verify(
     context: typer.Context,
-    views: Annotated[list[str] | None, typer.Argument(help="Gold views.")] = None,
+    views: Views = None,
     all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
     sample: Annotated[
         bool,
@@ -35,26 +39,26 @@ def verify(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Compare gold tables with their SQL, as bags of rows; ends with 1 when any does not hold."""
+    """Compare gold tables with their SQL, as multisets; ends with 1 when any does not hold."""
     with open_project(context) as project:
-        chosen = chosen_views(project.manifest, views, everything=all_views)
+        chosen = chosen_views(project, views, everything=all_views)
         results = _verify_all(project, chosen, sample=sample)
     if as_json:
         typer.echo(json.dumps([_as_dict(*result) for result in results], indent=2))
     else:
-        console = Console()
+        console = wide_console()
         console.print(findings_table(results))
         for view, found in results:
             if not isinstance(found, LakehouseError) and found.examples:
                 console.print(examples_table(view, found))
-    if not all(not isinstance(found, LakehouseError) and found.holds for _, found in results):
+    if not all(not isinstance(found, LakehouseError) and found.passed for _, found in results):
         raise typer.Exit(1)
 
 
 def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list[Result]:
     from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.sampling import any_buckets
-    from spark_jobs.gold.verify import verify as verify_view
+    from spark_jobs.gold.verify.published import verify as verify_view
+    from spark_jobs.gold.verify.sampling import any_buckets
 
     context = GoldContext(project.settings, project.manifest, project.store)
     results: list[Result] = []
@@ -79,7 +83,7 @@ def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list
 
 def findings_table(results: list[Result]) -> Table:
     """One row per view, for people."""
-    table = Table()
+    table = FittedTable()
     for name in ("view", "finding", "detail", "versions"):
         table.add_column(name, overflow="fold")
     for name in ("rows", "seconds"):
@@ -102,7 +106,7 @@ def findings_table(results: list[Result]) -> Table:
 
 def examples_table(view: str, found: Verification) -> Table:
     """Some of the rows that differ: + has the table, - has its SQL."""
-    table = Table(title=f"gold.{view}: rows that differ", title_justify="left")
+    table = FittedTable(title=f"gold.{view}: rows that differ", numbered=True)
     names = [name for name in found.examples[0] if name]
     table.add_column("±")
     for name in names:
@@ -115,5 +119,10 @@ def examples_table(view: str, found: Verification) -> Table:
 
 def _as_dict(view: str, found: Verification | LakehouseError) -> dict[str, Any]:
     if isinstance(found, LakehouseError):
-        return {"view": view, "holds": False, "finding": found.condition, "error": found.as_dict()}
+        return {
+            "view": view,
+            **passed_keys(passed=False),
+            "finding": found.condition,
+            "error": found.as_dict(),
+        }
     return found.as_dict()

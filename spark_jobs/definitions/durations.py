@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Final
 
+# The same for readers whose patterns have no flags, such as JSON Schema.
+_UNIT = "|".join(
+    "".join(f"[{one}{one.upper()}]" for one in unit)
+    for unit in ("second", "minute", "hour", "day", "week")
+)
+_WRITTEN = rf"\d+\s*(?:{_UNIT})[sS]?"
+DURATION_PATTERN: Final = rf"^\s*{_WRITTEN}(?:\s+{_WRITTEN})*\s*$"
 _PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 _UNITS = (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60))
 _WHOLE = re.compile(rf"{_PART.pattern}(?:\s+{_PART.pattern})*")

@@ -3,307 +3,244 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 
-from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.errors import LakehouseError, LocatedError, Location, SubjectError
 
 
-class DeclarationSyntaxError(LakehouseError):
+class DeclarationSyntaxError(LocatedError):
     """A file, or the header of one, that is not YAML or JSON."""
 
     condition = "DECLARATION_SYNTAX"
-
-    def __init__(self, language: str, problem: str, *, location: Location) -> None:
-        self.language = language
-        super().__init__(
-            f"this is not {language}: {problem}",
-            hint="Check indentation, colons, quotes and brackets at this place and just before it.",
-            location=location,
-        )
+    language: str
+    problem: str
+    primary = "this is not {language}: {problem}"
+    hint = "Check indentation, colons, quotes and brackets at this place and just before it."
 
 
-class UnknownKeyError(LakehouseError):
+class UnknownKeyError(SubjectError):
     """A key that the declaration does not have."""
 
     condition = "UNKNOWN_KEY"
-
-    def __init__(self, subject: str, key: str, known: Sequence[str], *, location: Location) -> None:
-        self.key = key
-        super().__init__(
-            f'{subject} has an unexpected key "{key}"',
-            hint=did_you_mean(key, known) or f"Known keys are {', '.join(known)}.",
-            location=location,
-        )
+    key: str
+    known: Sequence[str]
+    misspelt = "key"
+    primary = '{subject} has an unexpected key "{key}"'
+    hint = "Known keys are {known}."
 
 
-class MissingKeyError(LakehouseError):
+class MissingKeyError(SubjectError):
     """A key that the declaration must have."""
 
     condition = "MISSING_KEY"
-
-    def __init__(self, subject: str, key: str, reason: str = "", *, location: Location) -> None:
-        self.key = key
-        super().__init__(
-            f'{subject} has no key "{key}"',
-            detail=reason or None,
-            hint=f"Add a line that starts with '{key}:'.",
-            location=location,
-        )
+    key: str
+    reason: str = ""
+    primary = '{subject} has no key "{key}"'
+    detail = "{reason}"
+    hint = "Add a line that starts with '{key}:'."
 
 
-class DuplicateKeyError(LakehouseError):
+class DuplicateKeyError(LocatedError):
     """A key that is written twice in one mapping."""
 
     condition = "DUPLICATE_KEY"
-
-    def __init__(self, key: str, *, first: Location, location: Location) -> None:
-        self.key = key
-        super().__init__(
-            f'key "{key}" is written twice',
-            hint=f"Keep one of them; the first is in line {first.line}.",
-            location=location,
-        )
+    key: str
+    _: KW_ONLY
+    first: Location
+    primary = 'key "{key}" is written twice'
+    hint = "Keep one of them; the first is in line {first.line}."
 
 
-class UnexpectedValueError(LakehouseError):
+class UnexpectedValueError(SubjectError):
     """A value of another type or outside the allowed words."""
 
     condition = "UNEXPECTED_VALUE"
+    key: str
+    problem: str
+    hint: str
+    primary = "{what} does not fit: {problem}"
 
-    def __init__(
-        self, subject: str, key: str, problem: str, hint: str, *, location: Location
-    ) -> None:
-        self.key = key
-        what = f'{subject}: "{key}"' if key else subject
-        super().__init__(f"{what} does not fit: {problem}", hint=hint, location=location)
+    @property
+    def what(self) -> str:
+        return f'{self.subject}: "{self.key}"' if self.key else self.subject
 
 
-class DurationError(LakehouseError):
+class DurationError(SubjectError):
     """A length of time that is not written as number and unit."""
 
     condition = "DURATION"
-
-    def __init__(self, subject: str, key: str, text: str, *, location: Location) -> None:
-        self.text = text
-        super().__init__(
-            f'{subject}: "{key}" is not a length of time: {text!r}',
-            hint='Write a whole number above zero and a unit, for example "15 minutes", '
-            '"1 hour" or "7 days".',
-            location=location,
-        )
+    key: str
+    text: str
+    primary = '{subject}: "{key}" is not a length of time: {text!r}'
+    hint = (
+        'Write a whole number above zero and a unit, for example "15 minutes", "1 hour" or "7 '
+        'days".'
+    )
 
 
-class ScheduleError(LakehouseError):
+class ScheduleError(SubjectError):
     """A period whose runs would drift against the clock."""
 
     condition = "SCHEDULE"
-
-    def __init__(self, subject: str, key: str, period: str, *, location: Location) -> None:
-        self.key = key
-        self.period = period
-        super().__init__(
-            f'{subject}: "{key}" is {period}, which divides neither an hour nor a day',
-            hint="Choose 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes, 1, 2, 3, 4, 6, 8 or 12 "
-            "hours, 1 day or 1 week.",
-            location=location,
-        )
+    key: str
+    period: str
+    primary = '{subject}: "{key}" is {period}, which divides neither an hour nor a day'
+    hint = (
+        "Choose 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes, 1, 2, 3, 4, 6, 8 or 12 hours, 1 "
+        "day or 1 week."
+    )
 
 
-class UnknownColumnTypeError(LakehouseError):
+class UnknownColumnTypeError(SubjectError):
     """A column type that Spark SQL does not know or Delta cannot store."""
 
     condition = "UNKNOWN_COLUMN_TYPE"
-
-    def __init__(
-        self, subject: str, column: str, text: str, problem: str, hint: str, *, location: Location
-    ) -> None:
-        self.column = column
-        self.type = text
-        super().__init__(
-            f'{subject}: column "{column}" has the type {text!r}: {problem}',
-            hint=hint,
-            location=location,
-        )
+    column: str
+    type: str
+    problem: str
+    hint: str
+    primary = '{subject}: column "{column}" has the type {type!r}: {problem}'
 
 
-class KeyNotApplicableError(LakehouseError):
+class KeyNotApplicableError(SubjectError):
     """A key that has no meaning for the source's format or the view's policy."""
 
     condition = "KEY_NOT_APPLICABLE"
+    key: str
+    reason: str
+    hint: str = ""
+    primary = '{subject} cannot have the key "{key}": {reason}'
 
-    def __init__(
-        self, subject: str, key: str, reason: str, hint: str = "", *, location: Location
-    ) -> None:
-        self.key = key
-        super().__init__(
-            f'{subject} cannot have the key "{key}": {reason}',
-            hint=hint or f'Remove "{key}".',
-            location=location,
-        )
+    def __post_init__(self) -> None:
+        self.hint = self.hint or f'Remove "{self.key}".'
+        super().__post_init__()
 
 
-class ColumnNotDeclaredError(LakehouseError):
+class ColumnNotDeclaredError(SubjectError):
     """A key column of a source that is not among its columns."""
 
     condition = "COLUMN_NOT_DECLARED"
-
-    def __init__(
-        self, subject: str, key: str, column: str, known: Sequence[str], *, location: Location
-    ) -> None:
-        self.column = column
-        super().__init__(
-            f'{subject}: "{key}" names column "{column}", which is not among its columns',
-            hint=did_you_mean(column, known) or f"Its columns are {', '.join(known)}.",
-            location=location,
-        )
+    key: str
+    column: str
+    known: Sequence[str]
+    misspelt = "column"
+    primary = '{subject}: "{key}" names column "{column}", which is not among its columns'
+    hint = "Its columns are {known}."
 
 
-class DuplicateColumnDeclarationError(LakehouseError):
+class DuplicateColumnDeclarationError(SubjectError):
     """Two columns of a source whose names differ in case only."""
 
     condition = "DUPLICATE_COLUMN_DECLARATION"
-
-    def __init__(self, subject: str, column: str, *, location: Location) -> None:
-        self.column = column
-        super().__init__(
-            f'{subject} has column "{column}" twice',
-            hint="Spark reads column names without regard to case: rename one of them.",
-            location=location,
-        )
+    column: str
+    primary = '{subject} has column "{column}" twice'
+    hint = "Spark reads column names without regard to case: rename one of them."
 
 
-class ReservedColumnError(LakehouseError):
+class ReservedColumnError(SubjectError):
     """A column whose name starts with the project's own prefix."""
 
     condition = "RESERVED_COLUMN"
-
-    def __init__(self, subject: str, column: str, *, location: Location) -> None:
-        self.column = column
-        super().__init__(
-            f'{subject} has a column with the reserved name "{column}"',
-            hint='Names that start with "__" are kept for columns that Tidemark adds: rename it.',
-            location=location,
-        )
+    column: str
+    primary = '{subject} has a column with the reserved name "{column}"'
+    hint = 'Names that start with "__" are kept for columns that Tidemark adds: rename it.'
 
 
-class ColumnNameError(LakehouseError):
+class ColumnNameError(SubjectError):
     """A column name that cannot be written in every place that a column goes."""
 
     condition = "COLUMN_NAME"
-
-    def __init__(self, subject: str, column: str, *, location: Location) -> None:
-        self.column = column
-        super().__init__(
-            f"{subject} has a column with the name {column!r}",
-            hint="Use letters, digits and underscores, starting with a letter, at most 63 of them; "
-            "rename it with AS in a SELECT.",
-            location=location,
-        )
+    column: str
+    primary = "{subject} has a column with the name {column!r}"
+    hint = (
+        "Use letters, digits and underscores, starting with a letter, at most 63 of them; rename "
+        "it with AS in a SELECT."
+    )
 
 
 class FileNameError(LakehouseError):
     """A file whose name cannot be the name of a table."""
 
     condition = "FILE_NAME"
+    kind: str
+    name: str
+    _: KW_ONLY
+    location: Location | None = None
+    primary = "{name!r} cannot be the name of a {kind}"
+    hint = (
+        "The file's name is the table's name: up to 63 lower-case letters, digits and underscores, "
+        "starting with a letter."
+    )
 
-    def __init__(self, kind: str, name: str, *, location: Location | None = None) -> None:
-        self.name = name
-        super().__init__(
-            f"{name!r} cannot be the name of a {kind}",
-            hint="The file's name is the table's name: up to 63 lower-case letters, digits and "
-            "underscores, starting with a letter.",
-            location=location,
-        )
 
-
-class MisplacedFileError(LakehouseError):
+class MisplacedFileError(LocatedError):
     """A file in a directory that nothing reads."""
 
     condition = "MISPLACED_FILE"
+    hint: str
+    primary = "nothing reads this file here"
 
-    def __init__(self, hint: str, *, location: Location) -> None:
-        super().__init__("nothing reads this file here", hint=hint, location=location)
 
-
-class DuplicateNameError(LakehouseError):
+class DuplicateNameError(LocatedError):
     """Two files that declare the same thing."""
 
     condition = "DUPLICATE_NAME"
-
-    def __init__(self, kind: str, name: str, *, first: str, location: Location) -> None:
-        self.name = name
-        super().__init__(
-            f'{kind} "{name}" is declared twice',
-            hint=f"The other one is {first}: remove or rename one of them.",
-            location=location,
-        )
+    kind: str
+    name: str
+    _: KW_ONLY
+    first: str
+    primary = '{kind} "{name}" is declared twice'
+    hint = "The other one is {first}: remove or rename one of them."
 
 
-class DuplicateTopicError(LakehouseError):
+class DuplicateTopicError(LocatedError):
     """Two sources that would land the same topic twice."""
 
     condition = "DUPLICATE_TOPIC"
-
-    def __init__(self, topic: str, *, first: str, location: Location) -> None:
-        self.topic = topic
-        super().__init__(
-            f'topic "{topic}" is already the topic of another source',
-            hint=f"{first} lands it: select from that source, or mend the topic.",
-            location=location,
-        )
+    topic: str
+    _: KW_ONLY
+    first: str
+    primary = 'topic "{topic}" is already the topic of another source'
+    hint = "{first} lands it: select from that source, or fix the topic."
 
 
 class EmptyProjectError(LakehouseError):
     """A directory without a source."""
 
     condition = "EMPTY_PROJECT"
-
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
-        super().__init__(
-            f"no source is declared in {directory}",
-            hint="Run 'tidemark new source NAME' here, or give another directory with --project.",
-        )
+    directory: str
+    primary = "no source is declared in {directory}"
+    hint = "Run 'tidemark new source NAME' here, or give another directory with --project."
 
 
-class MissingHeaderError(LakehouseError):
+class MissingHeaderError(LocatedError):
     """A SQL file that does not start with a header."""
 
     condition = "MISSING_HEADER"
-
-    def __init__(self, layer: str, problem: str, *, location: Location) -> None:
-        self.layer = layer
-        super().__init__(
-            f"the file has no {layer} header: {problem}",
-            hint=f"Start the file with a comment of YAML: a line '/* {layer}', then for example "
-            "'description: ...', then a line '*/'.",
-            location=location,
-        )
+    layer: str
+    problem: str
+    primary = "the file has no {layer} header: {problem}"
+    hint = (
+        "Start the file with a comment of YAML: a line '/* {layer}', then for example "
+        "'description: ...', then a line '*/'."
+    )
 
 
-class WrongLayerHeaderError(LakehouseError):
+class WrongLayerHeaderError(LocatedError):
     """A header of another layer than the file's directory."""
 
     condition = "WRONG_LAYER_HEADER"
-
-    def __init__(self, found: str, layer: str, *, location: Location) -> None:
-        self.found = found
-        self.layer = layer
-        super().__init__(
-            f"a {found} header stands in sql/{layer}/",
-            hint=f"Move the file to sql/{found}/, or write '/* {layer}'.",
-            location=location,
-        )
+    found: str
+    layer: str
+    primary = "a {found} header stands in sql/{layer}/"
+    hint = "Move the file to sql/{found}/, or write '/* {layer}'."
 
 
-class DuplicateHeaderError(LakehouseError):
+class DuplicateHeaderError(LocatedError):
     """A second header in a SQL file."""
 
     condition = "DUPLICATE_HEADER"
-
-    def __init__(self, *, location: Location) -> None:
-        super().__init__(
-            "the file has a second header",
-            hint="One file declares one table: move the second to a file of its own, or merge "
-            "the headers.",
-            location=location,
-        )
+    primary = "the file has a second header"
+    hint = (
+        "One file declares one table: move the second to a file of its own, or merge the headers."
+    )

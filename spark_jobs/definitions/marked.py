@@ -10,7 +10,7 @@ import yaml
 
 from spark_jobs.definitions.errors import DeclarationSyntaxError, DuplicateKeyError
 from spark_jobs.errors import LakehouseError, Location
-from spark_jobs.project_files import check_aliases
+from spark_jobs.project_files import BoundedLoader, check_aliases
 
 Path = tuple[str | int, ...]
 
@@ -57,7 +57,7 @@ def read_marked(text: str, file: str, *, first_line: int = 1, language: str = "Y
     """
     offset = first_line - 1
     try:
-        loader = yaml.SafeLoader(text)
+        loader = BoundedLoader(text)
         try:
             node = loader.get_single_node()
             if node is not None:
@@ -76,7 +76,7 @@ def read_marked(text: str, file: str, *, first_line: int = 1, language: str = "Y
 
 
 class _Walk:
-    def __init__(self, file: str, offset: int, loader: yaml.SafeLoader) -> None:
+    def __init__(self, file: str, offset: int, loader: BoundedLoader) -> None:
         self.file = file
         self.offset = offset
         self.loader = loader

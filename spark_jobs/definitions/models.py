@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
-from spark_jobs.definitions.durations import parse_duration
+from spark_jobs.definitions.durations import DURATION_PATTERN, parse_duration
 from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
+    OnDrift,
     OnExpiry,
     RedisFormat,
     RefreshPolicy,
@@ -64,10 +65,16 @@ def _instant(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(strict=True, min_length=1)]
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["15 minutes"]}),
+]
 Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant)]
 # A name alone stands for a list of one.
-Names = Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)]
+Names = Annotated[
+    tuple[Text, ...], BeforeValidator(_one_or_more, json_schema_input_type=Text | tuple[Text, ...])
+]
 
 
 class _File(BaseModel):
@@ -81,6 +88,7 @@ class ColumnFile(_File):
     description: Text | None = None
     required: Annotated[bool, Field(strict=True)] = False
     pii: Annotated[bool, Field(strict=True)] = False
+    values: Names = ()
 
 
 class SourceFile(_File):
@@ -92,15 +100,24 @@ class SourceFile(_File):
     format: SourceFormat
     topic: Text | None = None
     location: Text | None = None
-    columns: dict[str, Annotated[ColumnFile, BeforeValidator(_long_form)]] = Field(
-        default_factory=dict
-    )
-    schemas: Annotated[tuple[Text, ...] | dict[Text, Text], BeforeValidator(_schemas)] = ()
+    columns: dict[
+        str,
+        Annotated[
+            ColumnFile, BeforeValidator(_long_form, json_schema_input_type=Text | ColumnFile)
+        ],
+    ] = Field(default_factory=dict)
+    schemas: Annotated[
+        tuple[Text, ...] | dict[Text, Text],
+        BeforeValidator(
+            _schemas, json_schema_input_type=Text | tuple[Text, ...] | dict[Text, Text]
+        ),
+    ] = ()
     event_id: Text | None = None
     event_time: Text | None = None
     watermark: Duration | None = None
     keys: Names = ()
     table: Text | None = None
+    on_drift: OnDrift | None = None
 
 
 class _SinkFile(_File):

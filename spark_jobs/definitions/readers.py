@@ -88,7 +88,7 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
             yield KeyNotApplicableError(
                 subject,
                 "every",
-                "a bulk view is refreshed when it is asked for",
+                "an on-demand view (refresh: bulk) has no schedule",
                 'Remove "every", or write "refresh: micro-batch".',
                 location=places.of("every"),
             )

@@ -48,7 +48,7 @@ _NOT_FOR = {
     SourceFormat.AVRO: ("location", "keys", "table"),
     SourceFormat.DEBEZIUM: ("location", "event_id", "schemas"),
     SourceFormat.DELTA: (
-        *("topic", "event_id", "event_time", "watermark", "keys", "table", "schemas"),
+        *("topic", "event_id", "event_time", "watermark", "keys", "table", "schemas", "on_drift"),
     ),
 }
 

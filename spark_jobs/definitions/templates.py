@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spark_jobs.definitions.errors import FileNameError
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LocatedError, Location
 from spark_jobs.names import IDENTIFIER
 
 _SOURCE = """\
@@ -100,18 +100,14 @@ def _write(project_dir: Path, file: str, kind: str, text: str) -> Path:
     return path
 
 
-class AlreadyDeclaredError(LakehouseError):
+class AlreadyDeclaredError(LocatedError):
     """A new declaration under a name that has one."""
 
     condition = "ALREADY_DECLARED"
-
-    def __init__(self, kind: str, name: str, *, location: Location) -> None:
-        self.name = name
-        super().__init__(
-            f'{kind} "{name}" exists already',
-            hint="Edit the file, or choose another name.",
-            location=location,
-        )
+    kind: str
+    name: str
+    primary = '{kind} "{name}" exists already'
+    hint = "Edit the file, or choose another name."
 
 
 def _exists(kind: str, name: str, path: Path, project_dir: Path) -> AlreadyDeclaredError:

@@ -24,6 +24,17 @@ class OnExpiry(StrEnum):
     KEEP = "keep"
 
 
+class OnDrift(StrEnum):
+    """What becomes of a source's silver tables where its records are not as declared."""
+
+    # They go on, and it is said until somebody accepts it or the declaration follows.
+    WARN = "warn"
+    # They stop before the first record that differs.
+    HOLD = "hold"
+    # They go on, and it is recorded only.
+    EVOLVE = "evolve"
+
+
 class RefreshPolicy(StrEnum):
     """Who calls the refresh of a gold view; what a refresh does is the same for all."""
 
@@ -74,7 +85,7 @@ class RedisFormat(StrEnum):
 
 
 class Severity(StrEnum):
-    """What a failed expectation does: critical holds the publication, the others report."""
+    """What a failed expectation does: critical blocks the publication, the others report."""
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -9,10 +9,10 @@ from datetime import datetime
 import httpx
 
 from spark_jobs.demo.errors import AirflowUnreachableError
-from spark_jobs.local.airflow_config import airflow_address
-from spark_jobs.local.secrets import airflow_users
 from spark_jobs.orchestration.blueprint import dag_id
 from spark_jobs.settings import Settings
+from spark_jobs.stack.airflow_config import airflow_address
+from spark_jobs.stack.secrets import airflow_users
 
 ADMINISTRATOR = "admin"
 

@@ -1,4 +1,4 @@
-"""Records to Kafka: none twice by the producer's doing, and none lost without a word."""
+"""Records to Kafka: none twice by the producer's doing, and none lost silently."""
 
 from __future__ import annotations
 

@@ -40,13 +40,13 @@ class ViewProgress:
         published: the refresh that made the newest publication, by schedule or continuously; None
             while that is somebody else's, or holds no row.
         fresh: every change of the inputs is in the newest publication.
-        held: an attempt that the quality gate holds, with no later success.
+        blocked: an attempt that the quality gate blocks, with no later success.
     """
 
     view: str
     published: OwnRefresh | None
     fresh: bool
-    held: RefreshAttempt | None
+    blocked: RefreshAttempt | None
 
     @property
     def complete(self) -> bool:
@@ -91,5 +91,5 @@ def view_progress(
         published = OwnRefresh(None, last)
     if published is not None and not published.rows:
         published = None
-    held = newest[0] if newest and newest[0].status is AttemptStatus.HELD else None
-    return ViewProgress(view, published, fresh, held)
+    blocked = newest[0] if newest and newest[0].status is AttemptStatus.BLOCKED else None
+    return ViewProgress(view, published, fresh, blocked)

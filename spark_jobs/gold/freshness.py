@@ -16,7 +16,7 @@ from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.names import TableName
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
-from spark_jobs.state.holds import Hold
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.storage import log
 from spark_jobs.storage.history import rows_changed
 
@@ -46,9 +46,9 @@ class ViewStatus:
         target: the declared freshness.
         last: the newest attempt.
         verdict: the newest verdict, as the ledger keeps it.
-        held: whether the gate stopped the newest attempt that came to an end.
+        blocked: whether the gate stopped the newest attempt that came to an end.
         waits: whether the newest refresh is so large that it waits for a person.
-        hold: a rollback after which nobody let refreshes go on.
+        pinned: set where a rollback pinned the view and nobody has released it.
     """
 
     view: str
@@ -61,12 +61,13 @@ class ViewStatus:
     target: timedelta | None
     last: RefreshAttempt | None
     verdict: dict[str, Any] | None
-    held: bool
+    blocked: bool
     waits: bool = False
-    hold: Hold | None = None
+    pinned: PinnedView | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""
+        pinned = None if self.pinned is None else self.pinned.as_dict()
         return {
             "view": self.view,
             "refresh": self.policy.value,
@@ -76,9 +77,12 @@ class ViewStatus:
             "freshness": self.freshness.value,
             "behind_seconds": None if self.behind is None else self.behind.total_seconds(),
             "target_seconds": None if self.target is None else self.target.total_seconds(),
-            "held": self.held,
+            "blocked": self.blocked,
+            # The key of older releases, as is "hold".
+            "held": self.blocked,
             "waits": self.waits,
-            "hold": None if self.hold is None else self.hold.as_dict(),
+            "pinned": pinned,
+            "hold": pinned,
             "last_attempt": self.last and self.last.as_dict(),
             "verdict": self.verdict,
         }
@@ -108,16 +112,16 @@ def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus
         target=target,
         last=attempts[0] if attempts else None,
         verdict=next((one.verdict for one in attempts if one.verdict is not None), None),
-        held=_held(attempts),
+        blocked=_blocked(attempts),
         waits=bool(attempts) and attempts[0].reason_code == ReasonCode.WAITS_FOR_PERSON,
-        hold=context.store.holds().get(view),
+        pinned=context.store.pinned_views().get(view),
     )
 
 
 def behind_since(context: GoldContext, publication: Publication) -> datetime | None:
     """When the oldest change was committed that the publication does not hold; None: there is none.
 
-    An input that was made anew, or whose old log is gone, counts from the publication on.
+    An input that was recreated, or whose old log is gone, counts from the publication on.
     """
     since: list[datetime] = []
     for table, before in publication.watermark.vector:
@@ -144,13 +148,13 @@ def _freshness(behind: timedelta | None, target: timedelta | None) -> Freshness:
     return Freshness.LATE if target is not None and behind > target else Freshness.BEHIND
 
 
-def _held(attempts: list[RefreshAttempt]) -> bool:
-    """Whether the newest result of the newest inputs is held.
+def _blocked(attempts: list[RefreshAttempt]) -> bool:
+    """Whether the newest result of the newest inputs is blocked.
 
     What computes published versions again, a backfill for instance, settles nothing.
     """
     ended = (one.status for one in attempts if one.status in _ENDED and not _looks_back(one))
-    return next(ended, None) is AttemptStatus.HELD
+    return next(ended, None) is AttemptStatus.BLOCKED
 
 
 def _looks_back(attempt: RefreshAttempt) -> bool:
@@ -171,6 +175,6 @@ _ENDED = frozenset(
         AttemptStatus.PUBLISHED,
         AttemptStatus.SKIPPED,
         AttemptStatus.FAILED,
-        AttemptStatus.HELD,
+        AttemptStatus.BLOCKED,
     }
 )

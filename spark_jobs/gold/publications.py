@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.plan import Intruder
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.storage import log
 from spark_jobs.storage.history import rows_changed
+from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import Commit
 
 # A publication is nearly always among the newest commits.
@@ -28,6 +30,22 @@ class Publication:
 def latest_publication(location: str) -> Publication | None:
     """The newest publication, or None."""
     return next(publications(location), None)
+
+
+def changed_views(manifest: Manifest, root: str) -> frozenset[str]:
+    """The views that were never published, or whose table another definition computed.
+
+    Args:
+        manifest: the project.
+        root: of the lake.
+    """
+    lake = Lake(root)
+    found = set()
+    for view in manifest.gold.values():
+        published = latest_publication(lake.location(view.table_name))
+        if published is None or published.watermark.fingerprint != view.fingerprint:
+            found.add(view.name)
+    return frozenset(found)
 
 
 def publication_of(location: str, attempt_id: str) -> Publication | None:

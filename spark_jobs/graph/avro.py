@@ -1,6 +1,6 @@
 """The schemas of an Avro source, each with the bytes that its records begin with.
 
-A record without such bytes could be decoded by any schema, and by the wrong one without a word;
+A record without such bytes could be decoded by any schema, and by the wrong one silently;
 so one of two forms is asked for. Avro's single-object encoding puts a fingerprint of the schema
 before the record, the clients of schema registries put the registry's id there.
 https://avro.apache.org/docs/1.12.0/specification/#single-object-encoding
@@ -9,7 +9,7 @@ https://avro.apache.org/docs/1.12.0/specification/#single-object-encoding
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from fastavro.schema import (
 )
 
 from spark_jobs.definitions.project import SourceDefinition
-from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.errors import LakehouseError, SubjectError
 from spark_jobs.graph.manifest import AvroSchema
 from spark_jobs.project_files import UnreadableFileError, read_text
 
@@ -56,33 +56,25 @@ def compile_schemas(
         problems += _unknown_columns(definition, fields, subject)
 
 
-class AvroSchemaError(LakehouseError):
+class AvroSchemaError(SubjectError):
     """A file that holds no schema by which events can be decoded."""
 
     condition = "AVRO_SCHEMA"
-
-    def __init__(self, subject: str, file: str, problem: str, *, location: Location) -> None:
-        self.file = file
-        super().__init__(
-            f'{subject}: "{file}" holds no schema of its records: {problem}',
-            hint="Name a file of the project with a schema in JSON, a record that does not hold "
-            "itself.",
-            location=location,
-        )
+    file: str
+    problem: str
+    primary = '{subject}: "{file}" holds no schema of its records: {problem}'
+    hint = "Name a file of the project with a schema in JSON, a record that does not hold itself."
 
 
-class AvroFieldError(LakehouseError):
+class AvroFieldError(SubjectError):
     """A column that no schema of its source has."""
 
     condition = "AVRO_FIELD"
-
-    def __init__(self, subject: str, column: str, known: list[str], *, location: Location) -> None:
-        self.column = column
-        super().__init__(
-            f'{subject}: no schema has a field "{column}"',
-            hint=did_you_mean(column, known) or f"There are {', '.join(known)}.",
-            location=location,
-        )
+    column: str
+    known: Sequence[str]
+    misspelt = "column"
+    primary = '{subject}: no schema has a field "{column}"'
+    hint = "There are {known}."
 
 
 class _NoEventError(ValueError):

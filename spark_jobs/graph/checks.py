@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from spark_jobs.definitions.errors import ColumnNameError, ReservedColumnError
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
     DuplicateColumnError,
     SelectStarError,
@@ -16,9 +18,10 @@ from spark_jobs.graph.errors import (
     UnknownTableError,
     UnnamedColumnError,
 )
-from spark_jobs.graph.functions import called_name, is_known, spark_functions
+from spark_jobs.graph.functions import called_name, is_foreign, is_known, spark_functions
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import Schemas
+from spark_jobs.graph.semantic_errors import QuotedTableError
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
 
@@ -30,18 +33,26 @@ def check_tables(
     known = {str(table) for table in declared}
     for node in table_nodes(tree):
         name = ".".join(part.name for part in node.parts)
-        if name.lower() not in known:
+        if not node.db and "." in node.name:
+            yield QuotedTableError(subject, name, location=source.of(node))
+        elif name.lower() not in known:
             yield UnknownTableError(subject, name, sorted(known), location=source.of(node))
 
 
 def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
     """Functions that Spark does not have."""
-    for node in tree.find_all(exp.Func):
-        name = called_name(node)
-        if name and not is_known(name):
-            yield UnknownFunctionError(
-                subject, name, sorted(spark_functions()), location=source.of(node)
-            )
+    unknown = {
+        source.of(node): name
+        for node in tree.find_all(exp.Func)
+        if (name := called_name(node)) and not is_known(name)
+    }
+    # The parser takes some functions of other engines for Spark's of the same meaning: SAFE_CAST.
+    for token, following in pairwise(dialect().tokenize(source.text)):
+        called = token.token_type is TokenType.VAR and following.token_type is TokenType.L_PAREN
+        if called and is_foreign(token.text):
+            unknown[source.at(token.start)] = token.text.lower()
+    for place, name in unknown.items():
+        yield UnknownFunctionError(subject, name, sorted(spark_functions()), location=place)
 
 
 def check_output(

@@ -12,8 +12,8 @@ from spark_jobs.definitions.project import SilverDefinition
 from spark_jobs.definitions.vocabulary import OnExpiry
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.errors import KeyNotInOutputError
-from spark_jobs.graph.history import stores_history
 from spark_jobs.graph.manifest import Column, Expiry
+from spark_jobs.graph.scd2 import stores_history
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _DAY = timedelta(days=1)
@@ -54,7 +54,7 @@ def check_expiry(
         yield KeyNotApplicableError(
             subject,
             "ttl",
-            "history rows are told anew of all changes of a key, so none of these may leave",
+            "SCD type 2 rows are recomputed from all changes of a key, so none of these may leave",
             'Remove "ttl", or give a table of current rows over the same source a "ttl".',
             location=places.of("ttl"),
         )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from spark_jobs.graph.dialect import dialect
+
 FUNCTIONS_FILE = Path(__file__).with_name("spark_functions.json")
 
 # The result differs from run to run, or says where and as whom the query ran.
@@ -107,6 +109,17 @@ def called_name(node: exp.Func) -> str:
 def is_known(name: str) -> bool:
     """Whether Spark has a function of that name."""
     return name in spark_functions() or name in _SYNTAX
+
+
+def is_foreign(name: str) -> bool:
+    """Whether the parser takes a name that Spark does not have for a function of another engine.
+
+    >>> is_foreign("safe_cast"), is_foreign("t")
+    (True, False)
+    """
+    parsers = dialect().parser_class.FUNCTION_PARSERS
+    read = name.upper() in exp.FUNCTION_BY_NAME or name.upper() in parsers
+    return read and not is_known(name.lower())
 
 
 def aggregates(node: exp.Expr) -> bool:

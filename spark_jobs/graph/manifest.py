@@ -12,17 +12,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
+    OnDrift,
     RedisFormat,
     RefreshPolicy,
     SinkSystem,
     SourceFormat,
     Strategy,
 )
-from spark_jobs.names import HistoryColumn, Layer, TableName
+from spark_jobs.names import HistoryColumn, Layer, TableName, current_strategy, strategy_words
 
 # The relation that stands for the typed source in ``SilverEntry.projection``.
 SOURCE_RELATION = "source"
@@ -49,6 +50,7 @@ class Column(_Entry):
     Attributes:
         required: records without it are quarantined.
         pii: it holds personal data, or is computed from a column that does.
+        values: all that it should hold; () where that is not said.
     """
 
     name: str
@@ -56,18 +58,30 @@ class Column(_Entry):
     description: str | None = None
     required: bool = False
     pii: bool = False
+    values: tuple[str, ...] = ()
 
 
-class MaintenanceRule(StrEnum):
+class MaintenanceStrategy(StrEnum):
     """How a change of the inputs reaches a gold view."""
 
     # Row by row: no row of the view depends on how many others there are.
-    CHANGED_ROWS = "changed_rows"
-    # The groups that a change touches are computed again, all others stay.
-    AFFECTED_GROUPS = "affected_groups"
-    # Counts and sums of the groups are kept beside the view, and changes are added to them.
-    KEPT_GROUPS = "kept_groups"
+    ROW_DELTAS = "row_deltas"
+    # The groups that a change touches are recomputed; all others stay.
+    AFFECTED_GROUP_RECOMPUTE = "affected_group_recompute"
+    # Counts and sums of the groups are stored in a hidden table; changes are added to them.
+    AGGREGATE_STATE = "aggregate_state"
     FULL = "full"
+
+    @classmethod
+    def _missing_(cls, value: object) -> MaintenanceStrategy | None:
+        """Read the name that an older release stored."""
+        name = current_strategy(value) if isinstance(value, str) else value
+        return next((one for one in cls if one.value == name), None)
+
+    @property
+    def words(self) -> str:
+        """The name for people."""
+        return strategy_words(self.value)
 
 
 class OperatorRule(_Entry):
@@ -91,7 +105,7 @@ class Maintenance(_Entry):
         operators: from the outermost to the scans.
     """
 
-    rule: MaintenanceRule
+    rule: MaintenanceStrategy
     key: tuple[str, ...] = ()
     obstacle: str | None = None
     detail: str | None = None
@@ -126,6 +140,8 @@ class SourceEntry(_Entry):
     keys: tuple[str, ...] = ()
     # The table in the source database, as schema.table.
     table: str | None = None
+    # None: differences are warned of, and a table waits where a column that it reads vanished.
+    on_drift: OnDrift | None = None
     file: str
 
     @property
@@ -272,6 +288,8 @@ class Manifest(_Entry):
     format: Literal[1] = 1
     # The name of the project directory.
     project: str
+    # The deployment that put it in force; None where it was compiled and nothing was applied.
+    deployment: str | None = None
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
     gold: dict[str, GoldEntry] = Field(default_factory=dict)
@@ -301,6 +319,14 @@ class Manifest(_Entry):
             Path(temporary).unlink(missing_ok=True)
             raise
 
+    @classmethod
+    def stored(cls, text: str) -> Manifest | None:
+        """A manifest that the control database keeps; None where another release wrote it."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            return None
+
     def inputs_of(self, view: str) -> tuple[TableName, ...]:
         """The tables that a gold view reads, sorted."""
         return tuple(TableName.parse(name) for name in self.gold[view].inputs)
@@ -312,3 +338,15 @@ class Manifest(_Entry):
             tuple(entry for _, entry in sorted(self.gold.items()) if entry.tier == tier)
             for tier in tiers
         )
+
+
+def captured(manifest: Manifest) -> list[str]:
+    """The tables that the connector captures, sorted, as ``schema.table``.
+
+    A source that names no table stands with its topic, which is called after the table.
+    """
+    return sorted(
+        source.table or source.topic or ""
+        for source in manifest.sources.values()
+        if source.format is SourceFormat.DEBEZIUM
+    )

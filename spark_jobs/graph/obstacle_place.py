@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from spark_jobs.errors import Location
@@ -13,7 +11,7 @@ from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.manifest import GoldEntry
-from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.parsing import in_file
 
 
 def obstacle_place(entry: GoldEntry, text: str) -> Location:
@@ -27,11 +25,9 @@ def obstacle_place(entry: GoldEntry, text: str) -> Location:
         the place of the operator; that of the first word where no operator can be told, and the
         file alone where the text is of another definition.
     """
-    start = text.find(entry.sql)
-    if start < 0:
+    source = in_file(entry.sql, file=entry.file, text=text)
+    if source is None:
         return Location(entry.file)
-    # Blanked, so that places of the statement are those of the file.
-    source = SqlText(entry.file, re.sub(r"[^\n]", " ", text[:start]) + entry.sql)
     tree = dialect().parse(source.text)[0]
     found = None if tree is None else _found(entry, tree)
     return source.first() if found is None else source.of(found)

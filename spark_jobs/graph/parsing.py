@@ -58,6 +58,14 @@ class SqlText:
         return self.at(len(self.text) - len(self.text.lstrip()))
 
 
+def in_file(sql: str, *, file: str, text: str) -> SqlText | None:
+    """A statement where it stands in its file, the rest blanked; None where it is not there."""
+    start = text.find(sql)
+    if start < 0:
+        return None
+    return SqlText(file, re.sub(r"[^\n]", " ", text[:start]) + sql)
+
+
 def parse_select(source: SqlText) -> exp.Query:
     """Parse a file that must hold one SELECT.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import KW_ONLY
 from typing import Final
 
 from sqlglot import exp
@@ -45,14 +46,11 @@ class QueryNotReadOnlyError(LakehouseError):
     """A statement that is not one SELECT, or that could do more than read."""
 
     condition = "QUERY_NOT_READ_ONLY"
-
-    def __init__(self, problem: str, *, location: Location | None = None) -> None:
-        self.problem = problem
-        super().__init__(
-            f"the query must be one SELECT that only reads: {problem}",
-            hint="Tables change through files in sql/ and tidemark refresh only.",
-            location=location,
-        )
+    problem: str
+    _: KW_ONLY
+    location: Location | None = None
+    primary = "the query must be one SELECT that only reads: {problem}"
+    hint = "Tables change through files in sql/ and tidemark refresh only."
 
 
 def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:

@@ -23,6 +23,7 @@ from spark_jobs.graph.errors import (
     UnknownRelationError,
 )
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.names import TableName
 
 # Column name to Spark type for every table; a table whose columns nobody knows is absent.
@@ -68,6 +69,8 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         typed = annotate_types(qualified, schema=schema, dialect=reader)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
+    if not problems:
+        problems += check_semantics(typed, source, subject)
     return Resolved(typed, tuple(problems))
 
 

@@ -22,7 +22,6 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.expiry import check_expiry, expiry_of
 from spark_jobs.graph.functions import NONDETERMINISTIC, aggregates, called_name, reads_clock
-from spark_jobs.graph.history import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.key_errors import TableKeysDifferError
 from spark_jobs.graph.manifest import (
     SOURCE_RELATION,
@@ -34,6 +33,7 @@ from spark_jobs.graph.manifest import (
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
+from spark_jobs.graph.scd2 import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
 from spark_jobs.names import Layer, TableName

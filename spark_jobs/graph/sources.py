@@ -44,6 +44,7 @@ def compile_source(
         watermark_seconds=declared.watermark.total_seconds() if declared.watermark else None,
         keys=declared.keys,
         table=declared.table,
+        on_drift=declared.on_drift,
         file=definition.file,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.errors import UnknownTableError
 from spark_jobs.graph.parsing import SqlText, plain_sql
 from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select, tables_in
@@ -52,29 +52,35 @@ class SettingRefusedError(LakehouseError):
     """A client sets, or has set, what only the server's operator may."""
 
     condition = "SETTING_REFUSED"
+    keys: Collection[str]
+    primary = "a client may not set or list {told}"
+    hint = (
+        f"Only {TIME_ZONE} can be set. Take others out of the connection's properties and connect "
+        "again."
+    )
 
-    def __init__(self, keys: Collection[str]) -> None:
-        self.keys = tuple(sorted(keys))
-        told = ", ".join(map(repr, self.keys)) or "settings of the server"
-        super().__init__(
-            f"a client may not set or list {told}",
-            hint=f"Only {TIME_ZONE} can be set. Take others out of the connection's properties "
-            "and connect again.",
-        )
+    def __post_init__(self) -> None:
+        self.keys = tuple(sorted(self.keys))
+        super().__post_init__()
+
+    @property
+    def told(self) -> str:
+        return ", ".join(map(repr, self.keys)) or "settings of the server"
 
 
 class SchemaUnknownError(LakehouseError):
     """A schema that the endpoint does not serve."""
 
     condition = "SCHEMA_UNKNOWN"
+    name: str
+    known: Collection[str]
+    misspelt = "name"
+    primary = "there is no schema {name!r} here"
+    detail = "There are {known}."
 
-    def __init__(self, name: str, known: Collection[str]) -> None:
-        self.name = name
-        super().__init__(
-            f"there is no schema {name!r} here",
-            detail=f"There are {', '.join(sorted(known))}.",
-            hint=did_you_mean(name, sorted(known)),
-        )
+    def __post_init__(self) -> None:
+        self.known = tuple(sorted(self.known))
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

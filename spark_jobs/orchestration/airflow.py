@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow.sdk import (
     DAG,
-    Asset,
     BaseOperator,
     CronDataIntervalTimetable,
     Metadata,
@@ -22,6 +21,7 @@ from airflow.sdk import (
 from spark_jobs.names import Layer, TableName
 from spark_jobs.orchestration import steps
 from spark_jobs.orchestration.alerts import AlertNotifier
+from spark_jobs.orchestration.assets import as_asset
 from spark_jobs.orchestration.blueprint import (
     AssetBlueprint,
     DagBlueprint,
@@ -55,7 +55,7 @@ LET_PASS = Param(
     type=["null", "string"],
     maxLength=300,
     title="Let the refresh pass",
-    description="Why, in 10 signs or more, where the last run waits for a person. Empty: not.",
+    description="Why, in 10 characters or more, where the last run waits for a person. Empty: not.",
 )
 
 
@@ -123,7 +123,7 @@ def _verify_task(blueprint: DagBlueprint) -> None:
 
 
 def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint) -> None:
-    options, outlet = _options(blueprint), _asset(published)
+    options, outlet = _options(blueprint), as_asset(published)
 
     @task(**options[Step.STAGE])  # type: ignore[untyped-decorator]
     def stage(attempt_id: str) -> str:
@@ -144,7 +144,7 @@ def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: 
     # Only this mode needs the provider, and importing it takes time that every parse would pay.
     from spark_jobs.orchestration.submitted import submitted_refresh
 
-    options, outlet = _options(blueprint), _asset(published)
+    options, outlet = _options(blueprint), as_asset(published)
 
     @task(**options[Step.REPORT])  # type: ignore[untyped-decorator]
     def report(attempt_id: str) -> Iterator[Metadata]:
@@ -167,8 +167,8 @@ def _plan_task(blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]]) 
 
 def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
     """The arguments of each task; those that tell of the tables carry the DAG's assets."""
-    inlets = {"inlets": [_asset(one) for one in blueprint.inlets]}
-    outlets = [] if blueprint.outlet is None else [_asset(blueprint.outlet)]
+    inlets = {"inlets": [as_asset(one) for one in blueprint.inlets]}
+    outlets = [] if blueprint.outlet is None else [as_asset(blueprint.outlet)]
     announced = {**inlets, "outlets": outlets}
     assets = {
         Step.PLAN: inlets,
@@ -213,7 +213,3 @@ def _timetable(cron: str | None, delay_seconds: int) -> Any:
     from spark_jobs.orchestration.staggered import StaggeredTimetable
 
     return StaggeredTimetable(cron, delay=timedelta(seconds=delay_seconds))
-
-
-def _asset(blueprint: AssetBlueprint) -> Asset:
-    return Asset(name=blueprint.name, uri=blueprint.uri, group="tidemark")

@@ -111,7 +111,7 @@ class AlertNotifier(BaseNotifier):
         )
         for one in alerts.notifiers:
             try:
-                # Made anew, as rendering replaces the templates that a notifier was made with.
+                # Made again, as rendering replaces the templates that a notifier was made with.
                 _made(one)({**context, "alert": alert})
             except Exception:
                 log.exception("notifier %s failed", one.notifier)
@@ -148,7 +148,7 @@ def alert_of(
     if ours is not None:
         condition, message, todo = ours.condition, ours.primary, ours.hint
     elif error is None:
-        condition, message, todo = "TASK_LOST", "the task's process ended without a word", None
+        condition, message, todo = "TASK_LOST", "the task's process ended without a message", None
     else:
         plain = isinstance(error, AirflowException)
         condition = "TASK_FAILED" if plain else type(error).__name__

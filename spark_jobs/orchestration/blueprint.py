@@ -31,10 +31,10 @@ RETRY_DELAY_SECONDS = 15
 ASSET_SCHEME = "x-tidemark"
 
 
-class Lane(StrEnum):
+class Pool(StrEnum):
     """The pools that tasks with work on Spark wait in, so that no kind of work starves another.
 
-    The stack makes them by ``airflow.lanes``; a task in a pool that does not exist never starts.
+    The stack makes them by ``airflow.pools``; a task in a pool that does not exist never starts.
     """
 
     LIVE = "live"
@@ -94,7 +94,7 @@ class TaskBlueprint:
     retries: int = RETRIES
     retry_delay_seconds: int = RETRY_DELAY_SECONDS
     timeout_seconds: int
-    pool: Lane = Lane.LIVE
+    pool: Pool = Pool.LIVE
     writes: bool = False
 
 
@@ -258,6 +258,6 @@ def _task(step: Step) -> TaskBlueprint:
     return TaskBlueprint(
         step=step,
         timeout_seconds=TIMEOUT_SECONDS[step],
-        pool=Lane.MAINTENANCE if step is Step.VERIFY else Lane.LIVE,
+        pool=Pool.MAINTENANCE if step is Step.VERIFY else Pool.LIVE,
         writes=step in {Step.PUBLISH, Step.REFRESH},
     )

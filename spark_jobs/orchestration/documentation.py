@@ -64,7 +64,7 @@ def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
     if entry.freshness_seconds is not None:
         lines.append(f"Freshness target: {duration(entry.freshness_seconds)}.")
     lines.append(
-        "A run that finds no input changed skips. A critical expectation that fails holds the "
+        "A run that finds no input changed skips. A critical expectation that fails blocks the "
         "publication; readers see the old content until a run succeeds."
     )
     lines.append(_backfill(entry))

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
-from spark_jobs.planning.request import INSTANT, REPLAY_ID, TICKET
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.planning.request import ATTEMPT, INSTANT, REPLAY_ID, TICKET
+from spark_jobs.planning.selection import SELECTION
 
 CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
 
 
-def replay_params(views: list[str]) -> dict[str, Param]:
-    """The form of a replay.
+def replay_params(views: list[str], selections: list[str]) -> dict[str, Param]:
+    """The form of a replay, which offers views and selections of them.
 
     Airflow shows what has no section, and hides the sections until somebody opens them: those
     are for what few replays need.
@@ -21,10 +23,11 @@ def replay_params(views: list[str]) -> dict[str, Param]:
     return {
         "views": Param(
             type="array",
-            items={"type": "string", "enum": views} if views else {"type": "string"},
-            examples=views,
+            items={"type": "string", "pattern": f"^{SELECTION}$"},
+            examples=[*views, *selections],
             minItems=1,
             title="Views",
+            description="Names, or selections of views as the command line has them.",
         ),
         "branch": Param(default=False, type="boolean", title="And all views that read them"),
         "from": _instant("From", "The first instant of the range (UTC). Empty: the whole views."),
@@ -54,6 +57,13 @@ def replay_params(views: list[str]) -> dict[str, Param]:
     }
 
 
+def selections_of(manifest: Manifest) -> list[str]:
+    """The tags and owners of the gold views, and the state, as selections."""
+    views = manifest.gold.values()
+    tags = sorted({f"tag:{tag}" for view in views for tag in view.tags})
+    return [*tags, *sorted({f"owner:{view.owner}" for view in views}), "state:changed"]
+
+
 def rollback_params(views: list[str]) -> dict[str, Param]:
     """The form of a rollback."""
     return {
@@ -78,7 +88,17 @@ def rollback_params(views: list[str]) -> dict[str, Param]:
 
 def release_params(views: list[str]) -> dict[str, Param]:
     """The form of a release."""
-    return {"view": _one_of(views), **_why()}
+    return {
+        "view": _one_of(views),
+        "attempt": Param(
+            default=None,
+            type=["null", "string"],
+            pattern=_whole(ATTEMPT),
+            title="Attempt",
+            description="The result that you looked at. Empty: the newest that waits.",
+        ),
+        **_why(),
+    }
 
 
 def _one_of(views: list[str]) -> Param:

@@ -1,4 +1,4 @@
-"""The operators' DAGs: forms that replay gold views, take one back, and let a held one through.
+"""The operators' DAGs: forms that replay gold views, take one back, and let a blocked one through.
 
 All ask for a reason, show what they will do, and wait for a person: a replay above a limit, the
 others always. The steps are those of the command line; see ``replay_steps`` and ``view_steps``.
@@ -12,10 +12,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import (
     DAG,
-    BaseOperator,
     Context,
     Param,
     TriggerRule,
@@ -27,14 +25,22 @@ from airflow.sdk import (
 from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import START_DATE
 from spark_jobs.orchestration.alerts import AlertNotifier
-from spark_jobs.orchestration.blueprint import TIMEOUT_SECONDS, Lane, Step
+from spark_jobs.orchestration.approval import APPROVAL_TASK, question
+from spark_jobs.orchestration.assets import PUBLISHED
+from spark_jobs.orchestration.blueprint import TIMEOUT_SECONDS, Pool, Step
 from spark_jobs.orchestration.compiled import compiled_manifest
-from spark_jobs.orchestration.operation_forms import release_params, replay_params, rollback_params
+from spark_jobs.orchestration.operation_forms import (
+    release_params,
+    replay_params,
+    rollback_params,
+    selections_of,
+)
 from spark_jobs.orchestration.retries import RetryTransient
-from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
+from spark_jobs.orchestration.task_options import OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
 
 REPLAY_DAG = "ops__replay"
+_VIEW = "{{ task.op_kwargs['view'] }}"
 _PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
 
 REPLAY_DOC = """\
@@ -55,16 +61,19 @@ a.m.
 ROLLBACK_DOC = """\
 ## Take a gold view back
 
-Publishes an earlier content of a view as a new version, after an approval, and holds the view
-there: its refreshes skip with `VIEW_HELD` until `tidemark release VIEW` or the next replay of the
-view. `docs/runbooks/gold-is-wrong.md` tells when to use it.
+Publishes an earlier content of a view as a new version, after an approval, and pins the view
+there: its refreshes skip with `VIEW_PINNED` until the form `ops__release`, `tidemark release
+VIEW` or the next replay of the view. `docs/runbooks/gold-is-wrong.md` tells when to use it.
 """
 RELEASE_DOC = """\
-## Let through what the gate holds
+## Let a gold view go on
 
-Publishes the result of a view's newest refresh once, although critical expectations failed on it,
-after an approval. The record says who let it through, why, and past which rules. The rules stay:
-the next refresh is judged by them again. A result that could not be judged is not published.
+Of a view whose result the gate blocks: publishes that result once, although critical expectations
+failed on it, after an approval. What is published is the result that the question shows, whatever
+came since. The record says who let it through, who approved, why, and past which rules. The rules
+stay: the next refresh is judged by them again. A result that could not be judged is not published.
+
+Of a view that was rolled back: unpins it, and the next refresh takes up what came since.
 `docs/runbooks/gold-refresh.md` tells when to use it.
 """
 
@@ -110,8 +119,8 @@ ROLLBACK = OperationOnView(
 RELEASE = OperationOnView(
     dag_id="ops__release",
     task_id="release",
-    subject="Publish what the gate holds",
-    description="Let through what the gate holds.",
+    subject="Let a gold view go on",
+    description="Publish what the gate blocks, or end a rollback.",
     doc_md=RELEASE_DOC,
     params=release_params,
     validate=view_steps.validate_release,
@@ -140,12 +149,13 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
 
 def replay_dag(views: list[str], settings: Settings) -> DAG:
     """The form of a replay and what follows from it."""
-    params = replay_params(views)
+    params = replay_params(views, selections_of(compiled_manifest(settings)))
     with _dag(REPLAY_DAG, "Compute gold views again.", REPLAY_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
-            return replay_steps.validate_replay(get_current_context())
+            with replay_steps.form_read():
+                return replay_steps.validate_replay(get_current_context())
 
         @task(**_options("plan"))  # type: ignore[untyped-decorator]
         def plan(asked: dict[str, Any]) -> dict[str, Any]:
@@ -153,16 +163,14 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
 
         @task.branch(**_options("limit"))  # type: ignore[untyped-decorator]
         def limit(planned: dict[str, Any]) -> str | None:
-            return replay_steps.next_of_plan(
-                planned, approve=replay_steps.APPROVAL_TASK, begin="begin"
-            )
+            return replay_steps.next_of_plan(planned, approve=APPROVAL_TASK, begin="begin")
 
         # After the branch, or after an approval; a rejection skips it.
         @task(**_options("begin", trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS))  # type: ignore[untyped-decorator]
         def begin(asked: dict[str, Any]) -> list[str]:
             return replay_steps.begin_replay(asked, get_current_context())
 
-        @task(**_spark("build", map_index_template="{{ task.op_kwargs['view'] }}"))  # type: ignore[untyped-decorator]
+        @task(**_spark("build", map_index_template=_VIEW))  # type: ignore[untyped-decorator]
         def build(view: str) -> None:
             replay_steps.build(view, get_current_context())
 
@@ -171,11 +179,11 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
         def difference() -> list[str]:
             return replay_steps.difference(get_current_context())
 
-        @task(**_spark("publish", map_index_template="{{ task.op_kwargs['view'] }}"))  # type: ignore[untyped-decorator]
+        @task(**_spark("publish", map_index_template=_VIEW, outlets=[PUBLISHED]))  # type: ignore[untyped-decorator]
         def publish(view: str) -> None:
             replay_steps.publish(view, get_current_context())
 
-        @task(**_spark("follow", trigger_rule=TriggerRule.ALL_DONE))  # type: ignore[untyped-decorator]
+        @task(**_spark("follow", trigger_rule=TriggerRule.ALL_DONE, outlets=[PUBLISHED]))  # type: ignore[untyped-decorator]
         def follow() -> dict[str, str]:
             return replay_steps.follow(get_current_context())
 
@@ -187,7 +195,7 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
         planned = plan(asked)
         branch = limit(planned)
         begun = begin(asked)
-        branch >> _approval(settings, "Replay gold views") >> begun
+        branch >> question(settings, subject="Replay gold views", body=_PLAN) >> begun
         branch >> begun
         built = build.expand(view=begun)
         differing = difference()
@@ -205,19 +213,22 @@ def approved_dag(operation: OperationOnView, views: list[str], settings: Setting
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:
-            return about.validate(get_current_context())
+            with replay_steps.form_read():
+                return about.validate(get_current_context())
 
         @task(**_options("plan"))  # type: ignore[untyped-decorator]
         def plan(asked: dict[str, Any]) -> Any:
-            return about.plan(asked, get_current_context())
+            with replay_steps.form_read():
+                return about.plan(asked, get_current_context())
 
-        @task(**_spark(about.task_id))  # type: ignore[untyped-decorator]
+        @task(**_spark(about.task_id, outlets=[PUBLISHED]))  # type: ignore[untyped-decorator]
         def act(asked: dict[str, Any], planned: Any) -> None:
             about.act(asked, planned, get_current_context())
 
         asked = validate()
         planned = plan(asked)
-        planned >> _approval(settings, about.subject) >> act(asked, planned)
+        asks = question(settings, subject=about.subject, body=_PLAN)
+        planned >> asks >> act(asked, planned)
     return dag
 
 
@@ -245,23 +256,6 @@ def _dag(
     )
 
 
-def _approval(settings: Settings, subject: str) -> BaseOperator:
-    """A person reads the plan and agrees; silence is no."""
-    return ApprovalOperator(
-        task_id=replay_steps.APPROVAL_TASK,
-        subject=subject,
-        body=_PLAN,
-        defaults=ApprovalOperator.REJECT,
-        response_timeout=timedelta(hours=settings.replay.approval_hours),
-        execution_timeout=timedelta(hours=settings.replay.approval_hours + 1),
-        # Airflow takes the end of the process that asked for the end of the task where the answer
-        # comes before the scheduler has heard of it (apache/airflow#66374): it is asked again.
-        retries=3,
-        retry_delay=timedelta(seconds=5),
-        pool=CONTROL,
-    )
-
-
 def _options(task_id: str, **more: Any) -> dict[str, Any]:
     """The arguments of a task that reads logs and the control database only."""
     return operator_task(task_id, timeout_seconds=TIMEOUT_SECONDS[Step.PLAN]) | more
@@ -270,4 +264,4 @@ def _options(task_id: str, **more: Any) -> dict[str, Any]:
 def _spark(task_id: str, **more: Any) -> dict[str, Any]:
     """The arguments of a task that computes."""
     timeout = timedelta(seconds=TIMEOUT_SECONDS[Step.REFRESH])
-    return _options(task_id, **{"pool": str(Lane.REPLAY), "execution_timeout": timeout} | more)
+    return _options(task_id, **{"pool": str(Pool.REPLAY), "execution_timeout": timeout} | more)

@@ -11,25 +11,53 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from spark_jobs.orchestration.alerts import ToldBeforeError
+from spark_jobs.orchestration.approval import APPROVAL_TASK, answer, approver, person
+from spark_jobs.orchestration.assets import announce
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.steps import refresher, who
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.refresh import Refresher
-    from spark_jobs.gold.replay import Replayer
+    from spark_jobs.gold.recover.replay import Replayer
+    from spark_jobs.gold.refresh.steps import Refresher
 
 log = logging.getLogger("airflow.task.tidemark")
 
-APPROVAL_TASK = "approve"
 # What the control database has room for.
 _LONGEST_ID = 200
+
+
+@contextmanager
+def form_read() -> Iterator[None]:
+    """Read a form: what it asks for and cannot be done is one sentence, and no failure.
+
+    Raises:
+        AirflowSkipException: it was refused; the sentence says why, and what to do.
+    """
+    from spark_jobs.gold import errors
+    from spark_jobs.planning.errors import ReplayRequestError
+    from spark_jobs.state.errors import ReplayNotFoundError
+
+    refusals = (
+        ReplayRequestError,
+        ReplayNotFoundError,
+        errors.NothingToReleaseError,
+        errors.NotPublishedError,
+        errors.ReleaseRefusedError,
+        errors.RollbackRefusedError,
+    )
+    try:
+        yield
+    except refusals as refused:
+        text = f"the form is refused: {refused.primary} [{refused.condition}]. {refused.hint or ''}"
+        raise AirflowSkipException(text.strip()) from None
 
 
 def validate_replay(context: Context) -> dict[str, Any]:
@@ -38,13 +66,16 @@ def validate_replay(context: Context) -> dict[str, Any]:
     Raises:
         ReplayRequestError: a field holds what it may not; it names the field.
     """
+    from spark_jobs.gold.publications import changed_views
     from spark_jobs.planning.request import replay_request, why
 
-    params = context["params"]
+    params, settings = context["params"], load_settings()
     because = why(params.get("reason"), params.get("ticket"))
+    manifest = compiled_manifest(settings)
     request = replay_request(
-        compiled_manifest(load_settings()),
+        manifest,
         params.get("views"),
+        changed=partial(changed_views, manifest, settings.lake),
         branch=params.get("branch"),
         start=params.get("from"),
         end=params.get("to"),
@@ -97,6 +128,7 @@ def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
             replay_id=replay_id(context),
             who=who(context),
             why=Why(asked["reason"], asked["ticket"]),
+            approved_by=approver(context),
         )
         rows = replays.views(record.replay_id)
     log.info("replay id=%s who=%s", record.replay_id, record.who)
@@ -110,14 +142,14 @@ def build(view: str, context: Context) -> None:
         AirflowFailException: a critical expectation failed; trying again would not help.
         AirflowSkipException: there is nothing to compute.
     """
-    from spark_jobs.quality.errors import GateHeldError
+    from spark_jobs.quality.errors import GateBlockedError
     from spark_jobs.state.replays import ViewProgress
 
     with replayer() as replays:
         try:
             row = replays.build(replay_id(context), view)
-        except GateHeldError as held:
-            raise AirflowFailException(str(held)) from None
+        except GateBlockedError as blocked:
+            raise AirflowFailException(str(blocked)) from None
     if row.status is ViewProgress.SKIPPED:
         raise AirflowSkipException(row.error)
 
@@ -132,7 +164,10 @@ def difference(context: Context) -> list[str]:
 
     rows = _rows(context)
     built = [one for one in rows if one.status in {ViewProgress.BUILT, ViewProgress.PUBLISHED}]
-    lines = ["| view | rows leave | rows enter | at the published versions |", "|---|---|---|---|"]
+    lines = [
+        "| view | rows to delete | rows to insert | at the published versions |",
+        "|---|---|---|---|",
+    ]
     for one in built:
         found = one.difference or {}
         same = "yes" if found.get("same_versions") else "no"
@@ -152,13 +187,15 @@ def publish(view: str, context: Context) -> None:
     Raises:
         AirflowFailException: a critical expectation failed at newer versions.
     """
-    from spark_jobs.quality.errors import GateHeldError
+    from spark_jobs.gold.recover.replay import Replayer
+    from spark_jobs.quality.errors import GateBlockedError
 
-    with replayer() as replays:
+    with refresher() as steps:
         try:
-            row = replays.publish(replay_id(context), view)
-        except GateHeldError as held:
-            raise AirflowFailException(str(held)) from None
+            row = Replayer(steps).publish(replay_id(context), view)
+        except GateBlockedError as blocked:
+            raise AirflowFailException(str(blocked)) from None
+        announce(context, steps.context, [row.attempt_id])
     log.info("published %s version=%s", view, row.published_version)
 
 
@@ -168,12 +205,15 @@ def follow(context: Context) -> dict[str, str]:
     Raises:
         AirflowSkipException: nothing was published.
     """
+    from spark_jobs.gold.recover.replay import Replayer
     from spark_jobs.state.replays import ViewProgress
 
     if all(one.status is not ViewProgress.PUBLISHED for one in _rows(context)):
         raise AirflowSkipException("nothing was published")
-    with replayer() as replays:
+    with refresher() as steps:
+        replays = Replayer(steps)
         news = replays.follow(replay_id(context))
+        announce(context, steps.context, replays.followed(replay_id(context)))
     for view, line in news.items():
         log.info("%s: %s", view, line)
     return news
@@ -184,17 +224,20 @@ def report(context: Context) -> str:
 
     Raises:
         AirflowFailException: a view failed, or somebody rejected the plan.
+        AirflowSkipException: the form was refused.
         ToldBeforeError: a task before failed, and its alert was sent.
     """
     from spark_jobs.state.replays import ReplayStatus
 
-    answer = context["ti"].xcom_pull(task_ids=APPROVAL_TASK) or {}
-    if "Reject" in answer.get("chosen_options", ()):
+    given = answer(context)
+    if "Reject" in given.get("chosen_options", ()):
         begin_replay(context["ti"].xcom_pull(task_ids="validate"), context)
         with replayer() as replays:
-            replays.reject(replay_id(context))
+            replays.reject(replay_id(context), who=person(given) or "nobody, in time")
         raise AirflowFailException("the plan was rejected; nothing was computed")
     if not _rows(context):
+        if context["ti"].xcom_pull(task_ids="validate") is None:
+            raise AirflowSkipException("the form was refused; the log of `validate` says why")
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned is None:
             raise ToldBeforeError("there was no plan; the task that failed says why")
@@ -222,7 +265,7 @@ def replay_id(context: Context, *, kind: str = "replay") -> str:
 @contextmanager
 def replayer() -> Iterator[Replayer]:
     """The replays of the project that ``TIDEMARK_PROJECT`` names."""
-    from spark_jobs.gold.replay import Replayer
+    from spark_jobs.gold.recover.replay import Replayer
 
     steps: Refresher
     with refresher() as steps:

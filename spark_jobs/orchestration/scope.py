@@ -27,11 +27,13 @@ class RunScope:
     Attributes:
         tick: all views that are refreshed under one tick read the same input versions.
         force: compute the whole result, even when nothing moved.
+        asked: a person asked for the run, by triggering or by clearing it.
         time: compute the rows of this range again, and no others; None: what a refresh finds.
     """
 
     tick: str
     force: bool = False
+    asked: bool = False
     time: TimeRange | None = None
 
 
@@ -49,7 +51,7 @@ def run_scope(
     A scheduled or backfill run's tick is the end of its interval, which the views of one moment
     share however their starts are spread. Every other run has no interval of its own (Airflow
     infers one that another run already used), so it is a tick by itself. A run that was cleared
-    asks anew: under its first tick it would see the versions that were pinned then.
+    asks again: under its first tick it would see the versions that were pinned then.
 
     A backfill's interval is the range that it recomputes. Every other run's interval says when it
     runs and nothing about rows: a refresh takes up each change, however old the rows are.
@@ -66,7 +68,7 @@ def run_scope(
     name = _instant(data_interval_end) if shared and data_interval_end is not None else run_id
     tick = f"{name}+{clear_number}" if clear_number else name
     if kind is not RunKind.BACKFILL:
-        return RunScope(tick=tick, force=force)
+        return RunScope(tick=tick, force=force, asked=kind is RunKind.MANUAL or clear_number > 0)
     if data_interval_start is None or data_interval_end is None:
         return RunScope(tick=tick, force=True)
     return RunScope(tick=tick, time=TimeRange(data_interval_start, data_interval_end))

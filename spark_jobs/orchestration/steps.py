@@ -1,6 +1,6 @@
 """What each task does: the refresh's own step, and its outcome in Airflow's words.
 
-Airflow's words are few: skipped (nothing to do), failed for good (the gate holds), failed (the
+Airflow's words are few: skipped (nothing to do), failed for good (the gate blocks), failed (the
 retry policy decides). Imports of Spark stay inside, since DAG parsing reads this module too.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, Context, Metadata
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from spark_jobs.orchestration.assets import event_of
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.scope import RunKind, RunScope, run_scope
 from spark_jobs.settings import load_settings
@@ -21,7 +22,7 @@ from spark_jobs.settings import load_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.quality.verdict import Verdict
     from spark_jobs.settings import Settings
 
@@ -37,7 +38,7 @@ def plan(view: str, context: Context) -> str:
             reason is in the log and in XCom.
         ReplayRequestError: the run's reason for letting it pass is none.
     """
-    from spark_jobs.gold.recompute import Recomputer
+    from spark_jobs.gold.recover.recompute import Recomputer
     from spark_jobs.planning.decision import ReasonCode
     from spark_jobs.planning.recompute import Recompute
 
@@ -45,7 +46,11 @@ def plan(view: str, context: Context) -> str:
     with refresher() as steps:
         if scope.time is None:
             planned = steps.plan(
-                view, tick=scope.tick, force=scope.force, let_pass=allowed(context)
+                view,
+                tick=scope.tick,
+                force=scope.force,
+                let_pass=allowed(context),
+                asked_by=who(context) if scope.asked else None,
             )
         else:
             asked = Recompute(code=ReasonCode.BACKFILLED, time=scope.time)
@@ -62,7 +67,7 @@ def stage(attempt_id: str) -> str:
 
     A backfill that a refresh overtook is planned again, as a later attempt.
     """
-    from spark_jobs.gold.recompute import Recomputer
+    from spark_jobs.gold.recover.recompute import Recomputer
 
     with refresher() as steps:
         if backfills(steps, attempt_id):
@@ -77,19 +82,23 @@ def audit(attempt_id: str) -> str:
 
     Raises:
         AirflowFailException: a critical expectation failed; trying again would not help.
+        AirflowSkipException: one did, as one of an earlier result did that waits for a person.
     """
-    from spark_jobs.gold.staging import staged_at
-    from spark_jobs.quality.errors import GateHeldError
+    from spark_jobs.gold.refresh.staging import staged_at
+    from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
 
     with refresher() as steps:
         try:
             log_verdict(steps.audit(attempt_id))
-        except GateHeldError as held:
-            log_verdict(held.verdict)
+        except StillBlockedError as still:
+            log_verdict(still.verdict)
+            raise AirflowSkipException(str(still)) from None
+        except GateBlockedError as blocked:
+            log_verdict(blocked.verdict)
             attempt = steps.context.store.attempt(attempt_id)
             days = steps.context.settings.gold.staging_days
-            log.info("held result=%s kept_days=%g", staged_at(steps.context, attempt), days)
-            raise AirflowFailException(str(held)) from None
+            log.info("blocked result=%s kept_days=%g", staged_at(steps.context, attempt), days)
+            raise AirflowFailException(str(blocked)) from None
     return attempt_id
 
 
@@ -97,11 +106,12 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Commit the audited result and announce it.
 
     Raises:
-        AirflowFailException: it was computed once more on newer content, and the gate holds that.
-        AirflowSkipException: a newer attempt had published before.
+        AirflowFailException: it was computed once more on newer content, and the gate blocks that.
+        AirflowSkipException: a newer attempt had published before, or no row changed: an asset's
+            event is a change.
     """
-    from spark_jobs.gold.recompute import Recomputer
-    from spark_jobs.quality.errors import GateHeldError
+    from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
 
     with refresher() as steps:
         try:
@@ -109,16 +119,18 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
                 published = Recomputer(steps).publish(attempt_id)
             else:
                 published = steps.publish_on_newest(attempt_id)
-        except GateHeldError as held:
-            log_verdict(held.verdict)
-            raise AirflowFailException(str(held)) from None
+        except StillBlockedError as still:
+            log_verdict(still.verdict)
+            raise AirflowSkipException(str(still)) from None
+        except GateBlockedError as blocked:
+            log_verdict(blocked.verdict)
+            raise AirflowFailException(str(blocked)) from None
         attempt_id = published.attempt_id
-        rows = (steps.context.store.attempt(attempt_id).actual or {}).get("rows")
+        event = event_of(steps.context, attempt_id)
     if published.version is None:
         raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
-    log.info("published version=%d rows=%s changed=%s", published.version, rows, published.changed)
-    extra = {"version": published.version, "rows": rows, "attempt": attempt_id}
-    yield Metadata(asset, extra=extra)
+    log.info("published version=%d changed=%s", published.version, published.changed)
+    yield _told(asset, event, version=published.version)
 
 
 def backfills(steps: Refresher, attempt_id: str) -> bool:
@@ -130,23 +142,34 @@ def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Tell from the ledger how a Spark application's refresh ended.
 
     Raises:
-        AirflowFailException: the gate holds the result.
-        AirflowSkipException: a newer attempt had published before.
+        AirflowFailException: the gate blocks the result.
+        AirflowSkipException: a newer attempt had published before, or no row changed.
     """
     from spark_jobs.quality.verdict import Verdict
     from spark_jobs.state.attempts import AttemptStatus
 
     with refresher() as steps:
         attempt = steps.context.store.attempt(attempt_id)
+        event = event_of(steps.context, attempt_id)
     if attempt.verdict is not None:
         log_verdict(Verdict.from_dict(attempt.verdict))
     if attempt.status is AttemptStatus.SUPERSEDED:
-        raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
+        faster = f"a newer attempt than {attempt_id} has published"
+        raise AirflowSkipException(attempt.error or faster)
     if attempt.status is not AttemptStatus.PUBLISHED or attempt.published_version is None:
         raise AirflowFailException(attempt.error or f"attempt {attempt_id} is {attempt.status}")
-    rows = (attempt.actual or {}).get("rows")
-    extra = {"version": attempt.published_version, "rows": rows, "attempt": attempt_id}
-    yield Metadata(asset, extra=extra)
+    yield _told(asset, event, version=attempt.published_version)
+
+
+def _told(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metadata:
+    """The event of a task that succeeds; Airflow would emit one of any that does.
+
+    Raises:
+        AirflowSkipException: no row changed.
+    """
+    if event is None:
+        raise AirflowSkipException(f"published as version {version}; no row changed")
+    return Metadata(asset, extra=event)
 
 
 def verify(view: str) -> dict[str, Any]:
@@ -157,8 +180,8 @@ def verify(view: str) -> dict[str, Any]:
         AirflowFailException: the table is not what its SQL gives.
     """
     from spark_jobs.gold.errors import NotPublishedError
-    from spark_jobs.gold.sampling import any_buckets
-    from spark_jobs.gold.verify import verify as compare
+    from spark_jobs.gold.verify.published import verify as compare
+    from spark_jobs.gold.verify.sampling import any_buckets
 
     with refresher() as steps:
         try:
@@ -166,7 +189,7 @@ def verify(view: str) -> dict[str, Any]:
         except NotPublishedError as nothing:
             raise AirflowSkipException(nothing.primary) from None
     log.info("%s: %s (version %d of %s)", found.finding, found.detail, found.version, found.vector)
-    if not found.holds:
+    if not found.passed:
         raise AirflowFailException(f"gold.{view}: {found.finding}: {found.detail}")
     return found.as_dict()
 
@@ -209,7 +232,7 @@ def refresher() -> Iterator[Refresher]:
     A Connect session ends with the task, since the server would keep it for an hour. A classic
     session belongs to the process.
     """
-    from spark_jobs.gold.refresh import Refresher
+    from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.session import open_session
 

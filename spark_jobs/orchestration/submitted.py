@@ -12,7 +12,7 @@ import spark_jobs
 from spark_jobs.settings import Settings
 from spark_jobs.storage.conf import session_conf
 
-APPLICATION = Path(spark_jobs.__file__).parent / "gold/submit.py"
+APPLICATION = Path(spark_jobs.__file__).parent / "gold/refresh/submit.py"
 
 
 def submitted_refresh(settings: Settings, attempt_id: Any, options: dict[str, Any]) -> BaseOperator:

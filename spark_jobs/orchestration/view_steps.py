@@ -9,7 +9,10 @@ import logging
 from typing import Any
 
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
 
+from spark_jobs.orchestration.approval import approver
+from spark_jobs.orchestration.assets import announce
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.replay_steps import as_markdown, replay_id, show
 from spark_jobs.orchestration.steps import refresher, who
@@ -24,7 +27,7 @@ def validate_release(context: Context) -> dict[str, Any]:
     Raises:
         ReplayRequestError: a field holds what it may not; it names the field.
     """
-    from spark_jobs.planning.request import one_view, why
+    from spark_jobs.planning.request import attempt_name, one_view, why
 
     params = context["params"]
     because = why(params.get("reason"), params.get("ticket"))
@@ -32,6 +35,7 @@ def validate_release(context: Context) -> dict[str, Any]:
         "view": one_view(compiled_manifest(load_settings()), params.get("view")),
         "reason": because.reason,
         "ticket": because.ticket,
+        "attempt": attempt_name(params.get("attempt")),
     }
 
 
@@ -53,7 +57,7 @@ def validate_rollback(context: Context) -> dict[str, Any]:
 
 def plan_rollback(asked: dict[str, Any], context: Context) -> int:
     """Find the content to go back to, and show it; returns its version."""
-    from spark_jobs.gold.rollback import Rollbacker
+    from spark_jobs.gold.recover.rollback import Rollbacker
 
     with refresher() as steps:
         target = Rollbacker(steps).target(
@@ -62,15 +66,15 @@ def plan_rollback(asked: dict[str, Any], context: Context) -> int:
     show(
         context,
         f"Publish the content of version {target.version} of gold.{asked['view']} again "
-        f"({target.at:%Y-%m-%d %H:%M:%S} UTC, from {target.watermark.vector}), and hold it "
+        f"({target.at:%Y-%m-%d %H:%M:%S} UTC, from {target.watermark.vector}), and pin it "
         f"there.\n\nReason: {as_markdown(asked['reason'])}",
     )
     return target.version
 
 
 def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
-    """Publish the earlier content and hold the view."""
-    from spark_jobs.gold.rollback import Rollbacker
+    """Publish the earlier content and pin the view."""
+    from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.planning.request import Why
 
     with refresher() as steps:
@@ -81,40 +85,79 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
             replay_id=replay_id(context, kind="rollback"),
             who=who(context),
             why=Why(asked["reason"], asked["ticket"]),
+            approved_by=approver(context),
         )
         row = rollbacker.run(record.replay_id)
-    log.info("published %s version=%s; the view is held", row.view, row.published_version)
+        announce(context, steps.context, [row.attempt_id])
+    log.info("published %s version=%s; the view is pinned", row.view, row.published_version)
 
 
-def plan_release(asked: dict[str, Any], context: Context) -> str:
-    """Find the result that the gate holds, and show what failed; returns its attempt."""
-    from spark_jobs.gold.release import held_attempt
+def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
+    """Find what keeps the view from going on, and show it; returns what a person agrees to.
+
+    It is the rollback whose pin ends, or the attempt that is published.
+    """
+    from spark_jobs.gold.recover.release import blocked_attempt, newer_input
+    from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.planning.work import vector_in
     from spark_jobs.quality.verdict import Verdict
 
+    reason = f"Reason: {as_markdown(asked['reason'])}"
     with refresher() as steps:
-        attempt = held_attempt(steps, asked["view"])
+        pinned = Rollbacker(steps).pinned(asked["view"])
+        if pinned is not None:
+            show(
+                context,
+                f"Unpin gold.{pinned.view}. {as_markdown(pinned.who)} took it back to the content "
+                f"of version {pinned.version} at {pinned.since:%Y-%m-%d %H:%M:%S} UTC "
+                f"({as_markdown(pinned.reason)}); the next refresh takes up what came since."
+                f"\n\n{reason}",
+            )
+            return {"rollback": pinned.replay_id}
+        attempt = blocked_attempt(steps, asked["view"], attempt_id=asked["attempt"])
+        newer = newer_input(steps, attempt)
     verdict = Verdict.from_dict(attempt.verdict or {})
     failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
+    came = f"\n\nNewer input is there, and comes with the next refresh: {newer}."
     show(
         context,
-        f"Publish gold.{attempt.view} once from {vector_in(attempt)}, "
-        f"although this failed:\n\n{failed}\n\nReason: {as_markdown(asked['reason'])}",
+        f"Publish attempt {attempt.attempt_id} of gold.{attempt.view} once, computed at "
+        f"{attempt.started_at:%Y-%m-%d %H:%M:%S} UTC from {vector_in(attempt)}, "
+        f"although this failed:\n\n{failed}{came if newer.versions else ''}\n\n{reason}",
     )
-    return attempt.attempt_id
+    return {"attempt": attempt.attempt_id}
 
 
-def release(asked: dict[str, Any], attempt_id: str, context: Context) -> None:
-    """Publish the result that was shown."""
-    from spark_jobs.gold.release import release_held
+def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> None:
+    """Do what was shown, and nothing else.
+
+    Raises:
+        AirflowFailException: another rollback holds the view now.
+    """
+    from spark_jobs.gold.recover.release import release_blocked
+    from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.planning.request import Why
 
+    because, view = Why(asked["reason"], asked["ticket"]), asked["view"]
+    agrees = approver(context)
     with refresher() as steps:
-        published = release_held(
+        if "rollback" in agreed:
+            rollbacker = Rollbacker(steps)
+            pinned = rollbacker.pinned(view)
+            if pinned is None or pinned.replay_id != agreed["rollback"]:
+                raise AirflowFailException(
+                    f"{agreed['rollback']} holds gold.{view} no longer; fill in the form again"
+                )
+            rollbacker.release(view, who=who(context), why=because, approved_by=agrees)
+            log.info("%s goes on; the next refresh takes up what came since", view)
+            return
+        published = release_blocked(
             steps,
-            asked["view"],
+            view,
             who=who(context),
-            why=Why(asked["reason"], asked["ticket"]),
-            attempt_id=attempt_id,
+            why=because,
+            attempt_id=agreed["attempt"],
+            approved_by=agrees,
         )
+        announce(context, steps.context, [published.attempt_id])
     log.info("published %s version=%s past the gate", published.view, published.version)

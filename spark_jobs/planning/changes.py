@@ -74,8 +74,10 @@ class InputChange:
 
     def __str__(self) -> str:
         old = "" if self.before is None else f"@{self.before.version}"
-        new = "none" if self.after is None else f"@{self.after.version}"
-        return f"{self.table}{new if not old or old == new else f'{old}→{new}'}"
+        new = "" if self.after is None else f"@{self.after.version}"
+        if not old or old == new:
+            return f"{self.table}{new}"
+        return f"{self.table}{old}→{new or 'none'}"
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""

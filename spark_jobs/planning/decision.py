@@ -34,7 +34,7 @@ class ReasonCode(StrEnum):
     RESTORED = "RESTORED"
     FOREIGN_COMMIT = "FOREIGN_COMMIT"
     EPOCH_BUMPED = "EPOCH_BUMPED"
-    VIEW_HELD = "VIEW_HELD"
+    VIEW_PINNED = "VIEW_PINNED"
     REPLAY_PUBLISHES = "REPLAY_PUBLISHES"
     WAITS_FOR_PERSON = "WAITS_FOR_PERSON"
     REPLAYED = "REPLAYED"
@@ -71,10 +71,10 @@ class Full:
 
 @dataclass(frozen=True)
 class Incremental:
-    """Apply the inputs' changes by a rule.
+    """Apply the inputs' changes by a maintenance strategy.
 
     Attributes:
-        rule: the name of the maintenance rule; see ``planning.rules``.
+        rule: the name of the maintenance strategy; see ``planning.rules``.
     """
 
     reason: Reason
@@ -154,7 +154,7 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
 
 
 def rule_of(decision: Decision) -> str | None:
-    """The maintenance rule of a decision; None where it computes without one."""
+    """The maintenance strategy of a decision; None where it computes without one."""
     return decision.rule if isinstance(decision, Incremental) else None
 
 
@@ -180,7 +180,7 @@ def decision_of(
         case "full", {}:
             return Full(reason)
         case "incremental", {}:
-            # Attempts that an older release planned have no rule in the ledger.
+            # Attempts that an older release planned have no strategy in the ledger.
             return Incremental(reason, rule or word)
         case "range", {"column": _} as rows:
             return Range(reason, RowRange.from_dict(rows))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 from spark_jobs.errors import LakehouseError, RefusedError
 
 
@@ -9,53 +11,70 @@ class ReplayRequestError(LakehouseError):
     """A field of a request holds what it may not."""
 
     condition = "REPLAY_REQUEST"
-
-    def __init__(self, field: str, problem: str, *, remedy: str) -> None:
-        self.field = field
-        self.problem = problem
-        super().__init__(f"field {field!r} of the request {problem}", hint=remedy)
+    field: str
+    problem: str
+    _: KW_ONLY
+    remedy: str
+    primary = "field {field!r} of the request {problem}"
+    hint = "{remedy}"
 
 
 class VersionRangeError(LakehouseError):
     """A text that names no range of versions."""
 
     condition = "VERSION_RANGE"
-
-    def __init__(self, text: str, problem: str) -> None:
-        self.text = text
-        super().__init__(
-            f"{text!r} {problem}",
-            hint="Write A..B, for instance --versions 41..44: what changed after 41, up to 44.",
-        )
+    text: str
+    problem: str
+    primary = "{text!r} {problem}"
+    hint = "Write A..B, for instance --versions 41..44: what changed after 41, up to 44."
 
 
 class WatermarkNewerError(LakehouseError):
     """A newer release published a view."""
 
     condition = "WATERMARK_NEWER"
-
-    def __init__(self, view: str, *, found: int, known: int) -> None:
-        self.view = view
-        self.found = found
-        self.known = known
-        super().__init__(
-            f"gold view {view!r} has a watermark of format {found}, this release knows {known}",
-            detail="Its log cannot tell this release what is published, and a refresh would "
-            "compute the view anew under numbers that may be taken.",
-            hint="Run the newer release; docs/upgrading.md tells how to go back.",
-        )
+    view: str
+    _: KW_ONLY
+    found: int
+    known: int
+    primary = "gold view {view!r} has a watermark of format {found}, this release knows {known}"
+    detail = (
+        "Its log cannot tell this release what is published, and a refresh would compute the view "
+        "again under numbers that may be taken."
+    )
+    hint = "Run the newer release; docs/upgrading.md tells how to go back."
 
 
 class DeletionTooLargeError(RefusedError):
     """A command would take more away than a mistake should be able to."""
 
     condition = "DELETION_TOO_LARGE"
+    place: str
+    rows: int
+    among: int
+    primary = "{rows:,} of {among:,} would be taken out of {place}"
+    detail = "More than 100 and more than 5 % of them need a person's consent."
+    hint = "Look at the dry run; if all of these are meant, run it with --let-pass."
 
-    def __init__(self, place: str, rows: int, among: int) -> None:
-        self.place = place
-        self.rows, self.among = rows, among
-        super().__init__(
-            f"{rows:,} of {among:,} would be taken out of {place}",
-            detail="More than 100 and more than 5 % of them need a person's consent.",
-            hint="Look at the dry run; if all of these are meant, run it with --let-pass.",
-        )
+
+class SelectionSyntaxError(LakehouseError):
+    """A text that names no selection of views."""
+
+    condition = "SELECTION_SYNTAX"
+    text: str
+    problem: str
+    primary = "{text!r} is no selection of views: {problem}"
+    hint = (
+        "Write a name, tag:NAME, owner:NAME, path:FOLDER or state:changed; + before it adds what "
+        "it reads, + behind it what reads it; a comma joins what must all hold."
+    )
+
+
+class NothingSelectedError(LakehouseError):
+    """A selection that no gold view fits."""
+
+    condition = "NOTHING_SELECTED"
+    text: str
+    remedy: str
+    primary = "{text!r} selects no gold view"
+    hint = "{remedy}"

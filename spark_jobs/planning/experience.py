@@ -10,20 +10,21 @@ from statistics import median
 _LATEST = 3
 # What is likely to take a little longer is not worth a change of mind: measurements scatter.
 _CLEARLY = 0.9
-# The way that was gone less often takes less once its caches are warm.
+# The kind of refresh with fewer samples gets faster once its caches are warm.
 _WARM = 0.85
-# Following a change is tried where it may take so many times what a full refresh takes.
-_DARED = 10
-# Following a change says little about a change of so many times fewer or more rows.
+# An incremental refresh without a near sample is explored where its estimate is up to so many times
+# that of a full refresh.
+_EXPLORED_SLOWDOWN = 10
+# A sample says little about a change of so many times fewer or more rows.
 _ALIKE = 3
-# After so many full refreshes in a row changes are followed once, to learn what that takes now.
+# After so many full refreshes in a row one is incremental, to measure what that takes now.
 _FULL_IN_A_ROW = 20
-# Changes are followed so often before a full refresh is tried, which drops what they kept: what the
-# first one took says little.
-_BEFORE_A_TRY = 2
-# What a full refresh in this process takes at the least, and for each row of the inputs. Hopeful on
-# purpose: it only decides whether one is tried.
-_HOPED_SECONDS, _HOPED_SECONDS_A_ROW = 0.1, 5e-9
+# So many incremental refreshes come before a full one is explored, which drops the aggregate state:
+# the first sample says little.
+_BEFORE_EXPLORING_FULL = 2
+# An optimistic estimate of a full refresh in this process: fixed, and for each input row. It only
+# decides whether one is explored.
+_OPTIMISTIC_SECONDS, _OPTIMISTIC_SECONDS_A_ROW = 0.1, 5e-9
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class PastRefresh:
         seconds: that staging and publishing took.
         changed: rows of the inputs that had changed; None where logs did not say.
         total: rows of the inputs; None where logs did not say.
-        counted: whether it followed changes and had to count kept groups from all rows first.
+        counted: whether it followed changes and had to count aggregate state from all rows first.
         in_process: whether it was computed without Spark.
         tried: whether it computed everything to learn what that takes.
     """
@@ -55,9 +56,10 @@ class Forecast:
 
     Attributes:
         overdue: changes were not followed for so long that it is to be tried again.
-        hoped: what a full refresh may take that was never tried; None where one was, or where
-            nothing is to be hoped for.
-        at_least: what following takes at the least, where only far smaller changes were followed.
+        optimistic_full: an optimistic estimate of a full refresh that was never measured; None
+            where one was, or where none can be made.
+        incremental_at_least: a lower bound of an incremental refresh, where all samples are of far
+            smaller changes.
         computed: how many full refreshes the forecast is from.
         followed: and how many that followed changes.
     """
@@ -65,33 +67,37 @@ class Forecast:
     full: float | None = None
     incremental: float | None = None
     overdue: bool = False
-    hoped: float | None = None
-    at_least: float | None = None
+    optimistic_full: float | None = None
+    incremental_at_least: float | None = None
     computed: int = 0
     followed: int = 0
 
     @property
-    def invites_full(self) -> bool:
-        """Whether computing everything is to be tried, because it may well be faster."""
-        if self.hoped is None or self._following is None or self.followed < _BEFORE_A_TRY:
+    def explores_full(self) -> bool:
+        """Whether to explore a full refresh, because it may well be faster."""
+        if (
+            self.optimistic_full is None
+            or self._following is None
+            or self.followed < _BEFORE_EXPLORING_FULL
+        ):
             return False
-        return self.hoped < _CLEARLY * self._following
+        return self.optimistic_full < _CLEARLY * self._following
 
     @property
     def favours_full(self) -> bool:
-        """Whether computing everything is clearly the faster way."""
+        """Whether a full refresh is clearly the faster one."""
         if self.full is None or self._following is None or self.overdue:
             return False
         full = _warm(self.full, self.computed, self.followed)
         return full < _CLEARLY * _warm(self._following, self.followed, self.computed)
 
     @property
-    def is_dared(self) -> bool:
-        """Whether so large a change is followed to learn what that takes."""
-        full = self.hoped if self.full is None else self.full
-        if full is None or self.incremental is None or self.at_least is None:
+    def explores_incremental(self) -> bool:
+        """Whether to explore an incremental refresh of so large a change, to measure it."""
+        full = self.optimistic_full if self.full is None else self.full
+        if full is None or self.incremental is None or self.incremental_at_least is None:
             return False
-        return full < _CLEARLY * self.incremental <= _CLEARLY * _DARED * full
+        return full < _CLEARLY * self.incremental <= _CLEARLY * _EXPLORED_SLOWDOWN * full
 
     def as_dict(self) -> dict[str, float | None]:
         """The form for programs, in seconds."""
@@ -99,7 +105,7 @@ class Forecast:
 
     @property
     def _following(self) -> float | None:
-        return self.at_least if self.is_dared else self.incremental
+        return self.incremental_at_least if self.explores_incremental else self.incremental
 
 
 NO_EXPERIENCE = Forecast()
@@ -113,9 +119,10 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     change that is larger by far than all before takes something between what those took and its
     share of it; one that is smaller by far than all before says nothing.
 
-    After a full refresh kept groups are to be counted again, which takes longer than the refresh
-    that it saves. That is spread over as many refreshes as used them before: where large changes
-    and small ones take turns, nobody did. A full refresh that was only a try is no such turn.
+    After a full refresh the aggregate state must be counted again, which takes longer than the
+    refresh that it saves. That is spread over as many refreshes as used them before: where large
+    changes and small ones alternate, no refresh did. A full refresh that only explored is no such
+    alternation.
 
     Only refreshes by the engine of the newest count: what Spark takes says nothing about DuckDB. A
     first build is always Spark's, so a full refresh in this process may never have been seen.
@@ -136,30 +143,37 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
     incremental = _typical(
         _scaled(one.seconds, one.changed, changed) for one in (near or less)[:_LATEST]
     )
-    at_least = None if near else _typical(one.seconds for one in less[:_LATEST])
+    incremental_at_least = None if near else _typical(one.seconds for one in less[:_LATEST])
     counted = [one for one in past if one.counted]
     if counted and not past[0].incremental and not past[0].tried:
         counting = median(_scaled(one.seconds, one.total, total) for one in counted[:_LATEST])
         uses = len(followed) / len(counted)
         incremental = (counting + uses * (incremental or 0.0)) / (1 + uses)
-        at_least = None if at_least is None else (counting + uses * at_least) / (1 + uses)
+        incremental_at_least = (
+            None
+            if incremental_at_least is None
+            else (counting + uses * incremental_at_least) / (1 + uses)
+        )
     last = next((at for at, one in enumerate(past) if one.incremental), None)
     return Forecast(
         full=_typical(_scaled(one.seconds, one.total, total) for one in full),
         incremental=incremental,
         overdue=last is not None and last >= _FULL_IN_A_ROW,
-        hoped=_HOPED_SECONDS + _HOPED_SECONDS_A_ROW * (total or 0) if untried else None,
-        at_least=at_least,
+        optimistic_full=_OPTIMISTIC_SECONDS + _OPTIMISTIC_SECONDS_A_ROW * (total or 0)
+        if untried
+        else None,
+        incremental_at_least=incremental_at_least,
         computed=len(full),
         followed=len(near or less),
     )
 
 
 def _warm(seconds: float, seen: int, other: int) -> float:
-    """What a way may take that was gone so often, and the other way so often.
+    """An estimate from ``seen`` samples, where the other kind of refresh has ``other``.
 
-    Were both forgiven what they took at first, the one that is gone anyway would be kept to; were
-    neither, the other would be judged by one cold measurement, and never be measured again.
+    The kind with few samples is discounted, as its first ones ran with cold caches. With a discount
+    for both, the kind in use would always win; with none, the other would be rejected after one
+    cold sample and never be measured again.
     """
     return _WARM * seconds if seen < min(other, _LATEST) else seconds
 

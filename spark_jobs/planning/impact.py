@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved, reach
-from spark_jobs.graph.manifest import GoldEntry, MaintenanceRule
+from spark_jobs.graph.manifest import GoldEntry, MaintenanceStrategy
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.breaker import guarded
 from spark_jobs.planning.changes import ChangeKind
@@ -91,10 +91,10 @@ class ViewImpact:
     Attributes:
         plan: what the planner would decide.
         arrivals: of the inputs that change, by name.
-        changes: at most so many of the view's rows leave and enter; None: any.
+        changes: at most so many of the view's rows are deleted and inserted; None: any.
         rows: of the published table; None where nothing is published, or nobody counted.
         reads_at_least: rows that a refresh reads in any case; None where logs do not say.
-        reads_at_most: the same, all rows of all inputs where the rule sets no limit.
+        reads_at_most: the same, all rows of all inputs where the strategy sets no limit.
         inputs_rows: all rows of all inputs.
         untouched: why no row of the view changes; None where some may.
         waits: whether a refresh is so large that a person has to let it pass first.
@@ -256,7 +256,9 @@ def _changed(plan: RefreshPlan, arrivals: Mapping[str, Arrival]) -> int | None:
 def _keeps_groups(plan: RefreshPlan) -> bool:
     """Whether the changed rows are all that a refresh reads of its inputs."""
     decision = plan.decision
-    return isinstance(decision, Incremental) and decision.rule == MaintenanceRule.KEPT_GROUPS
+    return (
+        isinstance(decision, Incremental) and decision.rule == MaintenanceStrategy.AGGREGATE_STATE
+    )
 
 
 def _rounded(share: float | None) -> float | None:

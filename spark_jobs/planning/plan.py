@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.manifest import GoldEntry, Parts
 from spark_jobs.planning.changes import ChangeKind, InputChange, InputObservation, input_change
 from spark_jobs.planning.decision import (
     Decision,
@@ -244,7 +244,12 @@ def changed_columns(entry: GoldEntry, published: Watermark) -> tuple[str, ...] |
     Returns:
         None where the rows may be others too, or cannot be told apart by columns that stay.
     """
-    now, before = entry.parts, published.parts
+    return columns_that_differ(entry, published.parts)
+
+
+def columns_that_differ(entry: GoldEntry, before: Parts | None) -> tuple[str, ...] | None:
+    """The same, against the parts of the earlier definition."""
+    now = entry.parts
     key = () if entry.maintenance is None else entry.maintenance.key
     if now is None or before is None or now.rows != before.rows or entry.reads_clock:
         return None
@@ -259,7 +264,7 @@ def _replaced(changes: Sequence[InputChange]) -> Full | None:
     if added := _of_kind(changes, ChangeKind.ADDED):
         return Full(Reason(ReasonCode.DEFINITION_CHANGED, f"new input {_names(added)}"))
     if recreated := _of_kind(changes, ChangeKind.RECREATED):
-        text = f"{_names(recreated)} was created anew"
+        text = f"{_names(recreated)} was recreated"
         return Full(Reason(ReasonCode.INPUT_RECREATED, text))
     if rewound := _of_kind(changes, ChangeKind.REWOUND):
         text = f"{_names(rewound)} lost versions that were published from"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from spark_jobs.graph.manifest import Column, GoldEntry, MaintenanceRule
+from spark_jobs.graph.manifest import Column, GoldEntry, MaintenanceStrategy
 
 DAY = timedelta(days=1)
 # A column of one of these types tells when.
@@ -109,7 +109,7 @@ def time_column(entry: GoldEntry) -> Column | None:
         return None
     if keyed := [one for one in times if one.name in maintenance.key]:
         return keyed[0] if len(keyed) == 1 else None
-    by_row = maintenance.rule is MaintenanceRule.CHANGED_ROWS
+    by_row = maintenance.rule is MaintenanceStrategy.ROW_DELTAS
     return times[0] if by_row and len(times) == 1 else None
 
 

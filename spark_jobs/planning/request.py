@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from spark_jobs.definitions.durations import duration_text, parse_duration
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.planning.errors import (
+    NothingSelectedError,
+    ReplayRequestError,
+    SelectionSyntaxError,
+)
 from spark_jobs.planning.ranges import MOST_PIECES, TimeRange
+from spark_jobs.planning.selection import names_one_view, selected_views
 
 # No longer than a person writes.
 _LONGEST = 300
@@ -28,6 +33,7 @@ _JOINERS = "\u200c\u200d"
 # A form refuses what these do not describe as soon as it is sent.
 TICKET = r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}"
 REPLAY_ID = r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}"
+ATTEMPT = r"[a-z][a-z0-9_]{0,79}-[0-9]{8}T[0-9]{6}-[0-9a-f]{8}"
 INSTANT = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
@@ -92,23 +98,25 @@ def replay_request(
     chunk: object = None,
     only_stale: object = False,
     now: datetime | None = None,
+    changed: Callable[[], Collection[str]] = frozenset,
 ) -> ReplayRequest:
     """A request from the fields of a form.
 
     Args:
         manifest: the project, whose views alone may be named.
-        views: a list of names.
+        views: a list of names and selections; see ``planning.selection``.
         branch: whether the views that read these come along.
         start: ISO 8601, UTC where it has no zone; the first instant of the range.
         end: the same; the first instant after it.
         chunk: a length of time, for instance ``1 day``.
         only_stale: see ``ReplayRequest``.
         now: the range begins before it; None: this moment.
+        changed: tells the views that ``state:changed`` means.
 
     Raises:
         ReplayRequestError: a field holds what it may not.
     """
-    names = _views(manifest, views)
+    names = _views(manifest, views, changed)
     if _flag("branch", branch):
         names = downstream(manifest, names)
     time = _range(start, end, now=now or datetime.now(UTC))
@@ -200,6 +208,21 @@ def replay_name(replay: object) -> str | None:
     return replay
 
 
+def attempt_name(attempt: object) -> str | None:
+    """The id of an attempt of the ledger, or None.
+
+    Raises:
+        ReplayRequestError: it is none.
+    """
+    if attempt is None or attempt == "":
+        return None
+    if not isinstance(attempt, str) or not re.fullmatch(ATTEMPT, attempt):
+        raise ReplayRequestError(
+            "attempt", "is no id of an attempt", remedy="`tidemark status VIEW` lists them."
+        )
+    return attempt
+
+
 def downstream(manifest: Manifest, views: set[str]) -> set[str]:
     """Views and all that read them, directly or through others."""
     found, waiting = set(views), list(views)
@@ -211,12 +234,29 @@ def downstream(manifest: Manifest, views: set[str]) -> set[str]:
     return found
 
 
-def _views(manifest: Manifest, views: object) -> set[str]:
+def _views(manifest: Manifest, views: object, changed: Callable[[], Collection[str]]) -> set[str]:
     if not isinstance(views, list | tuple) or not views:
         raise ReplayRequestError(
             "views", "is not a list of views", remedy="Choose one gold view or more."
         )
-    return {one_view(manifest, one, field="views") for one in views}
+    return set().union(*(_selected(manifest, one, changed) for one in views))
+
+
+def _selected(
+    manifest: Manifest, text: object, changed: Callable[[], Collection[str]]
+) -> frozenset[str]:
+    """The views that one entry names; what somebody wrote is never repeated."""
+    if not isinstance(text, str) or names_one_view(text):
+        return frozenset({one_view(manifest, text, field="views")})
+    try:
+        return frozenset(selected_views(manifest, [text], changed=changed))
+    except (SelectionSyntaxError, NothingSelectedError) as error:
+        raise ReplayRequestError(
+            "views",
+            "holds what selects no gold view",
+            remedy="Name a view, tag:NAME, owner:NAME, path:FOLDER or state:changed; + before or "
+            "behind it adds what it reads or what reads it.",
+        ) from error
 
 
 def _flag(field: str, value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a view's rule can take up these changes: yes with the rule, or no with the reason.
+"""Whether a view's maintenance strategy can apply these changes: which, or why not.
 
 A yes means that applying the changes provably gives what a full refresh would give.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.graph.manifest import GoldEntry, MaintenanceRule
+from spark_jobs.graph.manifest import GoldEntry, MaintenanceStrategy
 from spark_jobs.planning.changes import ChangeKind, InputChange
 from spark_jobs.planning.decision import Reason, ReasonCode
 from spark_jobs.planning.experience import Forecast
@@ -22,7 +22,7 @@ LARGEST_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Derived:
-    """A rule that can maintain the view through these changes."""
+    """The strategy that can maintain the view through these changes."""
 
     rule: str
     text: str
@@ -47,7 +47,7 @@ class Chooser(Protocol):
 def choose_rule(
     view: GoldEntry, changes: Sequence[InputChange], expected: Forecast
 ) -> Derived | Refused:
-    """The rule of the view's SQL, unless its inputs or the size of the change forbid it.
+    """The strategy of the view's SQL, unless its inputs or the size of the change forbid it.
 
     Args:
         view: the declaration.
@@ -57,8 +57,12 @@ def choose_rule(
     maintenance = view.maintenance
     if view.strategy is Strategy.FULL:
         return _refused(ReasonCode.STRATEGY_FULL, "the view declares strategy full")
-    if maintenance is None or maintenance.rule is MaintenanceRule.FULL:
-        why = maintenance.detail if maintenance is not None else "no rule maintains the view"
+    if maintenance is None or maintenance.rule is MaintenanceStrategy.FULL:
+        why = (
+            maintenance.detail
+            if maintenance is not None
+            else "the view has no maintenance strategy"
+        )
         return _refused(ReasonCode.INPUT_CHANGED_NO_RULE, str(why))
     moved = [change for change in changes if change.kind is ChangeKind.CHANGED]
     for change in moved:
@@ -70,13 +74,8 @@ def choose_rule(
             return _refused(ReasonCode.CHANGE_FEED_MISSING, text)
     if view.strategy is Strategy.AUTO and (slower := _slower(moved, expected)) is not None:
         return slower
-    words = {
-        MaintenanceRule.CHANGED_ROWS: "changed rows only",
-        MaintenanceRule.AFFECTED_GROUPS: "affected groups only",
-        MaintenanceRule.KEPT_GROUPS: "added to kept groups",
-    }
-    text = words[maintenance.rule]
-    if expected.is_dared and view.strategy is Strategy.AUTO:
+    text = maintenance.rule.words
+    if expected.explores_incremental and view.strategy is Strategy.AUTO:
         text += ", to learn what so large a change takes"
     return Derived(maintenance.rule.value, text, changed_rows(moved))
 
@@ -89,9 +88,9 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
             f"following the changes {expected.incremental:.1f} s"
         )
         return _refused(ReasonCode.FULL_IS_FASTER, text)
-    if expected.invites_full:
+    if expected.explores_full:
         text = (
-            f"a full refresh was not tried yet and may take {expected.hoped:.1f} s, "
+            f"a full refresh was not tried yet and may take {expected.optimistic_full:.1f} s, "
             f"following the changes {expected.incremental:.1f} s"
         )
         return _refused(ReasonCode.FULL_IS_TRIED, text)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from spark_jobs.graph.manifest import Parts
-from spark_jobs.names import TableVersion
+from spark_jobs.names import TableVersion, current_strategy
 from spark_jobs.planning.errors import WatermarkNewerError
 from spark_jobs.planning.vector import VersionVector
 
@@ -23,7 +23,7 @@ class Watermark:
 
     Attributes:
         sequence: the number of the Delta transaction; it only rises within an epoch.
-        rule: how the content was computed; ``full``, or the name of a maintenance rule.
+        rule: how the content was computed; ``full``, or the name of a maintenance strategy.
         clock: the instant that ``current_timestamp`` stood for.
         changed: whether the publication changed any row.
         states: the versions of the groups that maintenance keeps beside the view, by their name.
@@ -87,7 +87,7 @@ class Watermark:
             sequence=metadata["sequence"],
             epoch=metadata["epoch"],
             fingerprint=metadata["fingerprint"],
-            rule=metadata["rule"],
+            rule=current_strategy(metadata["rule"]),
             vector=VersionVector.from_dict(metadata["vector"]),
             tick=metadata["tick"],
             attempt=metadata["attempt"],

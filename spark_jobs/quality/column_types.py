@@ -24,7 +24,7 @@ def types_as_declared(
         position: of the expectation in the verdict.
 
     >>> types_as_declared({"total": "bigint"}, {"total": "double"}, position=0).message
-    'expect_column_types_as_declared of total does not hold: total is double, declared bigint'
+    'expect_column_types_as_declared of total failed: total is double, declared bigint'
     """
     unlike = {
         name: f"{name} is {found[name]}, declared {kind}"
@@ -42,5 +42,5 @@ def types_as_declared(
         severity=Severity.WARNING,
         success=False,
         samples=tuple(unlike.values()),
-        message=f"{RULE} of {columns} does not hold: {', '.join(unlike.values())}",
+        message=f"{RULE} of {columns} failed: {', '.join(unlike.values())}",
     )

@@ -54,7 +54,7 @@ def _message(
     samples: tuple[str, ...],
 ) -> str:
     about = f" of {declared.column}" if declared.column else ""
-    parts = [f"{declared.type}{about} does not hold"]
+    parts = [f"{declared.type}{about} failed"]
     if count is not None:
         total = found.get("element_count")
         noun = "rows" if declared.type == ROWS_EXPECTATION else "values"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.quality.verdict import Verdict
@@ -25,16 +25,13 @@ class SuiteRefusedError(LakehouseError):
     """A suite holds an expectation that would not be checked as it is written."""
 
     condition = "SUITE_REFUSED"
-
-    def __init__(self, suite: str, *, table: str, refused: Sequence[RefusedExpectation]) -> None:
-        self.suite = suite
-        self.table = table
-        self.refused = tuple(refused)
-        super().__init__(
-            f"suite {suite!r} of table {table!r} is refused",
-            detail=" ".join(str(one) for one in self.refused),
-            hint="Mend the file in expectations/; `tidemark validate` checks it.",
-        )
+    suite: str
+    _: KW_ONLY
+    table: str
+    refused: Sequence[RefusedExpectation]
+    primary = "suite {suite!r} of table {table!r} is refused"
+    detail = "{refused: }"
+    hint = "Fix the file in expectations/; `tidemark validate` checks it."
 
 
 @dataclass(frozen=True)
@@ -55,30 +52,54 @@ class GateCrashedError(LakehouseError):
     """An expectation could not be checked, so nothing is known about the data."""
 
     condition = "GATE_CRASHED"
+    suite: str
+    _: KW_ONLY
+    table: str
+    crashed: Sequence[CrashedExpectation]
+    primary = "suite {suite!r} could not be checked against table {table!r}"
+    detail = "{crashed: }"
+    hint = (
+        "The table keeps its old content. Check that each column is one of the table's; otherwise "
+        "run the refresh again."
+    )
 
-    def __init__(self, suite: str, *, table: str, crashed: Sequence[CrashedExpectation]) -> None:
-        self.suite = suite
-        self.table = table
-        self.crashed = tuple(crashed)
-        super().__init__(
-            f"suite {suite!r} could not be checked against table {table!r}",
-            detail=" ".join(str(one) for one in self.crashed),
-            hint="The table keeps its old content. Check that each column is one of the table's; "
-            "otherwise run the refresh again.",
-        )
 
-
-class GateHeldError(LakehouseError):
+class GateBlockedError(LakehouseError):
     """Critical expectations fail, so the table keeps its old content."""
 
-    condition = "GATE_HELD"
+    condition = "GATE_BLOCKED"
+    verdict: Verdict
+    primary = "table {verdict.table!r} is blocked by {names}"
+    detail = "{messages}"
+    hint = (
+        "The table keeps its old content. Fix the data or the rule in expectations/, then refresh "
+        "again. The form ops__release, or tidemark release {view} --reason TEXT, publishes this "
+        "result once."
+    )
 
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict = verdict
-        names = ", ".join(one.name for one in verdict.holding)
-        super().__init__(
-            f"table {verdict.table!r} is held by {names}",
-            detail=" ".join(f"{one.message}." for one in verdict.holding),
-            hint="The table keeps its old content. Mend the data or the rule in expectations/, "
-            "then refresh again; tidemark release VIEW --reason TEXT publishes this result once.",
-        )
+    @property
+    def view(self) -> str:
+        return self.verdict.table.removeprefix("gold.")
+
+    @property
+    def names(self) -> str:
+        return ", ".join(one.name for one in self.verdict.blocking)
+
+    @property
+    def messages(self) -> str:
+        return " ".join(f"{one.message}." for one in self.verdict.blocking)
+
+
+class StillBlockedError(GateBlockedError):
+    """Newer input fails critical expectations too, and an earlier result waits for a person."""
+
+    condition = "STILL_BLOCKED"
+    waiting: str
+    primary = (
+        "newer input of table {verdict.table!r} is there and fails {names} too; attempt {waiting} "
+        "keeps waiting for a person"
+    )
+    hint = (
+        "The form ops__release, or tidemark release {view} --reason TEXT, publishes the attempt "
+        "that waits; tidemark refresh {view} puts the newer result into its place."
+    )

@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+from spark_jobs.terminal.tables import FittedTable
 
-OUTCOME_STYLES: Final = {Outcome.PASSED: "green", Outcome.WARNED: "yellow", Outcome.HELD: "red"}
+OUTCOME_STYLES: Final = {Outcome.PASSED: "green", Outcome.WARNED: "yellow", Outcome.BLOCKED: "red"}
 SEVERITY_STYLES: Final = {
     Severity.CRITICAL: "red",
     Severity.WARNING: "yellow",
@@ -19,7 +20,7 @@ SEVERITY_STYLES: Final = {
 
 def verdict_table(verdict: Verdict) -> Table:
     """The expectations, the failed ones first."""
-    table = Table(title=summary(verdict), title_justify="left")
+    table = FittedTable(title=summary(verdict))
     for heading in ("expectation", "column", "severity", "result", "what was found"):
         table.add_column(heading, overflow="fold")
     for one in sorted(verdict.results, key=lambda result: (result.success, result.position)):
@@ -28,7 +29,7 @@ def verdict_table(verdict: Verdict) -> Table:
             Text(one.type),
             Text(one.column or ""),
             Text(one.severity),
-            Text("holds" if one.success else "fails", style=style),
+            Text("passed" if one.success else "failed", style=style),
             Text(finding(one)),
         )
     return table
@@ -47,10 +48,10 @@ def summary(verdict: Verdict) -> str:
         return f"{verdict.table}: {verdict.outcome}, nothing to check"
     rows = "" if verdict.rows is None else f" over {verdict.rows} rows"
     note = "; row-level expectations prove nothing without rows" if verdict.rows == 0 else ""
-    held = verdict.expectations - verdict.failures
+    passed = verdict.expectations - verdict.failures
     return (
-        f"{verdict.table}: {verdict.outcome}, {held} of {verdict.expectations} expectations hold"
-        f"{rows} ({verdict.seconds:.1f} s){note}"
+        f"{verdict.table}: {verdict.outcome}, {passed} of {verdict.expectations} expectations "
+        f"passed{rows} ({verdict.seconds:.1f} s){note}"
     )
 
 

@@ -12,7 +12,7 @@ JsonScalar = str | int | float | bool | None
 
 
 class Severity(StrEnum):
-    """What a failed expectation does: hold the publication, warn, or be written down."""
+    """What a failed expectation does: block the publication, warn, or be written down."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -20,13 +20,18 @@ class Severity(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What the verdict means for the publication; ``held`` alone stops it."""
+    """What the verdict means for the publication; ``blocked`` alone stops it."""
 
     PASSED = "passed"
     WARNED = "warned"
-    HELD = "held"
-    # It was held, and a person let it through.
+    BLOCKED = "blocked"
+    # It was blocked, and a person let it through.
     RELEASED = "released"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Outcome | None:
+        """Read the name under which older releases stored an outcome."""
+        return cls.BLOCKED if value == "held" else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,16 +105,16 @@ class Verdict:
 
     @property
     def failures(self) -> int:
-        """How many expectations do not hold, of any severity."""
+        """How many expectations failed, of any severity."""
         return self.recorded.failed if self.recorded else len(self.failed)
 
     @property
     def failed(self) -> tuple[ExpectationResult, ...]:
-        """The results of the expectations that do not hold, of any severity."""
+        """The results of the expectations that failed, of any severity."""
         return tuple(result for result in self.results if not result.success)
 
     @property
-    def holding(self) -> tuple[ExpectationResult, ...]:
+    def blocking(self) -> tuple[ExpectationResult, ...]:
         """The failed expectations that stop the publication."""
         return tuple(one for one in self.failed if one.severity is Severity.CRITICAL)
 
@@ -120,7 +125,7 @@ class Verdict:
             return self.recorded.outcome
         severities = {result.severity for result in self.failed}
         if Severity.CRITICAL in severities:
-            return Outcome.HELD
+            return Outcome.BLOCKED
         return Outcome.WARNED if Severity.WARNING in severities else Outcome.PASSED
 
     def as_dict(self) -> JsonObject:

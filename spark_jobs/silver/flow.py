@@ -9,20 +9,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.access.secrets import unavailable_placeholder
+from spark_jobs.deploy.streams import silver_definition
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
-from spark_jobs.silver.batch import BatchApplier, transaction_app
-from spark_jobs.silver.expiring import Expirer
-from spark_jobs.silver.guard import table_guard
-from spark_jobs.silver.readmission import Readmitter, readmitter
-from spark_jobs.silver.rebuild import Rebuilder
-from spark_jobs.silver.standing import Standing
-from spark_jobs.silver.tables import SilverTables
-from spark_jobs.silver.taken_up import last_written
+from spark_jobs.silver.apply.batch import BatchApplier, transaction_app
+from spark_jobs.silver.apply.drift_watch import DriftWatch
+from spark_jobs.silver.check.progress import last_written
+from spark_jobs.silver.repair.expiring import Expirer
+from spark_jobs.silver.repair.pause import PausedStream
+from spark_jobs.silver.repair.rebuild import Rebuilder
+from spark_jobs.silver.repair.reprocessing import Reprocessor, reprocessor
+from spark_jobs.silver.store.lock import table_guard
+from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.checkpoints import last_planned
+from spark_jobs.storage.checkpoints import damage, last_planned
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.streams import read_stream
 
@@ -42,6 +44,11 @@ class SilverFlow:
         return str(self.entry.table_name)
 
     @property
+    def definition(self) -> str:
+        """What the query runs as."""
+        return silver_definition(self.source, self.entry)
+
+    @property
     def tables(self) -> SilverTables:
         """Where the table and its helpers lie."""
         return SilverTables.of(Lake(self.settings.lake), self.entry)
@@ -59,9 +66,11 @@ class SilverFlow:
 
         Raises:
             TypesDifferError: the table cannot hold what the declarations say.
+            SchemaDriftError: what arrives is not as declared, and the source holds the table.
         """
         with self._guard():
             self.tables.evolve(spark, self.source)
+        self._watch.check()
         epoch = self._epoch()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         applier = self._applier(epoch)
@@ -80,28 +89,32 @@ class SilverFlow:
             .start()
         )
 
-    def readmitter(self, spark: SparkSession) -> Readmitter:
+    def reprocessor(self, spark: SparkSession) -> Reprocessor:
         """Takes records of this table out of quarantine, beside the query where it runs."""
         applier = self._applier(self.store.epoch(self.name))
-        return readmitter(applier, spark, self._guard)
+        return reprocessor(applier, spark, self._guard)
 
     def rebuilder(self, spark: SparkSession) -> Rebuilder:
-        """Makes this table of bronze anew, beside the query where it runs."""
+        """Rebuilds this table from bronze, beside the query where it runs."""
         epoch, lake = self.store.epoch(self.name), Lake(self.settings.lake)
         return Rebuilder(
             spark=spark,
-            standing=self._standing(epoch),
+            stream=self._paused_stream(epoch),
             bronze=lake.location(self.source.table_name),
             folder=lake.rebuild(self.entry.name),
         )
 
     def expirer(self, spark: SparkSession, expiry: Expiry) -> Expirer:
         """Takes what has expired out of this table, beside the query where it runs."""
-        return Expirer(spark, self._standing(self.store.epoch(self.name)), expiry)
+        return Expirer(spark, self._paused_stream(self.store.epoch(self.name)), expiry)
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
-        """Nothing here needs an operator's decision: bronze is the replay log."""
+        """The difference that holds the table; nothing else here needs a decision."""
         del error
+        try:
+            self._watch.check()
+        except LakehouseError as found:
+            return found
         return None
 
     def watch(self, ids: dict[str, str]) -> LakehouseError | None:
@@ -119,23 +132,30 @@ class SilverFlow:
             record=self.store.record_silver_batch,
             clock=utc_now,
             placeholder=unavailable_placeholder(self.settings),
-            care=self.settings.care,
+            maintenance=self.settings.maintenance,
+            watch=self._watch,
         )
 
-    def _standing(self, epoch: int) -> Standing:
-        return Standing(self._applier(epoch), self.store, self.checkpoint(epoch), self._guard)
+    @property
+    def _watch(self) -> DriftWatch:
+        return DriftWatch(self.source, self.entry, self.store)
+
+    def _paused_stream(self, epoch: int) -> PausedStream:
+        return PausedStream(self._applier(epoch), self.store, self.checkpoint(epoch), self._guard)
 
     def _guard(self) -> AbstractContextManager[object]:
         return table_guard(self.settings, self.store, self.entry.table_name)
 
     def _epoch(self) -> int:
-        """The epoch to run in; a new one where the checkpoint is behind the table.
+        """The epoch to run in; a new one where the checkpoint is damaged or behind the table.
 
-        A transaction id that was used is skipped without a word, so batches that are planned
-        anew must not carry the ids of earlier ones. Applying records again changes nothing, so
+        A transaction id that was used is skipped silently, so batches that are planned
+        again must not carry the ids of earlier ones. Applying records again changes nothing, so
         a new epoch may read bronze from its start.
         """
         epoch = self.store.epoch(self.name)
+        if problem := damage(self.checkpoint(epoch)):
+            return self.store.bump_epoch(self.name, reason=problem)
         planned = last_planned(self.checkpoint(epoch))
         written = last_written(self.tables, transaction_app(self.entry, epoch))
         if written is None or (planned is not None and planned >= written):

@@ -116,7 +116,7 @@ class CassandraTarget:
             written_at = max(time.time_ns() // 1000, stored.written_at + 1)
             writes = self._writes(changes, written_at)
             if before is not None and before.epoch == after.epoch:
-                # Looked at as a whole before it is announced: what is refused can still be mended
+                # Looked at as a whole before it is announced: what is refused can still be fixed
                 # in the table, and be left out of the next delivery.
                 writes = iter([*writes])
             some = [*islice(writes, ROWS_AT_ONCE)]

@@ -76,7 +76,7 @@ def make_marks(session: Session, target: str) -> None:
 def make_table(session: Session, target: str, codec: RowCodec) -> None:
     """Make a sink's table, or give it the columns that the rows have.
 
-    A table with other keys, or another type of a column, is dropped and made anew, as Cassandra
+    A table with other keys, or another type of a column, is dropped and recreated, as Cassandra
     changes neither: whoever calls fills it again.
     """
     wanted = {one.name: (column_type(one.type), one.name in codec.keys) for one in codec.schema}

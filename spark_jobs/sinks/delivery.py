@@ -186,7 +186,7 @@ class Delivery:
 
     def _follow(self, target: Target, mark: Watermark, newest: TableVersion) -> Delivered:
         if newest.table_id != mark.table_id:
-            raise SinkGapError(self.sink.name, "the table was made anew")
+            raise SinkGapError(self.sink.name, "the table was recreated")
         if newest.version < (mark.version if mark.begun is None else mark.begun):
             raise SinkGapError(self.sink.name, "the table lost versions that were delivered")
         if newest.version == mark.version:
@@ -218,7 +218,7 @@ class Delivery:
 
     @contextmanager
     def _letting_go(self) -> Iterator[None]:
-        """Open the place anew after a failure: the table may have other columns by then."""
+        """Open the place again after a failure: the table may have other columns by then."""
         try:
             yield
         except BaseException:

@@ -69,29 +69,62 @@ class SinkRunner:
     work: Mapping[str, Delivery]
     store: ControlStore
     trigger_seconds: float
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _threads: Sequence[threading.Thread] = ()
+    _running: dict[str, _Running] = field(default_factory=dict)
 
     def start(self) -> None:
         """Begin with every sink."""
-        self._threads = [
-            threading.Thread(
-                target=_Worker(name, one, self.store, self._stopping, self.trigger_seconds).run,
-                name=f"sink-{name}",
-                # A system that does not answer must not keep the application from ending.
-                daemon=True,
-            )
-            for name, one in self.work.items()
+        self.follow(self.work)
+
+    def follow(self, work: Mapping[str, Delivery]) -> None:
+        """From now on deliver these: sinks that are declared as before are not disturbed."""
+        running = self._running
+        gone = [
+            name
+            for name, one in running.items()
+            if name not in work or not _alike(one.delivery, work[name])
         ]
-        for thread in self._threads:
-            thread.start()
+        self._end(gone)
+        for name in gone:
+            del running[name]
+            if name not in work:
+                self.store.forget_query(sink_query(name))
+        self.work = work
+        for name in work.keys() - running.keys():
+            running[name] = self._begin(name, work[name])
 
     def stop(self) -> None:
         """End each between two steps; one that takes too long is left to end with the process."""
-        self._stopping.set()
+        self._end(list(self._running))
+
+    def _begin(self, name: str, delivery: Delivery) -> _Running:
+        stopping = threading.Event()
+        thread = threading.Thread(
+            target=_Worker(name, delivery, self.store, stopping, self.trigger_seconds).run,
+            name=f"sink-{name}",
+            # A system that does not answer must not keep the application from ending.
+            daemon=True,
+        )
+        thread.start()
+        return _Running(delivery, stopping, thread)
+
+    def _end(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._running[name].stopping.set()
         deadline = time.monotonic() + STOP_SECONDS
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        for name in names:
+            self._running[name].thread.join(max(0.0, deadline - time.monotonic()))
+
+
+@dataclass(frozen=True)
+class _Running:
+    delivery: Delivery
+    stopping: threading.Event
+    thread: threading.Thread
+
+
+def _alike(one: Delivery, other: Delivery) -> bool:
+    """Whether two deliver the same; where the declaration lies does not matter."""
+    return one.sink.model_copy(update={"file": ""}) == other.sink.model_copy(update={"file": ""})
 
 
 @dataclass

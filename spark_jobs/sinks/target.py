@@ -45,7 +45,7 @@ def underway(before: Watermark | None, after: Watermark) -> Watermark:
     """The watermark from the first step of a delivery to its last, where it takes several.
 
     Whoever finds it after a kill makes the same delivery again: one to a later version could leave
-    out a row that changed and changed back. A build is compared anew, whatever it was to reach.
+    out a row that changed and changed back. A build is compared again, whatever it was to reach.
 
     >>> underway(Watermark("t", 3, 1), Watermark("t", 5, 1))
     Watermark(table_id='t', version=3, epoch=1, begun=5)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spark_jobs.names import TableVersion
+from spark_jobs.names import TableVersion, passed_keys
 from spark_jobs.sinks.changes import Change, difference
 from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.errors import SinkGapError, SinkMovedError, SinkNotBuiltError
@@ -39,12 +39,12 @@ class SinkVerification:
     examples: tuple[Change, ...]
 
     @property
-    def holds(self) -> bool:
+    def passed(self) -> bool:
         return not (self.missing or self.unexpected or self.different)
 
     def as_dict(self) -> dict[str, Any]:
         """The finding for programs."""
-        return {**asdict(self), "holds": self.holds}
+        return {**asdict(self), **passed_keys(passed=self.passed)}
 
 
 def verify_sink(delivery: Delivery, *, wait_seconds: float = 60) -> SinkVerification:

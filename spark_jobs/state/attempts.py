@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
+from spark_jobs.names import current_strategy
 from spark_jobs.state.epochs import lock_epoch
 from spark_jobs.state.errors import AttemptNotFoundError
 from spark_jobs.state.tables import ATTEMPTS
@@ -23,7 +24,7 @@ class AttemptStatus(StrEnum):
     PLANNED = "planned"
     STAGED = "staged"
     AUDITED = "audited"
-    HELD = "held"
+    BLOCKED = "blocked"
     PUBLISHED = "published"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -39,7 +40,7 @@ class RefreshAttempt:
         tick: the scheduling tick whose pinned versions the attempt uses.
         decision: ``skip``, ``full``, ``incremental``, ``range`` or ``rollback``; the reason is
             a code and a sentence.
-        rule: the maintenance rule of an incremental refresh; None for any other.
+        rule: the maintenance strategy of an incremental refresh; None for any other.
         sequence: the number of its Delta transaction within the epoch.
         fingerprint: of the view's definition.
         vector: the version of each input, as the planner writes it.
@@ -48,6 +49,7 @@ class RefreshAttempt:
         verdict: the quality gate's, as ``Verdict.as_dict`` writes it.
         published_version: the published table's Delta version.
         error: the last error, rendered.
+        asked_by: the person who asked for it; None: a schedule or a stream.
     """
 
     attempt_id: str
@@ -70,6 +72,7 @@ class RefreshAttempt:
     started_at: datetime
     updated_at: datetime
     error: str | None = None
+    asked_by: str | None = None
 
     def as_dict(self) -> JsonObject:
         """The row for programs."""
@@ -194,4 +197,15 @@ def forget_attempts(
 
 
 def _attempt(row: RowMapping) -> RefreshAttempt:
-    return RefreshAttempt(**{**row, "status": AttemptStatus(row["status"])})
+    rule, verdict = row["rule"], row["verdict"]
+    if verdict is not None and verdict.get("outcome") == "held":
+        # As older releases stored it.
+        verdict = {**verdict, "outcome": "blocked"}
+    return RefreshAttempt(
+        **{
+            **row,
+            "status": AttemptStatus(row["status"]),
+            "rule": None if rule is None else current_strategy(rule),
+            "verdict": verdict,
+        }
+    )

@@ -1,13 +1,15 @@
-"""Named points where a test can end the process as SIGKILL would."""
+"""Named points where a test can end the process by SIGKILL."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from typing import Final
 
 VARIABLE: Final = "TIDEMARK_FAILPOINT"
-EXIT_CODE: Final = 137
+# What a parent sees of a process that SIGKILL ended.
+EXIT_CODE: Final = -signal.SIGKILL
 
 _passed: Counter[str] = Counter()
 
@@ -25,4 +27,4 @@ def failpoint(name: str) -> None:
         return
     _passed[name] += 1
     if _passed[name] >= int(count or 1):
-        os._exit(EXIT_CODE)
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -5,18 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import Connection, inspect, select, text, update
 from sqlalchemy.exc import DatabaseError
 
 from spark_jobs.state.engine import make_engine
 from spark_jobs.state.errors import ControlSchemaNewerError, ControlUnreachableError
-from spark_jobs.state.tables import METADATA, SCHEMA, SCHEMA_VERSION
+from spark_jobs.state.tables import (
+    ATTEMPTS,
+    METADATA,
+    SCHEMA,
+    SCHEMA_VERSION,
+    STREAM_PROGRESS,
+)
 from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_replace
 
 # Any constant does; it must be the same in every process and release.
 ADVISORY_LOCK: Final = 7_162_013
 _SQLITE_FILE: Final = "sqlite:///"
+# Tables under the names that older releases gave them.
+_FORMER_TABLES: Final = {"holds": "pinned_views"}
+# Values that older releases stored under other names: the column, the old value, the new one.
+_FORMER_VALUES: Final = (
+    (ATTEMPTS.c.status, "held", "blocked"),
+    (ATTEMPTS.c.reason_code, "VIEW_HELD", "VIEW_PINNED"),
+    (STREAM_PROGRESS.c.state, "held", "blocked"),
+)
 
 
 def found_version(url: str) -> int | None:
@@ -61,10 +75,25 @@ def migrate(connection: Connection) -> None:
         ).close()
     if schema_version(connection) == SCHEMA_VERSION:
         return
+    _rename_tables(connection)
     _add_columns(connection)
     METADATA.create_all(connection)
     row = {"id": 1, "version": SCHEMA_VERSION, "migrated_at": utc_now()}
     insert_or_replace(connection, SCHEMA, row)
+    _rename_values(connection)
+
+
+def _rename_tables(connection: Connection) -> None:
+    there = set(inspect(connection).get_table_names())
+    for old, new in _FORMER_TABLES.items():
+        if old in there and new not in there:
+            connection.execute(text(f'ALTER TABLE "{old}" RENAME TO "{new}"')).close()
+
+
+def _rename_values(connection: Connection) -> None:
+    for column, old, new in _FORMER_VALUES:
+        renamed = update(column.table).where(column == old).values({column.name: new})
+        connection.execute(renamed).close()
 
 
 def _add_columns(connection: Connection) -> None:

@@ -26,8 +26,8 @@ class StreamState(StrEnum):
     WAITING = "waiting"
     # Records are lost, or would be: an operator must decide.
     REFUSED = "refused"
-    # The quality gate holds a continuous view's result; its inputs or its rules must change.
-    HELD = "held"
+    # The quality gate blocks a continuous view's result; its inputs or its rules must change.
+    BLOCKED = "blocked"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -46,6 +46,7 @@ class StreamProgress:
         heartbeat_at: when the query was last seen alive.
         lag_records: records behind the source; None where the source cannot tell.
         error: why the query failed.
+        deployment: the number of the deployment that it runs as; None where it follows none.
     """
 
     query: str
@@ -57,12 +58,13 @@ class StreamProgress:
     state: StreamState = StreamState.RUNNING
     lag_records: int | None = None
     error: str | None = None
+    deployment: int | None = None
 
     def stale(self, *, now: datetime, after: timedelta) -> bool:
         """Should this query have been seen since? One that was stopped on purpose is not stale."""
         return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
 
-    def standing(self, *, now: datetime, after: timedelta, on_purpose: bool) -> str:
+    def health(self, *, now: datetime, after: timedelta, on_purpose: bool) -> str:
         """How the query stands now: its state, or ``silent`` or ``down``.
 
         Args:
@@ -94,6 +96,7 @@ class Heartbeat:
     at: datetime
     state: StreamState = StreamState.RUNNING
     error: str | None = None
+    deployment: int | None = None
 
 
 def sink_query(sink: str) -> str:
@@ -108,7 +111,12 @@ def record_progress(connection: Connection, progress: StreamProgress) -> None:
 
 def record_heartbeat(connection: Connection, beat: Heartbeat) -> None:
     """Note that a query lives, or how it ended; its last batch stays as recorded."""
-    changed = {"heartbeat_at": beat.at, "state": beat.state, "error": beat.error}
+    changed = {
+        "heartbeat_at": beat.at,
+        "state": beat.state,
+        "error": beat.error,
+        "deployment": beat.deployment,
+    }
     done = connection.execute(
         update(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == beat.query).values(changed)
     )

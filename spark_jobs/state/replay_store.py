@@ -1,4 +1,4 @@
-"""The part of the control database that replays, rollbacks and holds are kept in."""
+"""The part of the control database that replays, rollbacks and pinned views are kept in."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Unpack
 
 from sqlalchemy import Connection
 
-from spark_jobs.state import holds, replays
+from spark_jobs.state import pinned_views, replays
 from spark_jobs.state.errors import ReplayNotFoundError
-from spark_jobs.state.holds import Hold
-from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewChange
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import Decision, ReplayRecord, ReplayStatus, ReplayView, ViewChange
 
 
 class ReplayStore:
@@ -63,17 +63,30 @@ class ReplayStore:
         with self._write() as connection:
             replays.update_view(connection, replay_id, view, change=change)
 
-    def put_hold(self, hold: Hold) -> None:
-        """Hold a view; another hold of it is replaced."""
+    def pin_view(self, pinned: PinnedView) -> None:
+        """Pin a view; an earlier pin of it is replaced."""
         with self._write() as connection:
-            holds.put_hold(connection, hold)
+            pinned_views.pin_view(connection, pinned)
 
-    def holds(self) -> dict[str, Hold]:
-        """Every held view."""
+    def pinned_views(self) -> dict[str, PinnedView]:
+        """Every pinned view."""
         with self._read() as connection:
-            return holds.holds(connection)
+            return pinned_views.pinned_views(connection)
+
+    def add_decision(self, replay_id: str, decision: Decision) -> None:
+        """Keep what a person decided about a replay or a rollback."""
+        with self._write() as connection:
+            replays.add_decision(connection, replay_id, decision)
+
+    def end_pin(self, pinned: PinnedView, decision: Decision) -> bool:
+        """Let refreshes go on, and keep who decided that; False where the view was not pinned."""
+        with self._write() as connection:
+            ended = pinned_views.release(connection, pinned.view)
+            if ended:
+                replays.add_decision(connection, pinned.replay_id, decision)
+            return ended
 
     def release(self, view: str) -> bool:
-        """Let refreshes touch a view again; False where it was not held."""
+        """Let refreshes touch a view again; False where it was not pinned."""
         with self._write() as connection:
-            return holds.release(connection, view)
+            return pinned_views.release(connection, view)

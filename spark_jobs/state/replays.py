@@ -42,6 +42,36 @@ class ViewProgress(StrEnum):
     FAILED = "failed"
 
 
+class DecisionKind(StrEnum):
+    """What a person decided about a replay or a rollback."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    # Refreshes of a view that was rolled back go on.
+    PIN_ENDED = "pin ended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Who decided what, and when.
+
+    Attributes:
+        reason: as it was written; None where nobody was asked for one.
+        approved_by: who agreed; None where nobody else was asked.
+    """
+
+    what: DecisionKind
+    who: str
+    reason: str | None = None
+    ticket: str | None = None
+    approved_by: str | None = None
+    at: datetime = field(default_factory=utc_now)
+
+    def as_dict(self) -> JsonObject:
+        """The form that the control database keeps."""
+        return {**asdict(self), "what": self.what.value, "at": self.at.isoformat()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReplayRecord:
     """A replay or a rollback.
@@ -49,6 +79,7 @@ class ReplayRecord:
     Attributes:
         request: what was asked for; two of one request are the same piece of work.
         plan: what was shown before it began.
+        decisions: of people, as ``Decision.as_dict`` writes them, the oldest first.
     """
 
     replay_id: str
@@ -62,14 +93,29 @@ class ReplayRecord:
     error: str | None = None
     started_at: datetime = field(default_factory=utc_now)
     updated_at: datetime = field(default_factory=utc_now)
+    decisions: list[JsonObject] = field(default_factory=list)
+
+    @property
+    def approved_by(self) -> str | None:
+        """Who approved it; None where nobody was asked."""
+        return next((one["who"] for one in self.decisions if one["what"] == _APPROVED), None)
 
     def as_dict(self) -> JsonObject:
         """The form for programs."""
         return {
             **asdict(self),
+            "approved_by": self.approved_by,
             "started_at": self.started_at.isoformat(),
             "updated_at": self.updated_at.isoformat(),
         }
+
+
+_APPROVED = DecisionKind.APPROVED.value
+
+
+def approval(who: str | None) -> list[JsonObject]:
+    """What a record begins with: who approved it, where somebody was asked."""
+    return [] if who is None else [Decision(what=DecisionKind.APPROVED, who=who).as_dict()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +126,7 @@ class ReplayView:
         position: in the order of the work, from 0.
         attempt_id: the newest attempt of the ledger; chunks that are done are counted there.
         before_version: the published table's version before; None where there was none.
-        difference: rows that leave and enter, and some of them.
+        difference: how many rows are deleted and inserted, and some of them.
     """
 
     replay_id: str
@@ -152,6 +198,14 @@ def end_replay(
     connection.execute(update(REPLAYS).where(REPLAYS.c.replay_id == replay_id).values(values))
 
 
+def add_decision(connection: Connection, replay_id: str, decision: Decision) -> None:
+    """Keep what a person decided; of a replay that is not kept any more, nothing is."""
+    mine = REPLAYS.c.replay_id == replay_id
+    known = connection.scalar(select(REPLAYS.c.decisions).where(mine)) or []
+    values = {"decisions": [*known, decision.as_dict()], "updated_at": utc_now()}
+    connection.execute(update(REPLAYS).where(mine).values(values))
+
+
 def replay_views(connection: Connection, replay_id: str) -> list[ReplayView]:
     """The views of a replay in their order."""
     query = select(REPLAY_VIEWS).where(REPLAY_VIEWS.c.replay_id == replay_id)
@@ -168,4 +222,4 @@ def update_view(connection: Connection, replay_id: str, view: str, *, change: Vi
 
 def _record(row: Any) -> ReplayRecord:
     words = {"kind": ReplayKind(row["kind"]), "status": ReplayStatus(row["status"])}
-    return ReplayRecord(**{**row, **words})
+    return ReplayRecord(**{**row, **words, "decisions": row["decisions"] or []})

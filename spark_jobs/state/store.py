@@ -15,6 +15,7 @@ from spark_jobs.state import (
     attempts,
     batches,
     days,
+    drift,
     epochs,
     leases,
     migrate,
@@ -25,6 +26,7 @@ from spark_jobs.state import (
 )
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.batches import SilverBatch, SilverTotals
+from spark_jobs.state.deployment_store import DeploymentStore
 from spark_jobs.state.engine import WRITES, make_engine
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.keeper import LeaseKeeper
@@ -36,7 +38,7 @@ from spark_jobs.state.types import JsonObject
 from spark_jobs.state.verifications import VerificationRecord
 
 
-class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
+class ControlStore(ReplayStore, DeploymentStore, AbstractContextManager["ControlStore"]):
     """Control state. Safe for many processes and threads; open one in each process."""
 
     def __init__(self, engine: Engine) -> None:
@@ -274,6 +276,33 @@ class ControlStore(ReplayStore, AbstractContextManager["ControlStore"]):
                     progress.record_heartbeat(connection, report)
                 else:
                     progress.record_progress(connection, report)
+
+    # What sources send.
+
+    def record_arrivals(self, found: Iterable[drift.Arrival]) -> None:
+        """Note since when columns of a source arrive."""
+        with self._write() as connection:
+            drift.record_arrivals(connection, found)
+
+    def arrivals(self, source: str) -> list[drift.Arrival]:
+        """Every declared column of a source that has arrived."""
+        with self._read() as connection:
+            return drift.arrivals(connection, source)
+
+    def record_drifts(self, found: Iterable[drift.Drift]) -> None:
+        """Record differences from a declaration, each once."""
+        with self._write() as connection:
+            drift.record_drifts(connection, found)
+
+    def drifts(self, source: str | None = None) -> list[drift.Drift]:
+        """The differences of a source, or of all."""
+        with self._read() as connection:
+            return drift.drifts(connection, source)
+
+    def accept_drifts(self, source: str, *, columns: Iterable[str], by: str, reason: str) -> int:
+        """Accept the open differences of some columns; returns how many."""
+        with self._write() as connection:
+            return drift.accept_drifts(connection, source, columns=columns, by=by, reason=reason)
 
     def forget_query(self, query: str) -> None:
         """Drop the row of a query that runs no more."""

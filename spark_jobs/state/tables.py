@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 8
 
 METADATA: Final = MetaData()
 
@@ -56,6 +56,8 @@ ATTEMPTS = Table(
     Column("started_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("error", Text),
+    # A person; NULL: a schedule or a stream.
+    Column("asked_by", String(250)),
     # The sequence becomes the Delta transaction's version: two attempts of one epoch that shared
     # it would shadow each other silently.
     UniqueConstraint("view", "epoch", "sequence", name="attempts_sequence"),
@@ -114,9 +116,9 @@ EPOCHS = Table(
     Column("bumped_at", UtcDateTime, nullable=False),
 )
 
-# Views that stay at an earlier content until somebody releases them.
-HOLDS = Table(
-    "holds",
+# Views that a rollback keeps at an earlier version until somebody releases them.
+PINNED_VIEWS = Table(
+    "pinned_views",
     METADATA,
     Column("view", String(80), primary_key=True),
     Column("version", BigInteger, nullable=False),
@@ -141,6 +143,7 @@ REPLAYS = Table(
     Column("error", Text),
     Column("started_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Column("decisions", json_column_type()),
     Index("replays_by_start", "started_at"),
 )
 
@@ -158,6 +161,28 @@ REPLAY_VIEWS = Table(
     Column("difference", json_column_type()),
     Column("error", Text),
     Column("updated_at", UtcDateTime, nullable=False),
+)
+
+# What was applied: the manifest, the plan that was shown, and how far it came.
+DEPLOYMENTS = Table(
+    "deployments",
+    METADATA,
+    Column("deployment_id", String(80), primary_key=True),
+    # Of two machines that apply on one base, one is refused.
+    Column("number", BigInteger, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("in_force", Integer, nullable=False),
+    Column("who", String(250), nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("settings", json_column_type(), nullable=False),
+    Column("plan", json_column_type(), nullable=False),
+    Column("steps", json_column_type(), nullable=False),
+    # Tables that are declared no more and still there, by name.
+    Column("kept", json_column_type(), nullable=False),
+    Column("error", Text),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint("number", name="deployments_number"),
 )
 
 SILVER_BATCHES = Table(
@@ -189,4 +214,35 @@ STREAM_PROGRESS = Table(
     Column("state", String(20), nullable=False),
     Column("lag_records", BigInteger),
     Column("error", Text),
+    Column("deployment", BigInteger),
+)
+
+# Since when each declared column of a source arrives, in the order of commits.
+SOURCE_COLUMNS = Table(
+    "source_columns",
+    METADATA,
+    Column("source", String(80), primary_key=True),
+    Column("column", String(250), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("sequence", String(120), nullable=False),
+)
+
+# Differences between what is declared and what arrives; ``told`` is part of what tells them apart.
+SCHEMA_DRIFT = Table(
+    "schema_drift",
+    METADATA,
+    Column("source", String(80), primary_key=True),
+    Column("kind", String(20), primary_key=True),
+    Column("column", String(250), primary_key=True),
+    Column("told", String(80), primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("declared", Text, nullable=False),
+    Column("topic", String(250), nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("sequence", String(120), nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("accepted_by", String(250)),
+    Column("accepted_at", UtcDateTime),
+    Column("reason", Text),
 )

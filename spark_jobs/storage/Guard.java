@@ -64,9 +64,15 @@ import scala.runtime.BoxedUnit;
  * functions NAME...              what may be called
  * tables NAME...                 functions that may stand for a table
  * </pre>
+ *
+ * <p>Where the setting {@link #ONLY_DELTA} is true, nothing but Delta tables is read, whether or not
+ * a policy holds. No statement takes that back from what the process was started with.
  */
 public final class Guard extends AbstractFunction1 {
   public static final String KEY = "spark.tidemark.reads";
+  public static final String ONLY_DELTA = "spark.tidemark.onlyDelta";
+  // The schema of views that all sessions share; the catalog does not count it.
+  private static final String TEMPORARY = "global_temp";
   private static final ThreadLocal HELD = new ThreadLocal();
   // They call any Java method, some while a query is analysed.
   private static final String[] NEVER = {"java_method", "reflect", "try_reflect"};
@@ -80,6 +86,17 @@ public final class Guard extends AbstractFunction1 {
                 "OneRowRelation", "PipeOperator", "Pivot", "Project", "Range", "Repartition",
                 "RepartitionByExpression", "Sample", "Sort", "SubqueryAlias", "Union",
                 "UnionLoop", "UnionLoopRef", "Unpivot", "View", "Window", "WithCTE"
+              }));
+
+  // They would run a program, write files, or load code.
+  private static final Set WRITES =
+      new HashSet(
+          Arrays.asList(
+              new String[] {
+                "ScriptTransformation", "InsertIntoDir", "InsertIntoDataSourceDirCommand",
+                "InsertIntoHiveDirCommand", "InsertIntoHadoopFsRelationCommand",
+                "SaveIntoDataSourceCommand", "CreateDataSourceTableAsSelectCommand",
+                "AddJarsCommand", "AddFilesCommand", "AddArchivesCommand"
               }));
 
   public Object apply(Object given) {
@@ -144,7 +161,45 @@ public final class Guard extends AbstractFunction1 {
       if (policy != null && !(plan instanceof ExplainCommand)) {
         written((LogicalPlan) plan, policy);
       }
+      if (onlyDelta(session)) {
+        noFiles((LogicalPlan) plan);
+      }
       return plan;
+    }
+
+    /** Refuses a relation that is no name of the catalog and no table of Delta's. */
+    private void noFiles(QueryPlan plan) {
+      if (plan instanceof UnresolvedRelation) {
+        Seq name = ((UnresolvedRelation) plan).multipartIdentifier();
+        String first = (String) name.apply(0);
+        if (name.size() == 2
+            && !first.equalsIgnoreCase("delta")
+            && !first.equals(TEMPORARY)
+            && !session.catalog().databaseExists(first)) {
+          refuse("no files of the kind " + first + " are read here");
+        }
+      }
+      for (Iterator all = plan.expressions().iterator(); all.hasNext(); ) {
+        noFiles((Expression) all.next());
+      }
+      for (Iterator all = plan.children().iterator(); all.hasNext(); ) {
+        noFiles((QueryPlan) all.next());
+      }
+      for (Iterator all = plan.innerChildren().iterator(); all.hasNext(); ) {
+        Object inner = all.next();
+        if (inner instanceof QueryPlan) {
+          noFiles((QueryPlan) inner);
+        }
+      }
+    }
+
+    private void noFiles(Expression expression) {
+      if (expression instanceof PlanExpression) {
+        noFiles((QueryPlan) ((PlanExpression) expression).plan());
+      }
+      for (Iterator all = expression.children().iterator(); all.hasNext(); ) {
+        noFiles((Expression) all.next());
+      }
     }
 
     private void written(QueryPlan plan, Policy policy) {
@@ -206,8 +261,46 @@ public final class Guard extends AbstractFunction1 {
       if (policy != null && !(given instanceof ExplainCommand)) {
         new Reading(policy).whole((LogicalPlan) given);
       }
+      if (onlyDelta(session)) {
+        noOther((LogicalPlan) given);
+      }
       return BoxedUnit.UNIT;
     }
+
+    private void noOther(QueryPlan plan) {
+      boolean relation = plan instanceof LogicalRelation || plan instanceof DataSourceV2Relation;
+      if (relation && place(plan) == null || WRITES.contains(plan.getClass().getSimpleName())) {
+        refuse("nothing but tables of Delta is read here: " + plan.nodeName());
+      }
+      for (Iterator all = plan.children().iterator(); all.hasNext(); ) {
+        noOther((QueryPlan) all.next());
+      }
+      for (Iterator all = plan.subqueries().iterator(); all.hasNext(); ) {
+        noOther((QueryPlan) all.next());
+      }
+    }
+  }
+
+  /** Whether nothing but Delta is read in a session; Delta itself reads the files of its log. */
+  private static boolean onlyDelta(SparkSession session) {
+    boolean started = session.sparkContext().getConf().getBoolean(ONLY_DELTA, false);
+    org.apache.spark.sql.classic.SparkSession classic =
+        (org.apache.spark.sql.classic.SparkSession) session;
+    String said = classic.sessionState().conf().getConfString(ONLY_DELTA, "false");
+    return (started || said.equals("true")) && !Policy.ofDelta();
+  }
+
+  /** Where the Delta table lies that a relation reads; null where it reads anything else. */
+  private static Path place(QueryPlan plan) {
+    if (plan instanceof DataSourceV2Relation) {
+      Table table = ((DataSourceV2Relation) plan).table();
+      return table instanceof DeltaTableV2 ? ((DeltaTableV2) table).path() : null;
+    }
+    if (!(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) {
+      return null;
+    }
+    FileIndex files = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
+    return files instanceof TahoeLogFileIndex ? ((TahoeLogFileIndex) files).path() : null;
   }
 
   /** One analysed plan: its nodes, its tables, and where values of masked columns go. */

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
-from spark_jobs.sections import CareSettings
-from spark_jobs.storage import small, tables
+from spark_jobs.sections import MaintenanceSettings
+from spark_jobs.storage import policy, small, tables
 from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.keyed import append_once, can_look_up, merge_once
 from spark_jobs.storage.plain import open_for_adding
+from spark_jobs.storage.policy import Place
 from spark_jobs.storage.streams import Merge, merge
 from spark_jobs.storage.tables import Txn
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-
-# A batch up to these is held in this process, beside everything else that runs in it.
-MOST_ROWS_HERE = 100_000
-MOST_BYTES_HERE = 2**26
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Rows:
     @property
     def travel(self) -> bool:
         """Whether all types mean the same in Spark, in Arrow and in a table."""
-        return self.here is not None or small.travels(self.frame)
+        return self.here is not None or small.fits_arrow(self.frame)
 
 
 @dataclass(frozen=True)
@@ -66,38 +63,39 @@ class BatchWriter:
     Delta joins small files after a commit of Spark's; after one without Spark it is done here.
 
     Attributes:
-        care: when files are joined.
+        maintenance: when files are joined.
     """
 
-    care: CareSettings
+    maintenance: MaintenanceSettings
 
-    def append(self, rows: Rows, location: str, *, txn: Txn, few: bool) -> None:
+    def append(self, rows: Rows, location: str, *, txn: Txn, place: Place) -> None:
         """Add rows to a table, once.
 
         Args:
             rows: of the table's columns.
             location: of the table.
             txn: the identity of the write.
-            few: whether the rows fit into this process.
+            place: where the rows are to be written, if the table can be written there.
         """
-        table = open_for_appending(location, rows.columns) if few and rows.travel else None
+        local = place is Place.LOCAL and rows.travel
+        table = open_for_appending(location, rows.columns) if local else None
         if table is None:
             tables.append(rows.frame, location, txn=txn)
             return
         append_once(table, rows.table, txn=txn)
         self._join(location, rows)
 
-    def merge(self, rows: Rows, location: str, how: Merge, *, txn: Txn, few: bool) -> None:
+    def merge(self, rows: Rows, location: str, how: Merge, *, txn: Txn, place: Place) -> None:
         """Merge rows into a table by key, once.
 
         Args:
             rows: the table's columns and those that conditions read; at most one row has a key.
             location: of the table.
-            how: which rows change, go in and leave.
+            how: which rows to update, insert and delete.
             txn: the identity of the write.
-            few: whether the rows fit into this process.
+            place: where the rows are to be written, if the table can be written there.
         """
-        table = _open_for_merging(location, rows, how) if few else None
+        table = _open_for_merging(location, rows, how) if place is Place.LOCAL else None
         if table is None:
             merge(rows.frame, location, how, txn=txn)
             return
@@ -105,11 +103,11 @@ class BatchWriter:
         self._join(location, rows)
 
     def _join(self, location: str, rows: Rows) -> None:
-        join_small_files(location, self.care, spark=lambda: rows.frame.sparkSession)
+        join_small_files(location, self.maintenance, spark=lambda: rows.frame.sparkSession)
 
 
-def fits_here(rows: DataFrame, length: Column) -> bool:
-    """Whether the rows of a batch fit into this process; takes a job, which computes them.
+def place_of(rows: DataFrame, length: Column) -> Place:
+    """Where the rows of a batch are handled; takes a job, which computes them.
 
     Args:
         rows: of the batch.
@@ -118,7 +116,7 @@ def fits_here(rows: DataFrame, length: Column) -> bool:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     [(count, size)] = rows.agg(F.count(F.lit(1)), F.sum(length)).collect()
-    return int(count) <= MOST_ROWS_HERE and int(size or 0) <= MOST_BYTES_HERE
+    return policy.BATCH.place(rows=int(count), size=int(size or 0))
 
 
 def open_for_appending(location: str, columns: Sequence[str]) -> DeltaTable | None:

@@ -69,6 +69,45 @@ def query_id(checkpoint: str) -> str | None:
     return None if text is None else str(json.loads(text)["id"])
 
 
+def damage(checkpoint: str) -> str | None:
+    """What keeps a query from going on where its checkpoint ends, as a sentence; None if nothing.
+
+    A checkpoint in which nothing is planned is as good as none, and has no damage.
+    """
+    newest = last_planned(checkpoint)
+    if newest is None:
+        return None
+    ended = max(_numbers(f"{checkpoint}/commits"), default=None)
+    files = ["metadata", f"offsets/{newest}"]
+    if ended is not None:
+        files += [f"commits/{ended}", f"offsets/{ended}"]
+    for name in dict.fromkeys(files):
+        text = read_text(f"{checkpoint}/{name}")
+        if text is None:
+            return f"{checkpoint}/{name} is missing"
+        # After its version, an offsets file has a line for the query and one for its source.
+        lines = text.splitlines() if name == "metadata" else text.splitlines()[1:]
+        if len(lines) < (2 if name.startswith("offsets") else 1) or not all(map(_is_json, lines)):
+            return f"{checkpoint}/{name} is not whole"
+    return None
+
+
+def newest_epoch(checkpoints: str, first: int) -> int:
+    """The highest number among a query's checkpoints and the files beside them, or ``first``."""
+    system, path = _resolve(checkpoints)
+    listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    numbers = (entry.base_name.partition(".")[0] for entry in listed)
+    return max((int(one) for one in numbers if one.isdecimal()), default=first)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
 def read_text(location: str) -> str | None:
     """A small file's text, or None where there is none."""
     system, path = _resolve(location)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 
-from spark_jobs.sections import CareSettings
-from spark_jobs.storage import log, small
+from spark_jobs.sections import MaintenanceSettings
+from spark_jobs.storage import log, policy, small
 from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.tables import quoted, session_values
 
@@ -30,7 +30,7 @@ _SMALL = "spark.databricks.delta.optimize.minFileSize"
 
 @usual_rights()
 def join_small_files(
-    location: str, care: CareSettings, *, spark: Callable[[], SparkSession]
+    location: str, maintenance: MaintenanceSettings, *, spark: Callable[[], SparkSession]
 ) -> int | None:
     """Join a table's small files where there are too many of them.
 
@@ -39,32 +39,34 @@ def join_small_files(
 
     Args:
         location: of the table, which has no partitions.
-        care: what is small, and too many.
+        maintenance: what is small, and too many.
         spark: a session, for tables that are not rewritten without.
 
     Returns:
         how many files there are now; None where nothing was done.
     """
     try:
-        if small_files(location, care) < min(care.small_files, small.MOST_FOOTERS):
+        if small_files(location, maintenance) < policy.joined_at(maintenance.small_files):
             return None
-        return _join(location, care, spark)
+        return _join(location, maintenance, spark)
     except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows
         logger.warning("small files not joined location=%s error=%s", location, error)
         return None
 
 
-def small_files(location: str, care: CareSettings) -> int:
+def small_files(location: str, maintenance: MaintenanceSettings) -> int:
     """How many files of a table are small; 0 where there is no table."""
     table = log.open_table(location)
     if table is None:
         return 0
     sizes = log.files(table).column("size_bytes")
-    return int(pc.sum(pc.less(sizes, care.small_file_bytes)).as_py() or 0)
+    return int(pc.sum(pc.less(sizes, maintenance.small_file_bytes)).as_py() or 0)
 
 
 @usual_rights()
-def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value: str) -> int | None:
+def join_partition(
+    table: DeltaTable, maintenance: MaintenanceSettings, *, column: str, value: str
+) -> int | None:
     """Join the small files of one partition where there are too many of them, without Spark.
 
     The caller has the sole right to write the table, and what it wrote stands already: an error
@@ -72,7 +74,7 @@ def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value:
 
     Args:
         table: as it is now; may be written without Spark.
-        care: what is small, and too many.
+        maintenance: what is small, and too many.
         column: that partitions the table.
         value: the partition's.
 
@@ -82,13 +84,15 @@ def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value:
     try:
         files = log.files(table)
         inside = pc.equal(files.column(f"partition.{column}").cast(pa.string()), value)
-        small_ones = pc.and_(inside, pc.less(files.column("size_bytes"), care.small_file_bytes))
-        if int(pc.sum(small_ones).as_py() or 0) < care.small_files:
+        small_ones = pc.and_(
+            inside, pc.less(files.column("size_bytes"), maintenance.small_file_bytes)
+        )
+        if int(pc.sum(small_ones).as_py() or 0) < maintenance.small_files:
             return None
         # Up to the size that is no longer small, so that a record is not copied again and again.
         table.optimize.compact(
             partition_filters=[(column, "=", value)],
-            target_size=care.small_file_bytes,
+            target_size=maintenance.small_file_bytes,
             max_concurrent_tasks=1,
             commit_properties=CommitProperties(max_commit_retries=0),
         )
@@ -100,11 +104,13 @@ def join_partition(table: DeltaTable, care: CareSettings, *, column: str, value:
     return count
 
 
-def _join(location: str, care: CareSettings, spark: Callable[[], SparkSession]) -> int:
+def _join(
+    location: str, maintenance: MaintenanceSettings, spark: Callable[[], SparkSession]
+) -> int:
     table = small.open_for_rewriting(location)
     if table is None:
         session = spark()
-        with session_values(session, {_SMALL: str(care.small_file_bytes)}):
+        with session_values(session, {_SMALL: str(maintenance.small_file_bytes)}):
             session.sql(f"OPTIMIZE delta.{quoted(location)}").collect()
     else:
         # One task and one try, like every write without Spark: see ``small``.

@@ -23,15 +23,32 @@ def compile_settings(settings: Settings) -> Manifest:
     Raises:
         ProblemsError: all problems of all declarations; the old manifest stays.
     """
-    manifest = compile_project(
+    manifest = compiled(settings)
+    manifest.write(settings.manifest_file)
+    return manifest
+
+
+def compiled(settings: Settings) -> Manifest:
+    """Compile the project as its settings say; nothing is written.
+
+    Raises:
+        ProblemsError: all problems of all declarations.
+    """
+    return compile_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
         limits=settings.graph,
     )
-    manifest.write(settings.manifest_file)
-    return manifest
+
+
+def deployment_of(path: Path) -> str | None:
+    """The deployment that put a manifest file in force; None where it was only compiled."""
+    try:
+        return Manifest.read(path).deployment
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]]:
@@ -46,7 +63,7 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
 
 
 def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
-    """Tells the manifest as it is now: the same object until the project is compiled anew.
+    """Tells the manifest as it is now: the same object until the project is recompiled.
 
     Args:
         path: the manifest file.

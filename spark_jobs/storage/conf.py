@@ -20,9 +20,9 @@ SEMANTIC_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     # Spark's old form of a timestamp holds nanoseconds: readers other than Spark see years before
-    # 1677 and after 2262 as other years, without a word.
+    # 1677 and after 2262 as other years, silently.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A file that is gone must fail a read: skipping it would lose rows without a word.
+    # A file that is gone must fail a read: skipping it would lose rows silently.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     # With it, SELECT '${env:NAME}' shows the environment of the server.

@@ -13,15 +13,12 @@ from pyarrow.fs import PyFileSystem
 from pyarrow.parquet import ParquetFile
 
 from spark_jobs.graph.maintenance.reach import RowsMoved
-from spark_jobs.storage import log
+from spark_jobs.storage import log, policy
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import files_are_rows
 from spark_jobs.storage.tables import CAME, CHANGE_TYPE
 
-# Counting more rows than these would take longer than people wait for an answer.
-MOST_ROWS = 2_000_000
-MOST_FILES = 500
 _WEIGHT = "__w"
 
 
@@ -80,7 +77,9 @@ def change_feed(
     """
     files = feed_files(location, after=after, upto=upto)
     table = log.open_table(location, version=upto)
-    if table is None or files is None or not files_are_rows(table) or len(files.all) > MOST_FILES:
+    if table is None or files is None or not files_are_rows(table):
+        return None
+    if not policy.COUNTED.fits(files=len(files.all)):
         return None
     wanted = [
         one
@@ -96,7 +95,7 @@ def change_feed(
                 with store.open_input_file(unquote(path)) as file:
                     read = ParquetFile(file)
                     rows += read.metadata.num_rows
-                    if rows > MOST_ROWS:
+                    if not policy.COUNTED.fits(rows=rows):
                         return None
                     # Writers differ in how they write a type, for instance strings.
                     parts.append(_weighted(read, weighted.names, weight).cast(weighted, safe=False))

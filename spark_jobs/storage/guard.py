@@ -26,6 +26,8 @@ JAVA_SOURCE: Final = Path(__file__).with_name("Guard.java")
 EXTENSION: Final = "tidemark.Guard"
 # As in Guard.java.
 KEY: Final = "spark.tidemark.reads"
+# A session that reads nothing but Delta tables, whatever its policy; as in Guard.java.
+ONLY_DELTA: Final = "spark.tidemark.onlyDelta"
 REFUSED: Final = "[QUERY_NOT_READ_ONLY] "
 _JAR: Final = "tidemark-guard-{}.jar"
 

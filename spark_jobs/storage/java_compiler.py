@@ -14,6 +14,8 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import JavaGateway
 
+from spark_jobs.storage.rights import usual_rights
+
 SHIPPED = Path(pyspark.__file__).parent / "jars"
 
 
@@ -37,7 +39,8 @@ def compile_jar(source: Path, jar: Path, classpath: Sequence[str]) -> None:
         gateway.shutdown()
     # Two processes may find it missing at once.
     fresh = jar.with_suffix(f".{os.getpid()}")
-    with zipfile.ZipFile(fresh, "w") as archive:
+    # Beside the jars that Maven fetched, and with their rights.
+    with usual_rights(), zipfile.ZipFile(fresh, "w") as archive:
         for name, code in classes.items():
             archive.writestr(f"{name.replace('.', '/')}.class", code)
     fresh.replace(jar)

@@ -19,11 +19,10 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from spark_jobs.storage import log
+from spark_jobs.storage import log, policy
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.rights import usual_rights
-from spark_jobs.storage.small import MOST_ROWS
 from spark_jobs.storage.streams import Merge
 from spark_jobs.storage.tables import Txn
 
@@ -45,19 +44,16 @@ def can_look_up(kinds: Iterable[str]) -> bool:
     return all(_LOOKED_UP.fullmatch(one) for one in kinds)
 
 
-def rows_with_keys(
-    location: str, keys: pa.Table, columns: Sequence[str], *, most: int = MOST_ROWS
-) -> pa.Table | None:
+def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     """The rows of a table as it is now that have one of some keys, and maybe others.
 
     Args:
         location: of the table.
         keys: one column for each of the key, of types that can be looked up.
         columns: what is read of each row.
-        most: of more rows nothing is told.
 
     Returns:
-        None where the table's files are not its rows, or there are more rows.
+        None where the table's files are not its rows, or many rows have the keys.
     """
     plain = plain_table(location)
     if plain is None:
@@ -79,7 +75,7 @@ def rows_with_keys(
         asked_for = [pc.is_in(batch.column(name), one) for name, one in values.items()]
         found.append(batch.filter(reduce(pc.and_, asked_for)).select(columns))
         count += found[-1].num_rows
-        if count > most:
+        if not policy.RESULT.fits(rows=count):
             return None
     return pa.Table.from_batches(found, schema.empty_table().select(columns).schema)
 
@@ -117,7 +113,7 @@ def merge_once(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> No
     Args:
         table: as it is now.
         rows: its columns and those that conditions read; at most one row has a key.
-        how: which rows change, go in and leave; no row leaves without one of its key.
+        how: which rows to update, insert and delete; no row is deleted without one of its key.
         txn: the identity of the write.
 
     Raises:

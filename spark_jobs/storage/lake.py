@@ -111,7 +111,7 @@ class Lake:
         return self._reserved("tombstones", silver)
 
     def changes(self, silver: str) -> str:
-        """The changes that the history rows of a silver table are made of."""
+        """The changes that the SCD type 2 rows of a silver table are made of."""
         return self._reserved("changes", silver)
 
     def rebuild(self, silver: str) -> str:

@@ -303,7 +303,7 @@ def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
 
 
 def _stat(place: str, version: int) -> _Stat | None:
-    """What tells a version from all others; whoever makes a table anew writes another file.
+    """What tells a version from all others; whoever makes a table again writes another file.
 
     None without a file system of this machine, in a log that was cut off here, or without a table.
     """

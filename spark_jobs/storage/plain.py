@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, policy, tables
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.tables import comment
@@ -24,9 +24,6 @@ from spark_jobs.storage.tables import comment
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Above these, what Delta's reader skips by statistics is worth more than its jobs cost.
-MOST_FILES = 200
-MOST_BYTES = 2**30
 # Features of the format that change nothing about how a file is read, or how rows are added.
 _READ = frozenset({"timestampNtz"})
 _WRITTEN = frozenset({"appendOnly", "invariants", "changeDataFeed", "timestampNtz"})
@@ -42,7 +39,7 @@ class PlainTable:
     """A version of a table whose files are its rows.
 
     Attributes:
-        identity: another one where the table was made anew.
+        identity: another one where the table was recreated.
         schema: as the log has it: Delta's form of JSON.
         files: paths below the location.
         written: whether rows can be added and files rewritten by these rules as well.
@@ -70,7 +67,7 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     actions = log.files(table)
     files = tuple(actions.column("path").to_pylist())
     size = int(pc.sum(actions.column("size_bytes")).as_py() or 0)
-    if not plain_files(files) or size > MOST_BYTES:
+    if not plain_files(files) or not policy.SCANNED.fits(size=size):
         return None
     schema = json.loads(table.schema().to_json())
     place, identity = plain_location(location), str(table.metadata().id)
@@ -142,7 +139,7 @@ def _is_checked(table: DeltaTable) -> bool:
 def plain_files(paths: Iterable[str]) -> bool:
     """Whether files are few, and lie below their table under names that every reader takes."""
     found = tuple(paths)
-    return len(found) <= MOST_FILES and all(_FILE.fullmatch(one) for one in found)
+    return policy.SCANNED.fits(files=len(found)) and all(_FILE.fullmatch(one) for one in found)
 
 
 def _of_files(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.access.errors import TokenRefusedError
 from spark_jobs.access.secrets import connect_token, on_loopback, token_file
 from spark_jobs.settings import Settings
+from spark_jobs.storage.callbacks import only_from
 from spark_jobs.storage.conf import (
     SEMANTIC_CONF,
     check_java,
@@ -29,6 +30,8 @@ from spark_jobs.storage.rights import close_state, restrict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark_jobs.storage.accounts import Account
 
 # How long a server may take to answer: one that was killed is back within seconds, or not soon.
 ANSWER_SECONDS = 5.0
@@ -125,9 +128,19 @@ def with_token(remote: str, token: str | None) -> str:
 
 
 def driver_session(
-    settings: Settings, app_name: str, *, conf: Mapping[str, str] | None = None
+    settings: Settings,
+    app_name: str,
+    *,
+    conf: Mapping[str, str] | None = None,
+    account: Account | None = None,
 ) -> SparkSession:
     """A classic session, whose driver is a JVM below this process.
+
+    Args:
+        settings: where things are.
+        app_name: what Spark calls it.
+        conf: what it has beyond every session's configuration.
+        account: the account of its JVM, where that is another one.
 
     Raises:
         JarsMissingError: Delta's jars are not where the settings say.
@@ -144,7 +157,9 @@ def driver_session(
         os.environ.setdefault(key, value)
     close_state(settings.state, makes=MADE_BY_SPARK)
     restrict(Lake(settings.lake), readable=settings.security.readable)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    only_from(spark, {account.uid} if account else ())
+    return spark
 
 
 def _wait_for_answer(remote: str) -> None:

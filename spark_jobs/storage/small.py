@@ -18,7 +18,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 from pyarrow.parquet import ParquetFile
 
-from spark_jobs.storage import tables
+from spark_jobs.storage import policy, tables
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import PlainTable, plain_table
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-MOST_ROWS = 250_000
-# A table with more is merged into on all of Spark's cores.
-MOST_BYTES_MERGED = 2**28
-# Looking into more files than this takes longer than Spark does.
-MOST_FOOTERS = 32
 # Types whose values both engines compare alike: floating point has NaN and -0.0.
 _COMPARED = re.compile(
     r"tinyint|smallint|int|bigint|boolean|string|binary|date|timestamp|timestamp_ntz|decimal\(.*\)"
@@ -41,12 +36,13 @@ _COMPARED = re.compile(
 _MOVED = re.compile(rf"({_COMPARED.pattern}|float|double|array|map|struct|[\w-]+:|[<>,])*")
 
 
-def fetched(frame: DataFrame, *, most: int = MOST_ROWS) -> pa.Table | None:
-    """The rows of a DataFrame; None where there are more, or types that do not travel."""
-    if not travels(frame):
+def fetched(frame: DataFrame) -> pa.Table | None:
+    """The rows of a DataFrame; None where there are many, or types that do not travel."""
+    if not fits_arrow(frame):
         return None
-    rows = to_arrow(frame.limit(most + 1))
-    return None if rows.num_rows > most else rows
+    limit = policy.RESULT
+    rows = to_arrow(frame if limit.rows is None else frame.limit(limit.rows + 1))
+    return rows if limit.fits(rows=rows.num_rows) else None
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
@@ -66,7 +62,9 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     return (frame.withColumns(wider) if wider else frame).toArrow()
 
 
-def given(session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]) -> DataFrame:
+def from_arrow(
+    session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]
+) -> DataFrame:
     """Rows as a DataFrame; ``schema`` is asked only where there are none.
 
     Of a table without rows a server of Spark Connect learns no columns.
@@ -77,7 +75,7 @@ def given(session: SparkSession, rows: pa.Table, schema: Callable[[], StructType
     return session.createDataFrame(rows.combine_chunks())
 
 
-def travels(frame: DataFrame) -> bool:
+def fits_arrow(frame: DataFrame) -> bool:
     """Whether all types mean the same in Spark, in Arrow and in a table."""
     kinds = [field.dataType.simpleString() for field in frame.schema.fields]
     return all(_MOVED.fullmatch(one) for one in kinds)
@@ -122,7 +120,7 @@ def write_rows(
 def read_rows(location: str) -> pa.Table | None:
     """The rows of a small table as it is; None where its files hold them in a form of Spark's."""
     table = plain_table(location)
-    if table is None or table.bytes > MOST_BYTES_MERGED or _has_nanoseconds(table):
+    if table is None or not policy.REWRITTEN.fits(size=table.bytes) or _has_nanoseconds(table):
         return None
     files = PyFileSystem(DeltaStorageHandler(table.location))
     schema = pa.schema(DeltaTable(table.location, version=table.version).schema().to_arrow())
@@ -187,7 +185,7 @@ def compared(kinds: Mapping[str, str], key: Sequence[str] = ()) -> bool:
 def open_for_rewriting(location: str) -> DeltaTable | None:
     """A table as it is now, if it is small and its files can be rewritten without Spark."""
     table = plain_table(location)
-    if table is None or not table.written or table.bytes > MOST_BYTES_MERGED:
+    if table is None or not table.written or not policy.REWRITTEN.fits(size=table.bytes):
         return None
     return None if _has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
 
@@ -196,8 +194,8 @@ def open_for_rewriting(location: str) -> DeltaTable | None:
 def change_rows(
     table: DeltaTable,
     *,
-    leaving: pa.Table,
-    entering: pa.Table,
+    deleted: pa.Table,
+    inserted: pa.Table,
     key: Sequence[str],
     txn: Txn,
     metadata: Mapping[str, Any],
@@ -206,8 +204,8 @@ def change_rows(
 
     Args:
         table: as ``open_for_rows`` gave it.
-        leaving: rows of the table's columns, each once; every copy in the table goes.
-        entering: rows of the table's columns; all of them come.
+        deleted: rows of the table's columns, each once; every copy in the table goes.
+        inserted: rows of the table's columns; all of them come.
         key: columns that tell the table's rows apart; with none all columns do.
         txn: the identity of the write.
         metadata: what the commit says about itself.
@@ -217,14 +215,14 @@ def change_rows(
     """
     commit = _commit(metadata, txn)
     columns = pa.schema(table.schema().to_arrow())
-    entering = entering.select(columns.names).cast(columns)
+    inserted = inserted.select(columns.names).cast(columns)
     try:
-        if not leaving.num_rows:
-            write_deltalake(table, entering, mode="append", commit_properties=commit)
+        if not deleted.num_rows:
+            write_deltalake(table, inserted, mode="append", commit_properties=commit)
             return
-        leaving = leaving.select(columns.names).cast(columns)
-        flags = [True] * leaving.num_rows + [False] * entering.num_rows
-        source = pa.concat_tables([leaving, entering]).append_column(tables.FLAG, [flags])
+        deleted = deleted.select(columns.names).cast(columns)
+        flags = [True] * deleted.num_rows + [False] * inserted.num_rows
+        source = pa.concat_tables([deleted, inserted]).append_column(tables.FLAG, [flags])
         same = [
             f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in key or columns.names
         ]
@@ -249,7 +247,7 @@ def _has_nanoseconds(table: PlainTable) -> bool:
     """
     if '"timestamp"' not in json.dumps(table.schema):
         return False
-    if len(table.files) > MOST_FOOTERS:
+    if not policy.FOOTERS.fits(files=len(table.files)):
         return True
     files = PyFileSystem(DeltaStorageHandler(table.location))
     for path in table.files:

@@ -45,8 +45,10 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": POOLS.as_uri(),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.databricks.delta.autoCompact.minNumFiles": str(settings.care.small_files),
-        "spark.databricks.delta.autoCompact.minFileSize": str(settings.care.small_file_bytes),
+        "spark.databricks.delta.autoCompact.minNumFiles": str(settings.maintenance.small_files),
+        "spark.databricks.delta.autoCompact.minFileSize": str(
+            settings.maintenance.small_file_bytes
+        ),
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.minBatchesToRetain": "20",
@@ -59,7 +61,7 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         # Small batches gain nothing from plans that are changed while they run.
         "spark.sql.adaptive.enabled": "false",
         # Every query brings dozens of generated classes; with Spark's default of 100 they push
-        # each other out and are compiled anew in every batch.
+        # each other out and are recompiled in every batch.
         "spark.sql.codegen.cache.maxEntries": "5000",
     }
 
@@ -69,7 +71,7 @@ class Merge:
     """Rows to merge by key: which change, which go in, which leave; conditions over t and s.
 
     Attributes:
-        delete_others: which rows leave although no row of the source has their key; over t.
+        delete_others: which rows to delete although no row of the source has their key; over t.
     """
 
     keys: tuple[str, ...]

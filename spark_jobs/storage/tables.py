@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WRITE = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# The column that tells rows that leave from rows that enter.
+# The column that tells rows to delete from rows to insert.
 FLAG = "__leaves"
 # The column of Delta's change feed that says what became of a row.
 CHANGE_TYPE = "_change_type"
@@ -41,7 +41,7 @@ class ColumnSpec(Protocol):
 
 @dataclass(frozen=True)
 class Txn:
-    """A write's identity: Delta commits each pair once, and skips a repeat without a word.
+    """A write's identity: Delta commits each pair once, and skips a repeat silently.
 
     A version that is lower than or equal to the last committed one is skipped too, so versions of
     one app id only grow.
@@ -108,8 +108,8 @@ def merge_rows(
     spark: SparkSession,
     location: str,
     *,
-    leaving: DataFrame,
-    entering: DataFrame,
+    deleted: DataFrame,
+    inserted: DataFrame,
     key: Sequence[str],
     txn: Txn,
     metadata: Mapping[str, Any],
@@ -119,18 +119,18 @@ def merge_rows(
     Args:
         spark: the session.
         location: of the table.
-        leaving: rows of the table's columns, each once; every copy in the table goes.
-        entering: rows of the table's columns; all of them come.
+        deleted: rows of the table's columns, each once; every copy in the table goes.
+        inserted: rows of the table's columns; all of them come.
         key: columns that tell the table's rows apart; with none all columns do.
         txn: the identity of the write.
         metadata: what the commit says about itself.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    columns = leaving.columns
+    columns = deleted.columns
     flagged = F.expr("TRUE").alias(FLAG), F.expr("FALSE").alias(FLAG)
     named = [F.col(quoted(name)) for name in columns]
-    source = leaving.select(*named, flagged[0]).unionAll(entering.select(*named, flagged[1]))
+    source = deleted.select(*named, flagged[0]).unionAll(inserted.select(*named, flagged[1]))
     view = f"__merge_{uuid.uuid4().hex}"
     source.createOrReplaceTempView(view)
     same = " AND ".join(f"t.{quoted(one)} <=> s.{quoted(one)}" for one in key or columns)

@@ -4,69 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LakehouseError, Location, did_you_mean
+from spark_jobs.errors import LakehouseError, LocatedError
 
 
-class CaseOfNoViewError(LakehouseError):
+class CaseOfNoViewError(LocatedError):
     """A case file whose name is that of no gold view."""
 
     condition = "CASE_OF_NO_VIEW"
-
-    def __init__(self, view: str, known: Sequence[str], *, location: Location) -> None:
-        self.view = view
-        super().__init__(
-            f"there is no gold view {view!r} for this case",
-            hint=did_you_mean(view, known) or "Name the file VIEW.yml, or VIEW.WORD.yml.",
-            location=location,
-        )
+    view: str
+    known: Sequence[str]
+    misspelt = "view"
+    primary = "there is no gold view {view!r} for this case"
+    hint = "Name the file VIEW.yml, or VIEW.WORD.yml."
 
 
 class NoCasesError(LakehouseError):
     """A view that has no case file, where its cases were asked for."""
 
     condition = "NO_CASES"
-
-    def __init__(self, view: str, folder: str) -> None:
-        self.view = view
-        super().__init__(
-            f"gold view {view!r} has no case",
-            hint=f"Write {folder}/{view}.yml with given, then and when; see docs/views.md.",
-        )
+    view: str
+    folder: str
+    primary = "gold view {view!r} has no case"
+    hint = "Write {folder}/{view}.yml with given, then and when; see docs/views.md."
 
 
-class CaseInputError(LakehouseError):
+class CaseInputError(LocatedError):
     """A table in a case that the view does not read."""
 
     condition = "CASE_INPUT"
-
-    def __init__(self, table: str, known: Sequence[str], *, location: Location) -> None:
-        self.table = table
-        super().__init__(
-            f"the view does not read {table!r}",
-            hint=did_you_mean(table, known) or f"It reads {', '.join(known)}.",
-            location=location,
-        )
+    table: str
+    known: Sequence[str]
+    misspelt = "table"
+    primary = "the view does not read {table!r}"
+    hint = "It reads {known}."
 
 
-class CaseTableError(LakehouseError):
+class CaseTableError(LocatedError):
     """Rows in a case that are not rows of their table."""
 
     condition = "CASE_TABLE"
+    problem: str
+    hint: str
+    primary = "these rows do not fit: {problem}"
 
-    def __init__(self, problem: str, hint: str, *, location: Location) -> None:
-        self.problem = problem
-        super().__init__(f"these rows do not fit: {problem}", hint=hint, location=location)
 
-
-class CaseClockError(LakehouseError):
+class CaseClockError(LocatedError):
     """A case that sets no clock for a view that reads it."""
 
     condition = "CASE_CLOCK"
-
-    def __init__(self, view: str, *, location: Location) -> None:
-        self.view = view
-        super().__init__(
-            f"gold view {view!r} reads the clock, and this case does not set it",
-            hint="Add for instance 'clock: 2026-03-01 12:00:00', which is in UTC.",
-            location=location,
-        )
+    view: str
+    primary = "gold view {view!r} reads the clock, and this case does not set it"
+    hint = "Add for instance 'clock: 2026-03-01 12:00:00', which is in UTC."

@@ -12,8 +12,8 @@ from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.storage import small, tables
 from spark_jobs.storage.tables import Txn
-from spark_jobs.testing.bags import Row, difference
 from spark_jobs.testing.errors import CaseTableError
+from spark_jobs.testing.multisets import Row, difference
 from spark_jobs.testing.text_tables import TextTable, typed_rows
 
 if TYPE_CHECKING:
@@ -72,17 +72,17 @@ class InputTable:
 
     def commit(self) -> None:
         """Write what was changed since the last commit; nothing where all is as it was."""
-        leaving, entering = difference(self._rows, self._pending)
-        if not leaving and not entering:
+        deleted, inserted = difference(self._rows, self._pending)
+        if not deleted and not inserted:
             return
-        # Every copy of a row that leaves goes, so those that stay have to come again.
-        gone = list({repr(row): row for row in leaving}.values())
+        # Every copy of a deleted row goes, so those that stay are inserted again.
+        gone = list({repr(row): row for row in deleted}.values())
         texts = {repr(row) for row in gone}
         staying = [row for row in self._pending.to_pylist() if repr(row) in texts]
         small.change_rows(
             self._table,
-            leaving=pa.Table.from_pylist(gone, schema=self._schema),
-            entering=pa.Table.from_pylist([*entering, *staying], schema=self._schema),
+            deleted=pa.Table.from_pylist(gone, schema=self._schema),
+            inserted=pa.Table.from_pylist([*inserted, *staying], schema=self._schema),
             key=(),
             txn=Txn(_WRITER, self._table.version() + 1),
             metadata={},

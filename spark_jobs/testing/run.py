@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.errors import Location
-from spark_jobs.gold.refresh import Refresher
-from spark_jobs.gold.verify import Verification, verify
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.gold.verify.published import Verification, verify
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.names import TableName
+from spark_jobs.names import TableName, passed_keys
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import Settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.scan import read_columns
-from spark_jobs.testing.bags import Row, difference
 from spark_jobs.testing.case_files import ANY_TIME, Case, changes_of
 from spark_jobs.testing.errors import CaseTableError
 from spark_jobs.testing.inputs import InputTable, columns_and_keys, schema_of
+from spark_jobs.testing.multisets import Row, difference
 from spark_jobs.testing.text_tables import TextTable, read_text_table, typed_rows
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class StepResult:
     unexpected: tuple[Row, ...]
 
     @property
-    def holds(self) -> bool:
+    def passed(self) -> bool:
         return not self.missing and not self.unexpected
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""
-        return {**vars(self), "holds": self.holds}
+        return {**vars(self), **passed_keys(passed=self.passed)}
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class CaseResult:
     verification: Verification
 
     @property
-    def holds(self) -> bool:
-        return self.verification.holds and all(one.holds for one in self.steps)
+    def passed(self) -> bool:
+        return self.verification.passed and all(one.passed for one in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""
@@ -115,7 +115,7 @@ class CaseRun:
         content = self.case.content
         steps = [self.refreshed(GIVEN, content.then, "then")]
         for at, step in enumerate(content.when):
-            if not steps[-1].holds:
+            if not steps[-1].passed:
                 break
             for kind, tables in changes_of(step).items():
                 for name, text in tables.items():

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_jobs.local.serving import sink_addresses
 from spark_jobs.sinks.target import Addresses
+from spark_jobs.stack.sink_addresses import sink_addresses
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.unit.sinks.conftest import make, table
 

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from spark_jobs.access.cassandra import cassandra_cluster
 from spark_jobs.cli.main import app
 from spark_jobs.definitions.vocabulary import SinkSystem
-from spark_jobs.local.cassandra_server import url
 from spark_jobs.sinks import cassandra as sinks
 from spark_jobs.sinks.errors import SinkGapError, SinkMovedError, SinkNotBuiltError, SinkValueError
 from spark_jobs.sinks.target import Addresses
 from spark_jobs.sinks.verify import verify_sink
+from spark_jobs.stack.cassandra_server import url
 from tests.e2e.running import RunningStack
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.unit.sinks.conftest import SCHEMA, Make, Table, rows
@@ -49,7 +49,7 @@ def test_the_table_has_the_right_types(table: Table, make: Make, addresses: Addr
     }
 
 
-def test_a_key_that_cassandra_does_not_have_is_refused_and_can_be_mended(
+def test_a_key_that_cassandra_does_not_have_is_refused_and_can_be_fixed(
     table: Table, make: Make
 ) -> None:
     table.create(rows({1: "Ann"}))
@@ -82,7 +82,7 @@ def test_a_delivery_that_was_cut_off_is_made_again_as_it_was(
     again = sink.step()
     assert (again.watermark.version, again.behind) == (first.version + 1, 1)
     assert sink.catch_up().watermark.epoch == first.epoch
-    assert verify_sink(sink).holds
+    assert verify_sink(sink).passed
 
 
 def test_what_is_written_late_changes_nothing(
@@ -113,7 +113,7 @@ def test_what_is_written_late_changes_nothing(
     with pytest.raises(SinkMovedError):
         target.deliver(changes, before=mark, after=type(mark)(mark.table_id, newest.version, 1))
     found = verify_sink(other)
-    assert (found.holds, found.rows) == (True, 2)
+    assert (found.passed, found.rows) == (True, 2)
 
 
 def net_of(delivery, after: int, upto: int):
@@ -146,7 +146,7 @@ def test_a_table_that_is_gone_is_a_gap(table: Table, make: Make, addresses: Addr
     with pytest.raises(SinkGapError, match="is gone"):
         sink.step()
     assert sink.rebuild().changes == 2
-    assert verify_sink(sink).holds
+    assert verify_sink(sink).passed
 
 
 def test_another_type_of_a_column_comes_with_a_rebuild(
@@ -158,7 +158,7 @@ def test_another_type_of_a_column_comes_with_a_rebuild(
     table.create(rows({1: "Ann"}).set_column(2, "spent", pa.array([1.5])))
     sink = make(SinkSystem.CASSANDRA)
     assert sink.rebuild().changes == 1
-    assert verify_sink(sink).holds
+    assert verify_sink(sink).passed
 
 
 def test_the_verbs_of_a_sink(

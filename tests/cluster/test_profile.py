@@ -18,12 +18,13 @@ from spark_jobs.demo.background import BackgroundLoad
 from spark_jobs.demo.database import create_shop
 from spark_jobs.demo.load import LoadOrder
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.local.connect import client, connector_status
-from spark_jobs.local.kafka import admin
-from spark_jobs.local.parts import numbered
-from spark_jobs.local.postgres import SHOP, dsn
-from spark_jobs.local.spark_cluster import master_status
-from tests.e2e import oracle
+from spark_jobs.stack.connect import client, connector_status
+from spark_jobs.stack.kafka import admin
+from spark_jobs.stack.parts import numbered
+from spark_jobs.stack.postgres import SHOP, dsn
+from spark_jobs.stack.spark_cluster import master_status
+from tests.cluster.attempts import attempts, wanted
+from tests.e2e import doors, oracle
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import assert_sound, wait_drained
 
@@ -152,6 +153,11 @@ def test_nothing_is_lost_when_a_broker_and_two_workers_are_taken_away(stack: Run
     print(f"operations={load.done} records={sum(tally.records.values())} bytes={taken}")
     assert taken < MOST_BYTES
     assert_sound(stack)
+
+
+def test_without_security_kafka_alone_is_open(stack: RunningStack) -> None:
+    assert attempts(stack.settings) == wanted(stack.settings)
+    assert doors.postgres(stack.settings) == "refused"
 
 
 def test_each_part_is_told_and_all_of_them_end(stack: RunningStack) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.cli.demo import PERIOD, SCHEDULED
 from spark_jobs.demo.database import create_shop
 from spark_jobs.demo.load import LoadOrder, run_load
-from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.postgres import SHOP, dsn
+from spark_jobs.stack.postgres import SHOP, dsn
+from tests.cluster.attempts import attempts, wanted
 from tests.e2e import doors
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import assert_sound, wait_drained
-
-LOGIN = "asks for a login"
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -45,14 +43,10 @@ def test_what_is_sent_reaches_gold(stack: RunningStack) -> None:
 
 
 def test_nobody_gets_in_without_a_secret(stack: RunningStack) -> None:
-    settings = stack.settings
-    assert doors.spark_connect(settings) == "UNAUTHENTICATED"
-    assert doors.kafka(settings) == "_TRANSPORT"
-    assert doors.connect_rest(settings) == "certificate required"
-    for kind, count in (("spark_master", 1), ("spark_worker", 2)):
-        for number in range(1, count + 1):
-            _, port = settings.ports.of(kind, number)
-            assert doors.spark_rpc(port) == LOGIN
-            _, page = settings.ports.of(f"{kind}_ui", number)
-            answer = httpx.get(f"http://{LOOPBACK}:{page}/", trust_env=False)
-            assert answer.status_code == httpx.codes.FORBIDDEN
+    assert attempts(stack.settings) == wanted(stack.settings)
+    assert doors.postgres(stack.settings) == "refused"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_of_the_state_directory_another_account_reads_nothing(stack: RunningStack) -> None:
+    assert doors.readable(stack.settings.state) <= {"."}

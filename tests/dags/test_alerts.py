@@ -83,7 +83,7 @@ def test_it_is_found_behind_the_word_of_airflow_that_ends_retries() -> None:
     [
         (AirflowFailException("rows differ"), "TASK_FAILED", "rows differ"),
         (ZeroDivisionError("by zero"), "ZeroDivisionError", "by zero"),
-        (None, "TASK_LOST", "the task's process ended without a word"),
+        (None, "TASK_LOST", "the task's process ended without a message"),
     ],
 )
 def test_other_failures(exception: object, condition: str, message: str) -> None:

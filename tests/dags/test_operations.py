@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,18 +11,27 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSkipException,
+    ParamValidationError,
+)
 from deltalake import DeltaTable
 
 from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.alerts import AlertNotifier
-from spark_jobs.orchestration.operations import CONTROL, operations_dags
+from spark_jobs.orchestration.approval import approver
+from spark_jobs.orchestration.errors import SamePersonError
+from spark_jobs.orchestration.operations import operations_dags
+from spark_jobs.orchestration.task_options import CONTROL
 from spark_jobs.planning.errors import ReplayRequestError
-from spark_jobs.sections import Lanes
+from spark_jobs.sections import Pools
 from spark_jobs.settings import load_settings
-from spark_jobs.state.replays import ReplayStatus
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import ReplayKind, ReplayRecord, ReplayStatus
 from spark_jobs.state.store import ControlStore
+from tests.dags.asset_events import events
 from tests.unit.planning.hostile import HOSTILE
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
@@ -79,6 +89,7 @@ def test_a_replay_publishes_what_differs_and_a_wrong_form_is_refused(project) ->
     project.order("ada", "5.00")
     refresh()
     DeltaTable(project.totals_at).update(updates={"revenue": "CAST(1 AS DECIMAL(12, 2))"})
+    events("gold.order_totals")
     done = run("ops__replay", views=["order_totals"], dry_run=False)
     assert str(done.state) == "success", states(done)
     assert states(done)["approve"] == "skipped"
@@ -88,6 +99,8 @@ def test_a_replay_publishes_what_differs_and_a_wrong_form_is_refused(project) ->
         (row,) = store.replay_views(record.replay_id)
     assert (record.status, record.reason) == (ReplayStatus.DONE, REASON)
     assert row.difference["leaving"] == row.difference["entering"] == 1
+    (told,) = events("gold.order_totals")
+    assert (told["attempt"], told["version"]) == (row.attempt_id, row.published_version)
 
     with pytest.raises(ParamValidationError, match="ticket"):
         run("ops__replay", views=["order_totals"], dry_run=False, ticket="$(touch pwned)")
@@ -105,7 +118,7 @@ def test_every_task_has_a_policy_a_limit_and_a_pool_that_exists(project) -> None
             _ = dag.params["reason"]
         for one in dag.tasks:
             assert one.execution_timeout
-            assert one.pool in {CONTROL, *Lanes.model_fields}
+            assert one.pool in {CONTROL, *Pools.model_fields}
             if one.task_id != "approve":
                 assert one.has_retry_policy
                 assert one.on_failure_callback
@@ -152,10 +165,12 @@ def test_no_hostile_string_takes_a_view_back(project, field: str) -> None:
         assert caught.value.field == field, text
 
 
-@pytest.mark.parametrize("field", ["view", "ticket"])
+@pytest.mark.parametrize("field", ["view", "ticket", "attempt"])
 def test_no_hostile_string_lets_a_result_through(project, field: str) -> None:
-    good = {"view": "order_totals", "reason": REASON, "ticket": None}
+    good = {"view": "order_totals", "reason": REASON, "ticket": None, "attempt": None}
     assert view_steps.validate_release({"params": good})["view"] == "order_totals"
+    named = {**good, "attempt": "order_totals-20260102T120000-00c0ffee"}
+    assert view_steps.validate_release({"params": named})["attempt"] == named["attempt"]
     for text in HOSTILE:
         with pytest.raises(ReplayRequestError) as caught:
             view_steps.validate_release({"params": {**good, field: text}})
@@ -196,7 +211,7 @@ def test_a_person_is_asked_above_the_limit(planned: dict[str, Any], task: str | 
 def test_a_rejection_is_recorded_and_red(project) -> None:
     form = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
     answers = {
-        "approve": {"chosen_options": ["Reject"]},
+        "approve": {**ANSWER, "chosen_options": ["Reject"]},
         "validate": replay_steps.validate_replay({"params": {**form, "dry_run": False}}),
     }
     context: Any = {
@@ -209,31 +224,128 @@ def test_a_rejection_is_recorded_and_red(project) -> None:
     with ControlStore.open(load_settings().control_url) as store:
         (record,) = store.replays()
     assert (record.status, record.who) == (ReplayStatus.REJECTED, "airflow:oncall")
+    assert [(one["what"], one["who"]) for one in record.decisions] == [("rejected", "airflow:eve")]
+
+
+def asked_by(name: str, answered: dict[str, Any] | None = None) -> Any:
+    """What a task sees of a run that somebody asked for and somebody answered."""
+    pushed: dict[str, Any] = {}
+    pulled = {"approve": answered}
+    ti = SimpleNamespace(
+        xcom_pull=lambda *, task_ids: pulled.get(task_ids),
+        xcom_push=lambda *, key, value: pushed.update({key: value}),
+        pushed=pushed,
+    )
+    return {"run_id": "m", "dag_run": SimpleNamespace(triggering_user_name=name), "ti": ti}
+
+
+def test_the_form_ends_a_rollback_and_keeps_who_agreed(project) -> None:
+    with ControlStore.open(load_settings().control_url) as store:
+        record = ReplayRecord(
+            replay_id="rollback-1",
+            kind=ReplayKind.ROLLBACK,
+            who="ann",
+            reason="negative revenue",
+            request={"views": ["order_totals"]},
+            plan={},
+        )
+        store.begin_replay(record, views=["order_totals"])
+        hold = PinnedView(
+            view="order_totals", version=3, who="ann", reason="negative", replay_id="rollback-1"
+        )
+        store.pin_view(hold)
+        form = {"view": "order_totals", "reason": REASON, "ticket": "OPS-7"}
+        asked = view_steps.validate_release({"params": form})
+        context = asked_by("oncall", ANSWER)
+        agreed = view_steps.plan_release(asked, context)
+        assert agreed == {"rollback": "rollback-1"}
+        assert "version 3" in context["ti"].pushed["markdown"]
+        view_steps.release(asked, agreed, context)
+        assert store.pinned_views() == {}
+        (ended,) = store.replay("rollback-1").decisions
+    told = {"who": "airflow:oncall", "approved_by": "airflow:eve", "reason": REASON}
+    assert ended.items() >= told.items()
+    with pytest.raises(AirflowFailException, match="no longer"):
+        view_steps.release(asked, agreed, context)
+
+
+ANSWER = {"chosen_options": ["Approve"], "responded_by_user": {"id": "eve", "name": "eve"}}
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_nobody_approves_their_own_run_where_two_are_needed(
+    project, monkeypatch: pytest.MonkeyPatch, *, second: bool
+) -> None:
+    if second:
+        monkeypatch.setenv("TIDEMARK_REPLAY__APPROVAL", "second_person")
+    given = {**ANSWER, "params_input": {}, "responded_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    for dag in operations_dags().values():
+        approve = dag.get_task("approve")
+        assert approve.retries == 3, "a try asks again"
+        if second:
+            with pytest.raises(SamePersonError):
+                approve.execute_complete(asked_by("eve"), given)
+        else:
+            approve.execute_complete(asked_by("eve"), given)
+        taken = approve.execute_complete(asked_by("oncall"), given)
+        assert approver(asked_by("oncall", taken)) == "airflow:eve"
+    assert approver(asked_by("oncall")) is None
 
 
 def _after(planned: dict[str, Any] | None) -> Any:
     """What the last task sees where nothing was begun after such a plan."""
-    answers = {"plan": planned}
+    answers = {"validate": {"request": {}}, "plan": planned}
     pulled = SimpleNamespace(xcom_pull=lambda *, task_ids: answers.get(task_ids))
     return {"run_id": "manual__2", "ti": pulled}
 
 
-def test_a_refused_form_is_one_alert(project) -> None:
+@pytest.mark.parametrize(
+    ("dag_id", "wrong", "task_id"),
+    [
+        (
+            "ops__replay",
+            {"views": ["order_totals"], "from": "2999-01-01T00:00:00Z"},
+            "validate",
+        ),
+        ("ops__release", {"view": "order_totals"}, "plan"),
+        ("ops__rollback", {"view": "order_totals"}, "plan"),
+    ],
+)
+def test_a_refused_form_is_a_skipped_run_and_no_alert(
+    project, dag_id: str, wrong: dict[str, Any], task_id: str
+) -> None:
+    ended = states(run(dag_id, **wrong))
+    assert ended.pop(task_id) == "skipped"
+    ended.pop("validate", None)
+    assert set(ended.values()) == {"skipped"}, ended
+    assert not (load_settings().state / "alerts.jsonl").exists()
+
+
+def test_a_refusal_is_one_sentence_and_says_what_to_do(project) -> None:
+    asked = view_steps.validate_release({"params": {"view": "order_totals", "reason": REASON}})
+    with (
+        pytest.raises(AirflowSkipException, match="is refused") as refused,
+        replay_steps.form_read(),
+    ):
+        view_steps.plan_release(asked, asked_by("oncall"))
+    assert "[NOTHING_TO_RELEASE]" in str(refused.value)
+    assert "`tidemark status` names" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ZeroDivisionError), replay_steps.form_read():
+        _ = 1 // 0
+
+
+def test_a_plan_that_failed_is_told_once(project) -> None:
     """The last task fails too, or the run were green; it tells nobody again."""
     settings = load_settings()
     notifier = AlertNotifier(settings, runbook="gold-is-wrong")
-    form = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
-    form |= {"from": "2999-01-01", "to": "2999-01-02"}
-    ti = {"dag_id": "ops__replay", "run_id": "manual__3"}
-    with pytest.raises(ReplayRequestError) as refused:
-        replay_steps.validate_replay({"params": form})
     with pytest.raises(AirflowFailException, match="no plan") as last:
         replay_steps.report(_after(None))
-    for task, raised in (("validate", refused), ("report", last)):
-        told = {"ti": SimpleNamespace(**ti, task_id=task), "exception": raised.value}
-        notifier.notify(told)
+    ti = {"dag_id": "ops__replay", "run_id": "manual__3"}
+    for task, raised in (("plan", ValueError("broken")), ("report", last.value)):
+        notifier.notify({"ti": SimpleNamespace(**ti, task_id=task), "exception": raised})
     (line,) = (settings.state / "alerts.jsonl").read_text().splitlines()
-    assert json.loads(line)["condition"] == "REPLAY_REQUEST"
+    assert json.loads(line)["task_id"] == "plan"
 
 
 def test_a_replay_that_was_to_run_and_did_not_is_red(project) -> None:

@@ -9,16 +9,16 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from spark_jobs.orchestration.airflow import gold_dags
-from spark_jobs.orchestration.blueprint import Lane
-from spark_jobs.sections import Lanes
+from spark_jobs.orchestration.blueprint import Pool
+from spark_jobs.sections import Pools
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
-POOLS = set(Lanes.model_fields)
+POOLS = set(Pools.model_fields)
 
 
-def test_the_stack_makes_a_pool_of_each_lane() -> None:
-    assert {str(lane) for lane in Lane} == POOLS
+def test_the_stack_makes_each_pool() -> None:
+    assert {str(one) for one in Pool} == POOLS
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.small import write_rows
+from tests.dags.asset_events import events
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
@@ -45,6 +46,7 @@ def last_attempt() -> Any:
 
 
 def test_a_run_publishes_and_the_next_one_skips_when_nothing_moved(project) -> None:
+    events("gold.order_totals")
     project.order("ada", "5.00")
     project.order("ada", "7.50")
     first = run(1)
@@ -57,7 +59,13 @@ def test_a_run_publishes_and_the_next_one_skips_when_nothing_moved(project) -> N
     assert last_attempt().reason_code == "NO_UPSTREAM_CHANGE"
 
     forced = run(3, force=True)
-    assert set(states(forced).values()) == {"success"}
+    assert states(forced).pop("publish") == "skipped", "no row changed"
+    assert str(forced.state) == "success"
+    (told,) = events("gold.order_totals")
+    expected = {"version": 0, "changed": True, "rows": 1, "inputs": {"bronze.orders": 1}}
+    assert told.items() >= expected.items()
+    assert {"rows_changed", "attempt"} <= told.keys()
+    assert latest_publication(project.totals_at).version == 1
 
 
 def test_a_refresh_far_larger_than_usual_waits_until_the_form_lets_it_pass(
@@ -110,10 +118,10 @@ def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(
         "publish": "upstream_failed",
     }
     assert project.totals() == {"ada": Decimal("5.00")}
-    assert last_attempt().status is AttemptStatus.HELD
+    assert last_attempt().status is AttemptStatus.BLOCKED
     [alert] = (load_settings().state / "alerts.jsonl").read_text().splitlines()
     told = json.loads(alert)
-    assert (told["condition"], told["table"]) == ("GATE_HELD", "gold.order_totals")
+    assert (told["condition"], told["table"]) == ("GATE_BLOCKED", "gold.order_totals")
     assert (told["dag_id"], told["task_id"]) == ("gold__order_totals", "audit")
     assert told["runbook"] == "docs/runbooks/gold-refresh.md"
 

@@ -32,7 +32,7 @@ def test_runs_of_one_interval_share_its_end_as_their_tick(kind: RunKind) -> None
 @pytest.mark.parametrize("end", [END, None])
 def test_any_other_run_is_a_tick_of_its_own(kind: RunKind, end: datetime | None) -> None:
     scope = run_scope(kind=kind, run_id="manual__1", data_interval_end=end)
-    assert scope == RunScope(tick="manual__1", force=False)
+    assert scope == RunScope(tick="manual__1", asked=kind is RunKind.MANUAL)
 
 
 def test_a_scheduled_run_without_an_interval_is_a_tick_of_its_own() -> None:
@@ -41,11 +41,16 @@ def test_a_scheduled_run_without_an_interval_is_a_tick_of_its_own() -> None:
 
 
 def test_a_cleared_run_asks_for_the_versions_of_now() -> None:
-    ticks = [
-        run_scope(kind=RunKind.SCHEDULED, run_id="a", data_interval_end=END, clear_number=n).tick
+    scopes = [
+        run_scope(kind=RunKind.SCHEDULED, run_id="a", data_interval_end=END, clear_number=n)
         for n in range(3)
     ]
-    assert ticks == ["2026-01-01T10:15:00Z", "2026-01-01T10:15:00Z+1", "2026-01-01T10:15:00Z+2"]
+    assert [one.asked for one in scopes] == [False, True, True], "a person cleared it"
+    assert [one.tick for one in scopes] == [
+        "2026-01-01T10:15:00Z",
+        "2026-01-01T10:15:00Z+1",
+        "2026-01-01T10:15:00Z+2",
+    ]
 
 
 def test_a_backfill_recomputes_its_interval_and_others_all_when_asked_to() -> None:

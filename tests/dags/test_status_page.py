@@ -13,10 +13,10 @@ from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_a
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi.testclient import TestClient
 
-from spark_jobs.local.airflow_config import PLUGINS
-from spark_jobs.local.secrets import random_signing_key
 from spark_jobs.orchestration.page_age import NOTICE, opening
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.airflow_config import PLUGINS
+from spark_jobs.stack.secrets import random_signing_key
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 

@@ -11,7 +11,7 @@ from benchmarks.storm import PAGE, SCENARIOS, VARIANTS, backfill, correction, re
 from benchmarks.storm_report import row
 from benchmarks.storm_world import STORM, VIEWS, Calm, Costs, world
 from spark_jobs.orchestration.blueprint import LONGEST_SPREAD
-from spark_jobs.sections import Lanes
+from spark_jobs.sections import Pools
 
 COSTS = Costs()
 # Few enough to take a second; each is a run for each view.
@@ -29,7 +29,7 @@ def test_every_view_publishes_once_a_tick_from_the_moment_that_the_tick_pinned()
 
 def test_staggering_spreads_what_pools_only_queue() -> None:
     spread, together = simulate(tick, Calm()), simulate(tick, Calm(stagger=False))
-    assert spread.peak < together.peak == Lanes().live
+    assert spread.peak < together.peak == Pools().live
     assert spread.open_runs < VIEWS == together.open_runs
     assert spread.core_hours == pytest.approx(together.core_hours, rel=0.05)
     assert spread.age(0.5) > together.age(0.5), "and it costs freshness"
@@ -45,7 +45,7 @@ def test_a_correction_is_part_of_the_next_refresh_or_a_storm() -> None:
     assert stormy.age(0.95) > calm.age(0.95)
 
 
-def test_a_replay_keeps_to_its_lane_and_a_backfill_does_not() -> None:
+def test_a_replay_keeps_to_its_pool_and_a_backfill_does_not() -> None:
     apart, mixed = simulate(replay, Calm()), simulate(replay, Calm(pools=False))
     assert apart.over_after > mixed.over_after
     work = COSTS.replayed_views * COSTS.replayed_days * COSTS.replayed_day / 60

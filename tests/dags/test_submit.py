@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.gold import submit
+from spark_jobs.gold.refresh import submit
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.steps import refresher
@@ -61,5 +61,5 @@ def test_the_application_publishes_and_a_held_result_is_an_outcome_in_the_ledger
     project.order("bob", "-1.00")
     second = plan("order_totals", "2")
     submit.main([second])
-    assert attempt(second).status is AttemptStatus.HELD
+    assert attempt(second).status is AttemptStatus.BLOCKED
     assert project.totals() == {"ada": Decimal("5.00")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from spark_jobs.local.airflow_config import PLUGINS
+from spark_jobs.stack.airflow_config import PLUGINS
 
 SCHEDULER = f"""
 import os, sys

@@ -19,11 +19,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.gold.context import gold_table
 from spark_jobs.gold.publications import latest_publication, publications
-from spark_jobs.local.airflow_config import airflow_address
-from spark_jobs.local.secrets import airflow_users
-from spark_jobs.local.trust import trusted
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.stack.airflow_config import airflow_address
+from spark_jobs.stack.secrets import airflow_users
+from spark_jobs.stack.trust import trusted
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
@@ -40,6 +40,9 @@ PARTS = (
 )
 DAG, DAYS = "gold__order_totals", "gold__order_days"
 REPLAY, ROLLBACK, RELEASE = "ops__replay", "ops__rollback", "ops__release"
+# A writer that waits for a table gives up after so long, and a busy machine needs minutes to start
+# those that a test lets wait.
+PATIENCE = 300
 # Rows that one refresh may read; those of all other tests are fewer.
 USUAL, MANY = 500, 2000
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (date(2026, 1, day) for day in (5, 6, 7, 8))
@@ -301,7 +304,10 @@ def small_airflow(project: Path) -> Iterator[Airflow]:
     for day in (WEDNESDAY, THURSDAY):
         add_order(project, "cara", "1.00", day)
     settings = own_settings(
-        project, replay={"approve_above_rows": 0}, breaker={"rows": USUAL, "times": 1}
+        project,
+        replay={"approve_above_rows": 0},
+        breaker={"rows": USUAL, "times": 1},
+        gold={"lease_seconds": PATIENCE},
     )
     running = RunningStack(settings)
     try:

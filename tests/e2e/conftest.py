@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from spark_jobs.cli.demo import PERIOD, SCHEDULED
+from spark_jobs.stack.catalog import make_topics
+from spark_jobs.stack.stack import write_manifest
+from tests.accounts import SOMEBODY, can_be_somebody
 from tests.e2e.airflow_world import Airflow, small_airflow
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import shop_of
@@ -21,7 +24,8 @@ def stack() -> Iterator[RunningStack]:
 
     Tests share it, so each uses names and keys of its own.
     """
-    yield from full_stack(security={"enabled": True})
+    endpoint = {"account": SOMEBODY} if can_be_somebody() else {}
+    yield from full_stack(security={"enabled": True}, endpoint=endpoint)
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +35,15 @@ def plain_stack() -> Iterator[RunningStack]:
 
 
 def full_stack(**overrides: object) -> Iterator[RunningStack]:
-    settings = own_settings(gold=SCHEDULE, **overrides)
+    yield from running_parts(gold=SCHEDULE, **overrides)
+
+
+def running_parts(*parts: str, **overrides: object) -> Iterator[RunningStack]:
+    """A new stack of some parts, by default all."""
+    settings = own_settings(**overrides)
     running = RunningStack(settings)
     try:
-        running.up()
+        running.up(*parts)
         yield running
     finally:
         remove(settings)
@@ -52,10 +61,26 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     yield from small_airflow(tmp_path_factory.mktemp("project"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Events]:
     """A broker and the streaming application: every topic is read to its end."""
     yield from small_broker(tmp_path_factory.mktemp("topics"))
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningStack]:
+    """A broker alone."""
+    yield from running_parts("kafka")
+
+
+@pytest.fixture(scope="module")
+def capture() -> Iterator[RunningStack]:
+    """What brings changes of a database to the broker, with security on."""
+    for running in running_parts("postgres", "connect", security={"enabled": True}):
+        # Streams of a test's own read as the application would.
+        write_manifest(running.settings)
+        make_topics(running.settings)
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Tables in Postgres, their connector and the streams into a lake of their own.
 
-The services are those of the shared stack.
+The services are those of a stack.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from spark_jobs.bronze.topics import Topics
 from spark_jobs.bronze.transactions import read_transactions
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.local.connect import client, connector_config, states
-from spark_jobs.local.kafka import admin
-from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
-from spark_jobs.local.resnapshot import drop_slot
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.silver.check.reconcile import reconcile_silver
+from spark_jobs.silver.check.transactions import incomplete_transactions
 from spark_jobs.silver.flow import SilverFlow
-from spark_jobs.silver.reconcile import reconcile_silver
-from spark_jobs.silver.transactions import incomplete_transactions
+from spark_jobs.stack.connect import client, connector_config, states
+from spark_jobs.stack.kafka import admin
+from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
+from spark_jobs.stack.resnapshot import drop_slot
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.tables import read
@@ -115,6 +115,9 @@ class Corner:
         config = connector_config(self.stack.settings, tables) | {
             "topic.prefix": self.name,
             "slot.name": self.name,
+            # As others signal who run a connector of their own: by a table of the database.
+            "read.only": "false",
+            "signal.enabled.channels": "source",
             "signal.data.collection": "public.corner_signals",
         }
         with client(self.stack.settings) as api:
@@ -200,7 +203,9 @@ class Corner:
 
 def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
     """Declarations of the tables, with the services of another project."""
-    columns = "".join(f"  {name}: {kind!r}\n" for name, (_, kind) in COLUMNS.items())
+    declared = {name: repr(kind) for name, (_, kind) in COLUMNS.items()}
+    declared["mood"] = "{type: STRING, values: [calm, cross]}"
+    columns = "".join(f"  {name}: {said}\n" for name, said in declared.items())
     names = ", ".join(f"s.`{name}`" for name in COLUMNS)
     files = {}
     for table in TABLES:

@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import grpc
@@ -18,13 +19,75 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
-from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.spark_connect import connect_url
-from spark_jobs.settings import Settings
+from spark_jobs.settings import BUCKET, Settings
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.spark_connect import connect_url
 from spark_jobs.storage.session import with_token
+from tests.e2e.running import RunningStack
 
 NOBODY = 65534
 OPEN, SILENT, OTHER = "open", "nothing listens", "speaks another protocol"
+LOGIN = "asks for a login"
+# Those that have a door of their own.
+PARTS = ("spark-connect", "streams", "connect", "redis", "postgres", "kafka")
+
+
+def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
+    """What each door of these parts answers; they must run."""
+    settings = running.settings
+    doors: dict[str, dict[str, Callable[[], str]]] = {
+        "spark-connect": {
+            "spark connect": lambda: spark_connect(settings),
+            "spark connect, a guess": lambda: spark_connect(settings, "guessed"),
+            "page of refreshes": lambda: page(settings.ports.spark_ui),
+        },
+        "streams": {"page of streams": lambda: page(settings.ports.streams_ui)},
+        "connect": {"connect": lambda: connect_rest(settings)},
+        "redis": {"redis": lambda: redis_server(settings)},
+        "postgres": {"postgres": lambda: postgres(settings)},
+        "kafka": {"kafka": lambda: kafka(settings)},
+    }
+    for part in parts:
+        assert running.part(part).ready, part
+    return {name: knock() for part in parts for name, knock in doors[part].items()}
+
+
+def expected(settings: Settings, parts: Iterable[str]) -> dict[str, str]:
+    """What each door of these parts should answer; Kafka's is open where nothing is set."""
+    secure = settings.security.enabled
+    answers = {
+        "spark-connect": {
+            "spark connect": "UNAUTHENTICATED",
+            "spark connect, a guess": "UNAUTHENTICATED",
+            "page of refreshes": SILENT,
+        },
+        "streams": {"page of streams": SILENT},
+        "connect": {"connect": "certificate required"},
+        "redis": {"redis": "AuthenticationError"},
+        "postgres": {"postgres": "refused"},
+        "kafka": {"kafka": "_TRANSPORT" if secure else OPEN},
+    }
+    return {name: said for part in parts for name, said in answers[part].items()}
+
+
+def assert_spark_asks(running: RunningStack, part: str) -> None:
+    """No port of a part's Spark, other than that of Connect, takes a message without a login."""
+    pid = running.part(part).pid
+    assert pid
+    answers = spark_ports(pid, known=running.settings.ports.spark_connect)
+    transports = {port: said for port, said in answers.items() if said != OTHER}
+    # The driver's own, and the one of its blocks.
+    assert len(transports) >= 2
+    assert set(transports.values()) == {LOGIN}
+
+
+def assert_gold_alone(running: RunningStack) -> None:
+    """Of the state directory another account may read gold, and the way to it."""
+    found = readable(running.settings.state)
+    beside = {one for one in found if not f"{one}/".startswith("lake/gold/")}
+    assert beside <= {".", "lake"}
+
+
 _RPC_REQUEST = 3
 
 
@@ -75,14 +138,15 @@ def spark_rpc(port: int) -> str:
         return OTHER
     # The second is the answer where messages are encrypted.
     asks = ("Expected SaslMessage", "Unknown challenge message")
-    return "asks for a login" if any(one in answer for one in asks) else answer[:200]
+    return LOGIN if any(one in answer for one in asks) else answer[:200]
 
 
-def connect_rest(settings: Settings) -> str:
-    """A listing of connectors, by a caller who trusts any certificate and shows none."""
+def connect_rest(settings: Settings, number: int = 1) -> str:
+    """A worker's listing of connectors, for one who trusts any certificate and shows none."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    address = f"https://{LOOPBACK}:{settings.ports.connect}/connectors"
+    _, port = settings.ports.of("connect", number)
+    address = f"https://{LOOPBACK}:{port}/connectors"
     try:
         with httpx.Client(verify=context, trust_env=False, timeout=10) as client:
             client.get(address)
@@ -91,14 +155,21 @@ def connect_rest(settings: Settings) -> str:
     return OPEN
 
 
-def kafka(settings: Settings) -> str:
-    """A listing of topics."""
+def kafka(settings: Settings, servers: str = "") -> str:
+    """A listing of topics, by all brokers or the named ones."""
     try:
-        client = AdminClient({"bootstrap.servers": settings.kafka, "log_level": 0})
+        client = AdminClient({"bootstrap.servers": servers or settings.kafka, "log_level": 0})
         client.list_topics(timeout=3)
     except KafkaException as error:
         return str(error.args[0].name())
     return OPEN
+
+
+def object_store(settings: Settings, **headers: str) -> str:
+    """A listing of the lake's bucket."""
+    address = f"{settings.store_endpoint}/{BUCKET}?list-type=2"
+    status = httpx.get(address, headers=headers, trust_env=False).status_code
+    return OPEN if status < 400 else str(status)
 
 
 def page(port: int) -> str:

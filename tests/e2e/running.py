@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +17,13 @@ from pathlib import Path
 
 import psutil
 
-from spark_jobs.local.environment import stack_environment
-from spark_jobs.local.ports import bindable
-from spark_jobs.local.stack import Stack
-from spark_jobs.local.startup import Progress
-from spark_jobs.local.status import PartStatus
 from spark_jobs.sections import Ports
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.ports import bindable
+from spark_jobs.stack.stack import Stack
+from spark_jobs.stack.startup import Progress
+from spark_jobs.stack.status import PartStatus
 
 TIDEMARK = str(Path(sys.executable).parent / "tidemark")
 POLL_SECONDS = 0.5
@@ -78,15 +79,14 @@ class RunningStack:
         assert pid, f"{name} does not run"
         parent = psutil.Process(pid)
         # First of all the one that starts the others.
-        parent.suspend()
-        stopped = [parent, *parent.children(recursive=True)]
-        try:
-            for one in stopped[1:]:
-                one.suspend()
+        with suspended(lambda: [parent, *parent.children(recursive=True)]):
             yield
-        finally:
-            for one in reversed(stopped):
-                one.resume()
+
+    @contextmanager
+    def asleep(self, *others: int) -> Iterator[None]:
+        """Let no process of the stack get on, nor any of ``others``, as when a laptop is closed."""
+        with suspended(lambda: list(map(psutil.Process, (*others, *self.stack.pids())))):
+            yield
 
     def wait_ready(self, *names: str, seconds: float = 240) -> None:
         """Wait until the parts serve; all by default."""
@@ -114,6 +114,23 @@ class RunningStack:
             check=check,
             timeout=seconds,
         )
+
+
+@contextmanager
+def suspended(processes: Callable[[], list[psutil.Process]]) -> Iterator[None]:
+    """Stop processes, and those that they start before they stop; let them go on at the end."""
+    stopped: list[psutil.Process] = []
+    try:
+        while running := [one for one in processes() if one not in stopped]:
+            for one in running:
+                stopped.append(one)
+                with suppress(psutil.NoSuchProcess):
+                    one.suspend()
+        yield
+    finally:
+        for one in reversed(stopped):
+            with suppress(psutil.NoSuchProcess):
+                one.resume()
 
 
 def kill(pid: int) -> None:
@@ -159,9 +176,16 @@ def write_files(project: Path, files: Mapping[str, str]) -> None:
 
 def free_ports() -> dict[str, int]:
     """A free port for each of the stack's."""
-    candidates = random.sample(PORTS, 1_000)
+    # Test runs set the seed of `random`, so two processes would choose the same ports.
+    candidates = random.SystemRandom().sample(ports_here(), 1_000)
     free = (port for port in candidates if bindable(port))
     return {name: next(free) for name in Ports.model_fields}
+
+
+def ports_here() -> range:
+    """The ports that are left to this process: what is free may be taken before it is used."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return PORTS[int(worker) :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
 
 
 def remove(settings: Settings) -> None:

@@ -9,12 +9,12 @@ from datetime import datetime
 from rich.console import Console
 
 from spark_jobs.cli.demo import SCHEDULED
-from spark_jobs.cli.demo_waits import opened, wait_for_refreshes
-from spark_jobs.cli.steps import Steps
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.demo.database import create_shop
-from spark_jobs.local import redis_server
-from spark_jobs.local.postgres import SERVING, SHOP, dsn
+from spark_jobs.demo.waits import opened, wait_for_refreshes
+from spark_jobs.stack import redis_server
+from spark_jobs.stack.postgres import SERVING, SHOP, dsn
+from spark_jobs.terminal.steps import Steps
 from tests.e2e import oracle
 from tests.e2e.running import RunningStack
 

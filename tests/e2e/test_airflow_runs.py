@@ -12,6 +12,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.e2e import doors
 from tests.e2e.airflow_world import (
     DAG,
     DAYS,
@@ -33,8 +34,8 @@ pytestmark = pytest.mark.timeout(600)
 def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Airflow) -> None:
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
-    care = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
-    assert dags == {DAG, DAYS, REPLAY, ROLLBACK, RELEASE} | care
+    maintenance = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
+    assert dags == {DAG, DAYS, REPLAY, ROLLBACK, RELEASE} | maintenance
     pools = {one["name"] for one in airflow.get("/pools")["pools"]}
     assert pools == {"default_pool", "live", "replay", "maintenance"}
     published = airflow.run_where(all_succeed)
@@ -59,7 +60,7 @@ def test_a_failing_critical_expectation_is_a_red_run_that_names_it(airflow: Airf
     assert red["state"] == "failed"
     assert airflow.tasks(red)["publish"] == "upstream_failed"
     log = airflow.log(red, "audit")
-    assert "GATE_HELD" in log
+    assert "GATE_BLOCKED" in log
     assert "expect_column_values_to_be_between" in log
     assert "/_staging/order_totals/" in log, "where the rows lie that were computed"
     assert airflow.totals() == before
@@ -95,6 +96,12 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
     assert httpx.get(f"{airflow.address}/api/v2/dags").status_code == (httpx.codes.UNAUTHORIZED)
 
 
+def test_nobody_gets_in_without_a_secret_where_nothing_is_set(airflow: Airflow) -> None:
+    parts = ("spark-connect", "postgres")
+    assert doors.tried(airflow.running, parts) == doors.expected(airflow.running.settings, parts)
+    doors.assert_spark_asks(airflow.running, "spark-connect")
+
+
 def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs()))
     airflow.running.stop("spark-connect")
@@ -105,7 +112,8 @@ def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     finally:
         airflow.running.start("spark-connect")
     assert "SPARK_UNREACHABLE" in airflow.log(run, waits)
-    airflow.wait(lambda: all_succeed(airflow.tasks(run)))
+    # No row differs, so nothing is announced: the task that publishes is skipped.
+    assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
 
 
 def test_however_often_a_publishing_task_is_killed_one_commit_wins(airflow: Airflow) -> None:
@@ -124,6 +132,7 @@ def test_however_often_a_publishing_task_is_killed_one_commit_wins(airflow: Airf
         airflow.act("PATCH", path, {"new_state": "failed"})
         airflow.clear(run, "publish")
         second = airflow.process(run, "publish", but=orphan)
+        # Both wait, and neither knows of the other.
         assert psutil.pid_exists(orphan)
     assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
     airflow.wait(lambda: not any(map(psutil.pid_exists, (orphan, second))))

@@ -11,15 +11,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.access.kafka import Principal, kafka_access
-from spark_jobs.bronze.telling import TOLD_BY, TOLD_WHY, tell
-from spark_jobs.local.connect import client, states
-from spark_jobs.local.postgres import DEBEZIUM, SHOP, dsn
-from spark_jobs.local.resnapshot import resnapshot
-from spark_jobs.silver.quarantine import rejections
-from spark_jobs.silver.retraction import missed_deletions
+from spark_jobs.bronze.delete_records import DELETED_BY, DELETED_WHY, produce
+from spark_jobs.silver.check.quarantine import rejections
+from spark_jobs.silver.errors import SchemaDriftError
+from spark_jobs.silver.flow import SilverFlow
+from spark_jobs.silver.repair.delete_backfill import missed_deletions
+from spark_jobs.stack.connect import client, states
+from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
+from spark_jobs.stack.resnapshot import resnapshot
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.tables import read
@@ -31,8 +34,8 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
-def corner(stack: RunningStack, quick: SparkSession, tmp_path: Path) -> Iterator[Corner]:
-    found = Corner(stack, quick, tmp_path / "project")
+def corner(capture: RunningStack, spark: SparkSession, tmp_path: Path) -> Iterator[Corner]:
+    found = Corner(capture, spark, tmp_path / "project")
     try:
         found.create()
         yield found
@@ -120,6 +123,102 @@ def test_silver_equals_postgres(corner: Corner) -> None:
         assert_sound(corner, store, transactions=8)
 
 
+def test_tables_that_are_altered_are_said_and_no_false_row_is_written(corner: Corner) -> None:
+    corner.insert(id=1, body="one", mood="calm", day="2024-02-29", price="1.5")
+    corner.insert(id=2, body="two", mood="calm")
+    corner.capture()
+    with following(corner) as store:
+        corner.wait_equal()
+        # None of these takes anything away: all goes on, and what is new is said.
+        corner.everywhere(
+            "ALTER TABLE THE_TABLE ADD COLUMN extra INT DEFAULT 5",
+            "ALTER TABLE THE_TABLE ALTER COLUMN price TYPE NUMERIC(20, 3)",
+            "ALTER TABLE THE_TABLE ALTER COLUMN body SET DEFAULT 'by default'",
+        )
+        corner.execute("ALTER TYPE corner_mood ADD VALUE 'glad'")
+        corner.everywhere("INSERT INTO THE_TABLE (id, mood) VALUES (3, 'glad')")
+        corner.wait_equal()
+        assert said(store) == {
+            (table, *one)
+            for table in TABLES
+            for one in (("unknown", "extra", "number"), ("value", "mood", "glad"))
+        }
+        oracle.wait_until(
+            lambda: all(len(rows_of(corner, f"{table}_past", "id")) == 3 for table in TABLES),
+            seconds=SECONDS,
+            what="the histories have all rows",
+        )
+        # A rename and an update: the row as it would be is nobody's.
+        corner.everywhere(
+            "ALTER TABLE THE_TABLE RENAME COLUMN body TO content",
+            "UPDATE THE_TABLE SET ratio = 2 WHERE id = 1",
+        )
+        wait_held(corner, store, "body")
+        for table in TABLES:
+            past = rows_of(corner, f"{table}_past", "id", "body", "ratio")
+            assert (1, "one", None) in past
+            assert [row for row in past if row[0] == 1] == [(1, "one", None)]
+            assert (1, "one", None) in rows_of(corner, table, "id", "body", "ratio")
+        for table in TABLES:
+            columns = ["body", "content", "extra", "mood"]
+            store.accept_drifts(table, columns=columns, by="tests", reason="renamed and back")
+        corner.everywhere(
+            "ALTER TABLE THE_TABLE RENAME COLUMN content TO body",
+            "UPDATE THE_TABLE SET ratio = 3 WHERE id = 1",
+        )
+    with following(corner) as store:
+        corner.wait_equal()
+        corner.everywhere(
+            "ALTER TABLE THE_TABLE DROP COLUMN day", "UPDATE THE_TABLE SET ratio = 4 WHERE id = 1"
+        )
+        wait_held(corner, store, "day")
+        for table in TABLES:
+            assert (1, 3.0) in rows_of(corner, table, "id", "ratio")
+            store.accept_drifts(table, columns=["day"], by="tests", reason="dropped on purpose")
+        # Another primary key is another Kafka key, which identifies no declared row.
+        corner.everywhere(
+            "UPDATE THE_TABLE SET mood = 'calm'",
+            "ALTER TABLE THE_TABLE DROP CONSTRAINT THE_TABLE_pkey",
+            "ALTER TABLE THE_TABLE ADD PRIMARY KEY (id, mood)",
+        )
+        corner.everywhere("UPDATE THE_TABLE SET ratio = 5 WHERE id = 2")
+    with following(corner):
+        oracle.wait_until(
+            lambda: all(
+                any(one.reason == "KEY_COLUMNS_DIFFER" for one in found)
+                for table in TABLES
+                for found in [rejections(table, corner.lake.quarantine(table))]
+            ),
+            seconds=SECONDS,
+            what="changes with another key are in quarantine",
+        )
+        assert all((1, 4.0) in rows_of(corner, table, "id", "ratio") for table in TABLES)
+
+
+def said(store: ControlStore) -> set[tuple[str, str, str, str]]:
+    return {(one.source, one.kind.value, one.column, one.detail) for one in store.drifts()}
+
+
+def wait_held(corner: Corner, store: ControlStore, column: str) -> None:
+    """Wait until every silver table refuses to go on without a column."""
+
+    def held() -> bool:
+        found = []
+        for flow in corner.flows(store):
+            error = flow.diagnose(RuntimeError()) if isinstance(flow, SilverFlow) else None
+            if isinstance(flow, SilverFlow):
+                found.append(isinstance(error, SchemaDriftError) and column in str(error.detail))
+        return all(found)
+
+    oracle.wait_until(held, seconds=SECONDS, what=f"the tables wait without {column}")
+
+
+def rows_of(corner: Corner, table: str, *columns: str) -> list[tuple[object, ...]]:
+    place = corner.lake.location(corner.manifest.silver[table].table_name)
+    rows = DeltaTable(place).to_pyarrow_table(columns=list(columns)).to_pylist()
+    return [tuple(row[name] for name in columns) for row in rows]
+
+
 def test_what_a_lost_slot_took_away_is_told_again(corner: Corner) -> None:
     for number in range(1, 7):
         corner.insert(id=number, body="as it was", price=number)
@@ -174,8 +273,10 @@ def test_what_a_lost_slot_took_away_is_told_again(corner: Corner) -> None:
                 assert len(lost) == found_here.count
                 access = kafka_access(corner.stack.settings, Principal.CONNECT)
                 records = (record for one in lost for record in one.records(utc_now()))
-                headers = {TOLD_BY: "me@here", TOLD_WHY: "the slot was lost"}
-                assert tell(access, source.topic or "", records, headers=headers) == 2 * len(lost)
+                headers = {DELETED_BY: "me@here", DELETED_WHY: "the slot was lost"}
+                assert produce(access, source.topic or "", records, headers=headers) == 2 * len(
+                    lost
+                )
                 found[source.name] = frozenset(one.row["id"] for one in lost)
             return found
 

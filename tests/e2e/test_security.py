@@ -9,6 +9,7 @@ import time
 
 import asyncpg
 import grpc
+import psutil
 import psycopg
 import psycopg2
 import pytest
@@ -31,22 +32,23 @@ from spark_jobs.demo import database
 from spark_jobs.demo.errors import RecordsNotDeliveredError, ShopUnreachableError
 from spark_jobs.demo.kafka import RecordSender
 from spark_jobs.demo.operations import Record, Trait
-from spark_jobs.local import kafka_rights
-from spark_jobs.local.airflow_config import airflow_environment
-from spark_jobs.local.catalog import make_topics
-from spark_jobs.local.certificates import new_authority
-from spark_jobs.local.endpoint import NAME as ENDPOINT
-from spark_jobs.local.endpoint import SECRET, USER, jdbc_url, probe_endpoint
-from spark_jobs.local.kafka import admin
-from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.postgres import dsn, secret_name
-from spark_jobs.local.secrets import write_secret
-from spark_jobs.local.spark_connect import connect_url
 from spark_jobs.sections import SecuritySettings
 from spark_jobs.settings import load_settings
+from spark_jobs.stack import kafka_rights
+from spark_jobs.stack.airflow_config import airflow_environment
+from spark_jobs.stack.catalog import make_topics
+from spark_jobs.stack.certificates import new_authority
+from spark_jobs.stack.endpoint import NAME as ENDPOINT
+from spark_jobs.stack.endpoint import SECRET, USER, jdbc_url, probe_endpoint
+from spark_jobs.stack.kafka import admin
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.postgres import dsn, secret_name
+from spark_jobs.stack.secrets import write_secret
+from spark_jobs.stack.spark_connect import connect_url
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.session import with_token
+from tests.accounts import SOMEBODY, WHY_NOT, can_be_somebody
 from tests.spark.sql_client import SqlClient
 
 CAPTURED, EVENTS = "shop.public.users", "cart_events"
@@ -260,6 +262,14 @@ def test_the_endpoint_answers_its_user_over_tls(endpoint):
     assert "QUERY_NOT_READ_ONLY" in asked.stderr, asked
 
 
+@pytest.mark.skipif(not can_be_somebody(), reason=WHY_NOT)
+def test_the_endpoint_s_server_has_an_account_of_its_own(stack, endpoint):
+    python = psutil.Process(stack.part(ENDPOINT).pid)
+    java = [one for one in python.children(recursive=True) if one.name() == "java"]
+    assert {one.username() for one in java} == {SOMEBODY}
+    assert python.username() != SOMEBODY
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_endpoint_answers_nobody_else(endpoint, elsewhere):
     client = SqlClient(endpoint)
@@ -274,7 +284,7 @@ def test_the_endpoint_answers_nobody_else(endpoint, elsewhere):
     assert "certificate that is refused" in probe_endpoint(foreign)
 
 
-def test_a_secret_that_was_removed_is_made_anew_at_the_next_start(stack, settings):
+def test_a_secret_that_was_removed_is_recreated_at_the_next_start(stack, settings):
     path = settings.secrets_dir / password_name(Principal.LOADER)
     before = path.read_text()
     path.unlink()

@@ -16,9 +16,10 @@ from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.errors import SinkGapError, SinkMovedError, SinkOccupiedError
 from spark_jobs.sinks.target import Addresses
 from spark_jobs.sinks.verify import verify_sink
+from spark_jobs.stack.kafka import admin
 from spark_jobs.state.failpoints import EXIT_CODE
 from tests.e2e import oracle
-from tests.e2e.topic_world import Events
+from tests.e2e.running import RunningStack
 from tests.unit.sinks.conftest import SCHEMA, Table, no_spark, rows
 from tests.unit.sinks.test_crashes import deliver
 
@@ -32,7 +33,7 @@ def table(tmp_path: Path) -> Table:
 
 
 @pytest.fixture
-def make(events: Events, table: Table, tmp_path: Path) -> Iterator[Make]:
+def make(broker: RunningStack, table: Table, tmp_path: Path) -> Iterator[Make]:
     """Deliveries from the table to a topic that nobody else has used."""
     topic = f"t{os.urandom(6).hex()}"
     made: list[Delivery] = []
@@ -49,7 +50,7 @@ def make(events: Events, table: Table, tmp_path: Path) -> Iterator[Make]:
             "file": "sql/gold/users.sql",
         }
         sink = SinkEntry(**{**entry, **changed})
-        where = Addresses(kafka=KafkaAccess(events.settings.kafka))
+        where = Addresses(kafka=KafkaAccess(broker.settings.kafka))
         made.append(Delivery(sink, table.location, lambda: where, tmp_path / "locks", no_spark))
         return made[-1]
 
@@ -60,7 +61,7 @@ def make(events: Events, table: Table, tmp_path: Path) -> Iterator[Make]:
 
 @FORMATS
 def test_a_killed_delivery_is_there_once(
-    form: KafkaFormat, table: Table, make: Make, events: Events
+    form: KafkaFormat, table: Table, make: Make, broker: RunningStack
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob"}))
     sink = make(form)
@@ -72,9 +73,9 @@ def test_a_killed_delivery_is_there_once(
         sink.close()
     table.delete("id = 1")
     sink.catch_up()
-    assert verify_sink(sink).holds
+    assert verify_sink(sink).passed
 
-    told = [value for _, value in oracle.topic_records(events.settings, sink.sink.target)]
+    told = [value for _, value in oracle.topic_records(broker.settings, sink.sink.target)]
     insert, update, delete = {
         KafkaFormat.UPSERT: (1, 1, 1),
         KafkaFormat.CHANGELOG: (1, 2, 1),
@@ -85,7 +86,9 @@ def test_a_killed_delivery_is_there_once(
 
 
 @FORMATS
-def test_a_sink_is_rebuilt(form: KafkaFormat, table: Table, make: Make, events: Events) -> None:
+def test_a_sink_is_rebuilt(
+    form: KafkaFormat, table: Table, make: Make, broker: RunningStack
+) -> None:
     table.create(rows({1: "Ann", 2: "Bob", None: "nobody"}))
     first = make(form)
     first.catch_up()
@@ -99,12 +102,13 @@ def test_a_sink_is_rebuilt(form: KafkaFormat, table: Table, make: Make, events: 
     assert make(form).rebuild().changes == 2
     table.upsert(rows({3: "Cat"}))
     with pytest.raises(SinkMovedError):
-        # The rebuild shut it out; then it looks at the topic anew.
+        # The rebuild shut it out; then it looks at the topic again.
         first.step()
     assert first.step().changes == 1
-    assert verify_sink(first).holds
+    assert verify_sink(first).passed
 
-    events.admin.delete_topics([first.sink.target])[first.sink.target].result()
+    client = admin(broker.settings)
+    client.delete_topics([first.sink.target])[first.sink.target].result()
     table.upsert(rows({4: "Dan"}))
     with pytest.raises(SinkGapError, match="is gone"):
         make(form).step()

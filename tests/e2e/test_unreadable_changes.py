@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.local.skipped import answer, capture_problem, skipped, unanswered
+from spark_jobs.stack.skipped import answer, capture_problem, skipped, unanswered
 from tests.e2e import oracle
 from tests.e2e.corner_world import SECONDS, Corner
 from tests.e2e.running import RunningStack
@@ -18,11 +18,11 @@ BACK = "CASE WHEN ratio = 'abc' THEN 2.5 ELSE ratio::double precision END"
 
 
 def test_a_change_that_cannot_be_read_holds_nothing_up(
-    stack: RunningStack, quick: SparkSession, tmp_path: Path
+    capture: RunningStack, spark: SparkSession, tmp_path: Path
 ) -> None:
     """A column that was a text for a while, before the connector came to it."""
-    corner = Corner(stack, quick, tmp_path / "project")
-    settings = stack.settings
+    corner = Corner(capture, spark, tmp_path / "project")
+    settings = capture.settings
     try:
         corner.create()
         corner.insert(id=1, ratio=0.5)

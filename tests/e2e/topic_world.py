@@ -12,16 +12,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from spark_jobs.bronze.reconcile import bronze_offsets
-from spark_jobs.local.kafka import admin, ensure_topics
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
+from spark_jobs.stack.kafka import admin, ensure_topics
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
 from tests.e2e import oracle
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
-PARTITIONS = {"recreated": 1, "expired": 1, "forgotten": 1, "spread": 3}
+PARTITIONS = {"recreated": 1, "expired": 1, "forgotten": 1, "old": 1, "spread": 3}
 SOURCE = """\
 description: Events of a test.
 owner: tests
@@ -99,6 +99,11 @@ class Events:
         assert stream is not None
         assert stream.error is not None
         return stream.error
+
+    def resume(self, source: str, *options: str) -> str:
+        """Let a refused source go on; what the operator reads."""
+        why = ("--run", "--reason", "a test of what was lost")
+        return self.running.tidemark("source", "resume", source, *options, *why).stdout
 
 
 def small_broker(project: Path) -> Iterator[Events]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark

@@ -17,7 +17,16 @@ from spark_jobs.graph.duck.kinds import Kind, kind_of
 from spark_jobs.graph.duck.queries import Translated, translated
 from spark_jobs.graph.maintenance.clauses import each_copy
 from spark_jobs.storage.duck import Duck, DuckError
-from tests.spark.duck_expressions import FAILING, QUERIES, REFUSED, ROWS, TIED, TYPED, select
+from tests.spark.duck_expressions import (
+    BEYOND,
+    FAILING,
+    QUERIES,
+    REFUSED,
+    ROWS,
+    TIED,
+    TYPED,
+    select,
+)
 
 GOLDEN = Path(__file__).with_name("duck_values.txt")
 TYPES = {
@@ -78,6 +87,15 @@ def test_duckdb_gives_the_recorded_types_and_values(duck: Duck) -> None:
 def test_an_order_that_leaves_ties_is_left_to_spark(duck: Duck, sql: str) -> None:
     found = translated(parse(sql), duck.known)
     with pytest.raises(DuckError, match="leaves ties"):
+        duck.fetch(found.sql)
+
+
+@pytest.mark.parametrize("expression", BEYOND)
+def test_a_value_that_hangs_on_the_order_of_rows_is_left_to_spark(
+    duck: Duck, expression: str
+) -> None:
+    found = translated(parse(f"SELECT {expression} AS v FROM edges"), duck.known)
+    with pytest.raises(DuckError, match="beyond"):
         duck.fetch(found.sql)
 
 

@@ -11,16 +11,16 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.settings import REPOSITORY
 
 PAGE = Path(REPOSITORY, "docs/views.md")
-HEAD = "| view | columns | what it is | refreshed | rule |\n|---|---|---|---|---|\n"
+HEAD = "| view | columns | what it is | refreshed | maintenance |\n|---|---|---|---|---|\n"
 
 
 def line(entry: GoldEntry) -> str:
     every = entry.every_seconds
     policy = f"every {duration_text(every)}" if every else str(entry.refresh)
-    rule = "full" if entry.maintenance is None else entry.maintenance.rule.replace("_", " ")
+    strategy = "full" if entry.maintenance is None else entry.maintenance.rule.words
     columns = ", ".join(column.name for column in entry.columns)
     words = " ".join(entry.description.split())
-    return f"| `{entry.name}` | {columns} | {words} | {policy} | {rule} |\n"
+    return f"| `{entry.name}` | {columns} | {words} | {policy} | {strategy} |\n"
 
 
 def test_the_page_lists_every_view() -> None:

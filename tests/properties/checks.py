@@ -21,7 +21,7 @@ from tests.properties.engine import Engine
 from tests.properties.histories import run
 from tests.properties.tables import EXACT_TYPES
 from tests.properties.test_duck import AsRefreshed
-from tests.spark.duck_expressions import FAILING, REFUSED, TIED
+from tests.spark.duck_expressions import BEYOND, FAILING, REFUSED, TIED
 
 Check = Callable[[], object]
 RANDOM, AS_REFRESHED = 24, 24
@@ -52,11 +52,11 @@ def _of_duck() -> dict[str, Check]:
     found: dict[str, Check] = {"duck: values": _same_values}
     for sql in REFUSED:
         found[f"duck: refused {sql}"] = partial(_refused, sql)
-    for expression in FAILING:
+    for expression in (*FAILING, *BEYOND):
         found[f"duck: fails {expression}"] = partial(_fails, f"SELECT {expression} AS v FROM edges")
     for sql in TIED:
         found[f"duck: tied {sql}"] = partial(_fails, sql)
-    for test in (test_staged.check_bag, test_staged.check_keyed, test_staged.check_whole):
+    for test in (test_staged.check_unkeyed, test_staged.check_keyed, test_staged.check_whole):
         found[f"staged: {test.__name__}"] = partial(_each, test)
     found["duck: copies"] = partial(_with_duck, check_copies)
     found["staged: faults"] = partial(_with_duck, test_staged.check_faults)

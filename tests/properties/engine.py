@@ -17,7 +17,7 @@ class Engine:
     """A database with the tables before and after a change.
 
     Attributes:
-        splits: whether kept groups may lie in parts here.
+        splits: whether aggregate state may lie in parts here.
     """
 
     splits = True

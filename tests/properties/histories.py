@@ -12,7 +12,7 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 from tests.properties.engine import Engine
 from tests.properties.grammar import Grammar
 from tests.properties.maintenance import Content, Feed, Maintained, differing, net_feed
-from tests.properties.tables import TYPES, Bag, Row, Rows, Tables
+from tests.properties.tables import TYPES, Multiset, Row, Rows, Tables
 
 STEPS = 3
 # How many changes are tried, until one does to the view what it is to do.
@@ -22,6 +22,8 @@ QUERIES = 5
 MOST_ROWS = 14
 # A first result of so many rows can change in many ways.
 ROWS_ENOUGH = 4
+# Of the steps, with so many a table gets a column.
+GROWING = 0.2
 
 
 @dataclass
@@ -82,7 +84,7 @@ def view_of(engine: Engine, rng: random.Random, tables: Tables) -> Maintained:
     return Maintained(sql, engine, tables, keeps=keeps, all_large=all_large, parts=parts)
 
 
-def follow(history: History, before: Bag, found: Yield, title: str) -> None:
+def follow(history: History, before: Multiset, found: Yield, title: str) -> None:
     """Maintain a view step by step, and count what the steps are worth.
 
     Raises:
@@ -91,7 +93,7 @@ def follow(history: History, before: Bag, found: Yield, title: str) -> None:
     view = history.view
     for step in range(STEPS):
         content, clock, feed = history.step(before)
-        maintained, computed = view.move(content, clock, feed)
+        maintained, computed = view.move(content, clock, feed, history.growing())
         wrong = differing(maintained, computed)
         assert not wrong, f"{title}, step {step}: {view.sql}\n{feed}\n{wrong}"
         found.cases += 1
@@ -106,13 +108,15 @@ class History:
     def __init__(self, rng: random.Random, view: Maintained) -> None:
         self.rng, self.view = rng, view
         self.makers = {table: Rows(rng, view.types[table]) for table in view.tables}
+        # Of its own, so that the cases of a seed stay as they are.
+        self.growth = random.Random(view.sql)
 
-    def start(self) -> Bag:
+    def start(self) -> Multiset:
         """Publish the view over a first content; now and then tables are empty."""
-        best: tuple[Bag, Content] = Counter(), {}
+        best: tuple[Multiset, Content] = Counter(), {}
         for _ in range(TRIES):
             content = {
-                table: list(self.makers[table].bag(MOST_ROWS).elements())
+                table: list(self.makers[table].multiset(MOST_ROWS).elements())
                 if self.rng.random() < 0.9
                 else []
                 for table in self.view.tables
@@ -124,13 +128,15 @@ class History:
                 break
         return self.view.start(best[1])
 
-    def step(self, before: Bag) -> tuple[Content, datetime, Feed]:
+    def step(self, before: Multiset) -> tuple[Content, datetime, Feed]:
         """The next content, what the clock shows then, and how a feed tells the change."""
         goal = self.rng.choices(("lose", "move", "any"), (6, 5, 1))[0]
         view, content = self.view, self.view.content
         clock = view.clock
         for _ in range(TRIES):
-            content = {table: list(bag.elements()) for table, bag in self._changed().items()}
+            content = {
+                table: list(multiset.elements()) for table, multiset in self._changed().items()
+            }
             clock = view.clock + timedelta(days=self.rng.choice((0, 0, 1, 3)))
             after = view.peek(content, clock)
             lost = bool(before - after)
@@ -139,7 +145,11 @@ class History:
         feed = self._noisy(net_feed(view.content, content), content)
         return content, clock, feed
 
-    def _changed(self) -> Mapping[str, Bag]:
+    def growing(self) -> list[str]:
+        """The tables that get a column now, which the view does not read."""
+        return [table for table in self.view.tables if self.growth.random() < GROWING]
+
+    def _changed(self) -> Mapping[str, Multiset]:
         count = self.rng.choice((1, 1, 1, 2, 3))
         tables = self.rng.sample(self.view.tables, min(count, len(self.view.tables)))
         found = {}

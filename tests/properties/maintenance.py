@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -23,12 +23,14 @@ from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from tests.properties.engine import Engine, by_spark
-from tests.properties.tables import TYPES, Bag, Row, Types
+from tests.properties.tables import TYPES, Multiset, Row, Types
 
 Content = Mapping[str, Sequence[Row]]
 # A change as a feed tells it: rows with weights, which may cancel out.
 Feed = Mapping[str, Sequence[Row]]
 NOON = datetime(2026, 1, 3, 12, tzinfo=UTC)
+# A column that a table got after the view was written, which the view does not read.
+LATER = "later"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def content_of(query: str, when: When, clock: datetime = NOON) -> exp.Expr:
 
 @dataclass
 class Maintained:
-    """A view and its kept groups.
+    """A view and its aggregate state.
 
     Attributes:
         sql: the view's query.
@@ -87,7 +89,8 @@ class Maintained:
         types: of the columns of its tables.
         keeps: whether groups are kept where they can be.
         all_large: whether its tables count as large.
-        parts: lets kept groups lie in parts, and says when those are written anew; None: whole.
+        parts: lets aggregate state lie in parts, and says when those are rewritten; None: whole.
+        grown: the tables that have a column that the view was not written with.
     """
 
     sql: str
@@ -96,6 +99,7 @@ class Maintained:
     keeps: bool = True
     all_large: bool = False
     parts: random.Random | None = None
+    grown: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     in_parts: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -112,30 +116,44 @@ class Maintained:
         self._programs: dict[object, Program] = {}
         self._contents: dict[object, exp.Expr] = {}
 
-    def start(self, content: Content, clock: datetime = NOON) -> Bag:
+    def start(self, content: Content, clock: datetime = NOON) -> Multiset:
         """Publish the view over a first content."""
         self.content, self.clock = content, clock
+        self.grown.clear()
         self.kept.clear()
         self.in_parts.clear()
         self._load(content, When.NEW)
         self.engine.create("published", self.computed(clock))
         return self._published()
 
-    def peek(self, content: Content, clock: datetime = NOON) -> Bag:
+    def peek(self, content: Content, clock: datetime = NOON) -> Multiset:
         """What the view would hold over another content."""
         self._load(content, When.NEW)
         return Counter(self.engine.plain_rows(self.computed(clock)))
 
     def move(
-        self, content: Content, clock: datetime = NOON, feed: Feed | None = None
-    ) -> tuple[Bag, Bag]:
-        """Maintain the view, and compute it again: both results."""
+        self,
+        content: Content,
+        clock: datetime = NOON,
+        feed: Feed | None = None,
+        grown: Collection[str] = (),
+    ) -> tuple[Multiset, Multiset]:
+        """Maintain the view, and compute it again: both results.
+
+        Args:
+            content: of the tables, after the change.
+            clock: what it shows then.
+            feed: the change; None: what differs.
+            grown: tables that get a column with it.
+        """
         self._load(self.content, When.OLD)
+        self.grown.update(grown)
         self._load(content, When.NEW)
         feed = net_feed(self.content, content) if feed is None else feed
+        feed = {table: self._wide_feed(table, rows, content) for table, rows in feed.items()}
         changed = frozenset(table for table in self.tables if feed.get(table))
         for table in changed:
-            types = {**self.types[table], "__w": "int"}
+            types = {**self._types(table), "__w": "int"}
             self.engine.load(f"{table.replace('.', '_')}_change", types, feed[table])
         self._split()
         maintained = self._published()
@@ -151,13 +169,26 @@ class Maintained:
             self._contents[key] = content_of(self.sql, When.NEW, clock)
         return self._contents[key]
 
-    def _published(self) -> Bag:
+    def _published(self) -> Multiset:
         return Counter(self.engine.table("published"))
 
     def _load(self, content: Content, when: When) -> None:
         for table in self.tables:
             name = f"{table.replace('.', '_')}_{when}"
-            self.engine.load(name, self.types[table], content[table])
+            rows = content[table]
+            if table in self.grown:
+                rows = [(*row, at % 3 or None) for at, row in enumerate(rows)]
+            self.engine.load(name, self._types(table), rows)
+
+    def _types(self, table: str) -> Types:
+        return {**self.types[table], LATER: "int"} if table in self.grown else self.types[table]
+
+    def _wide_feed(self, table: str, rows: Sequence[Row], content: Content) -> Sequence[Row]:
+        """The change with the new column, in which alone some rows differ."""
+        if table not in self.grown:
+            return rows
+        filled = [(*row, *pair) for row in content[table][:2] for pair in ((None, -1), (1, 1))]
+        return [(*row[:-1], at % 3 or None, row[-1]) for at, row in enumerate(rows)] + filled
 
     def _program(self, changed: frozenset[str], clock: datetime) -> Program:
         """The program; one that was derived before for the same tables is taken again."""
@@ -170,8 +201,8 @@ class Maintained:
             )
         return self._programs[key]
 
-    def _change(self, program: Program) -> Bag:
-        """What the program says that changes; kept groups may lie in parts, and be appended to."""
+    def _change(self, program: Program) -> Multiset:
+        """What the program says that changes; state may lie in parts, and be appended to."""
         for step in program.steps:
             if isinstance(step, StateUpdate):
                 self._keep(step)
@@ -201,7 +232,7 @@ class Maintained:
         self.engine.create(f"{name}_new", step.update)
 
     def _split(self) -> None:
-        """Put kept groups into parts; before a program is derived, which is told so."""
+        """Put aggregate state into parts; before a program is derived, which is told so."""
         for state in self.cutter.states if self.parts and self.engine.splits else ():
             name = state.table.replace(".", "_")
             if state.table in self.kept and state.table not in self.in_parts:
@@ -237,7 +268,7 @@ def parts_of(state: State, whole: exp.Select) -> exp.Query:
     return exp.union(exp.union(whole, whole.copy(), distinct=False), negative, distinct=False)
 
 
-def differing(maintained: Bag, computed: Bag) -> dict[Row, int]:
+def differing(maintained: Multiset, computed: Multiset) -> dict[Row, int]:
     """The rows in which two results differ: how many more of each were maintained."""
     difference = Counter(maintained)
     difference.subtract(computed)

@@ -1,4 +1,4 @@
-"""The tables of the random tests: bags without keys, of every type, with few values that meet."""
+"""The tables of the random tests: without keys, of every type, with few distinct values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decimal import Decimal
 from spark_jobs.graph.duck.kinds import kind_of
 
 Row = tuple[object, ...]
-Bag = Counter[Row]
+Multiset = Counter[Row]
 Types = Mapping[str, str]
 Tables = Mapping[str, Types]
 
@@ -126,14 +126,14 @@ class Rows:
             return values[1]
         return self.rng.choice(values)
 
-    def bag(self, most: int) -> Bag:
+    def multiset(self, most: int) -> Multiset:
         """Rows, some of them twice or three times."""
-        found: Bag = Counter()
+        found: Multiset = Counter()
         for _ in range(self.rng.randint(1, most)):
             found[self.row()] += self.rng.choice((1, 1, 1, 1, 2, 3))
         return found
 
-    def change(self, before: Bag) -> Bag:
+    def change(self, before: Multiset) -> Multiset:
         """A signed change that takes away no more than there is."""
         kinds = ("all", "few", "few", "new", "update", "update", "both", "both")
         match self.rng.choice(kinds) if before else "new":
@@ -151,21 +151,21 @@ class Rows:
                     change.update(more)
                 return Counter({row: max(n, -before[row]) for row, n in change.items()})
 
-    def _fewer(self, before: Bag, share: float) -> Bag:
+    def _fewer(self, before: Multiset, share: float) -> Multiset:
         taken = {r: -self.rng.randint(1, n) for r, n in before.items() if self.rng.random() < share}
         return Counter(taken)
 
-    def _more(self, before: Bag) -> Bag:
+    def _more(self, before: Multiset) -> Multiset:
         """New rows, and copies of those there are."""
-        new = self.bag(4)
+        new = self.multiset(4)
         for row in before:
             if self.rng.random() < 0.15:
                 new[row] += 1
         return new
 
-    def _updated(self, before: Bag) -> Bag:
+    def _updated(self, before: Multiset) -> Multiset:
         """Rows of which a value or two become other ones; their keys mostly stay."""
-        change: Bag = Counter()
+        change: Multiset = Counter()
         names = list(self.types)
         for row in before:
             if self.rng.random() < 0.4:

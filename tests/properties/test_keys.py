@@ -24,7 +24,7 @@ def keyed(engine: Engine, rng: random.Random) -> dict[str, frozenset[str]]:
     keys = {}
     for table, types in TYPES.items():
         width = rng.choice((1, 1, 2))
-        made = Rows(rng, types).bag(12)
+        made = Rows(rng, types).multiset(12)
         rows = {row[:width]: row for row in made if None not in row[:width]}
         engine.load(f"{table.replace('.', '_')}_new", types, list(rows.values()))
         keys[table] = frozenset(list(types)[:width])

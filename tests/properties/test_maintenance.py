@@ -1,4 +1,4 @@
-"""Maintained equals computed again: random queries, random bags, random changes."""
+"""Maintained equals computed again: random queries, random multisets, random changes."""
 
 from __future__ import annotations
 

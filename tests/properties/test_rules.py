@@ -13,15 +13,15 @@ from sqlglot import exp
 
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.program import derive
-from spark_jobs.graph.manifest import MaintenanceRule
+from spark_jobs.graph.manifest import MaintenanceStrategy
 from tests.properties.engine import Engine
 from tests.properties.maintenance import NOON, Content, InDuckDb, Maintained, canonical
 from tests.properties.tables import TYPES, Row
 
 ROWS, GROUPS, KEPT = (
-    MaintenanceRule.CHANGED_ROWS,
-    MaintenanceRule.AFFECTED_GROUPS,
-    MaintenanceRule.KEPT_GROUPS,
+    MaintenanceStrategy.ROW_DELTAS,
+    MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE,
+    MaintenanceStrategy.AGGREGATE_STATE,
 )
 A, B, C = "silver.a", "silver.b", "silver.c"
 # Whole numbers are enough to see a rule; the random tests have all types.
@@ -93,7 +93,7 @@ def follow(view: Maintained, contents: Sequence[Content]) -> None:
 
 
 _JOINED = "silver.a AS a {} silver.b AS b ON a.k = b.k"
-RULES: dict[str, tuple[MaintenanceRule, str]] = {
+RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     "filter and projection": (ROWS, "SELECT a.x + 1 AS u, a.y FROM silver.a AS a WHERE a.k > 1"),
     "filter on NULL": (ROWS, "SELECT a.x FROM silver.a AS a WHERE a.k IS NULL OR a.y > 4"),
     "rows without columns of their table": (ROWS, "SELECT 1 AS one FROM silver.a AS a"),
@@ -301,7 +301,7 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
             "FROM silver.a AS a GROUP BY a.k) AS g GROUP BY g.n"
         ),
     ),
-    "kept groups of kept groups": (
+    "aggregate state of aggregate state": (
         KEPT,
         (
             "SELECT g.n, COUNT(*) AS groups FROM (SELECT a.k, COUNT(*) AS n "
@@ -390,6 +390,38 @@ RULES: dict[str, tuple[MaintenanceRule, str]] = {
     "top of all groups": (
         KEPT,
         "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k ORDER BY n DESC, a.k LIMIT 2",
+    ),
+    "top of all groups by a key that is not shown": (
+        KEPT,
+        "SELECT COUNT(*) AS n FROM silver.a AS a GROUP BY a.k ORDER BY a.k LIMIT 2",
+    ),
+    "left join on a converted column": (
+        GROUPS,
+        (
+            "SELECT a.k, b.z FROM silver.a AS a LEFT JOIN silver.b AS b "
+            "ON a.k = CAST(CAST(b.x AS BOOLEAN) AS INT)"
+        ),
+    ),
+    "window of a converted key": (
+        GROUPS,
+        (
+            "SELECT a.k, RANK() OVER (PARTITION BY CAST(CAST(a.k AS BOOLEAN) AS INT) "
+            "ORDER BY MAX(a.y)) AS place FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "EXISTS that selects from around it, beside another condition": (
+        KEPT,
+        (
+            "SELECT a.k, a.y FROM silver.a AS a WHERE a.x = 2 OR EXISTS "
+            "(SELECT a.y FROM silver.b AS b WHERE b.k = a.k)"
+        ),
+    ),
+    "window over groups in the order of a key": (
+        KEPT,
+        (
+            "SELECT a.k, a.x, SUM(COUNT(*)) OVER (PARTITION BY a.x ORDER BY a.k) AS so_far "
+            "FROM silver.a AS a GROUP BY a.k, a.x"
+        ),
     ),
     "ROLLUP": (
         KEPT,
@@ -483,7 +515,7 @@ REFUSED = {
 def test_what_has_no_rule_is_refused(name: str) -> None:
     obstacle, sql = REFUSED[name]
     found, error = maintenance_of(canonical(sql), types=INTS)
-    assert found.rule is MaintenanceRule.FULL
+    assert found.rule is MaintenanceStrategy.FULL
     assert found.obstacle == obstacle
     assert error is not None
 

@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.definitions.vocabulary import SourceFormat
-from spark_jobs.graph.history import HISTORY_COLUMNS
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.graph.scd2 import HISTORY_COLUMNS
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.plain import read
 from tests.properties.silver_model import Change, Database, current_rows, history_rows
 from tests.spark.silver.world import applier, bronze, columns, counts
 
@@ -163,7 +163,7 @@ def rows_of(frame: DataFrame, entry: SilverEntry) -> set[tuple[object, ...]]:
         pytest.param(CURRENT, False, id="current rows"),
         # Batches that are written without Spark.
         pytest.param(CURRENT, True, id="current rows of whole changes"),
-        pytest.param(HISTORY, False, id="history rows"),
+        pytest.param(HISTORY, False, id="SCD type 2"),
     ],
 )
 def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry, *, plain: bool) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_jobs.gold.row_change import FewRows, few_rows
+from spark_jobs.gold.compute.row_change import FewRows, few_rows
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import kind_of
 from spark_jobs.graph.duck.queries import Translated
-from spark_jobs.graph.duck.staged import bagged, differing, keyed
+from spark_jobs.graph.duck.staged import differing, keyed, unkeyed
 from spark_jobs.storage.duck import Duck, DuckError
-from tests.properties.tables import EXACT_TYPES, Bag, Row, Rows, Types, plain, values_query
+from tests.properties.tables import EXACT_TYPES, Multiset, Row, Rows, Types, plain, values_query
 
 TYPES = EXACT_TYPES["silver.b"]
 HISTORIES = 40
@@ -32,41 +32,41 @@ def query(types: Types, rows: list[Row]) -> Translated:
     return Translated(values_query(types, rows), kinds)
 
 
-def weighted(change: Bag) -> Translated:
+def weighted(change: Multiset) -> Translated:
     """A change with its weights, narrower than the table it is for."""
     rows: list[Row] = [(*row, count) for row, count in change.items() if count]
     return query({**TYPES, "__w": "int"}, rows)
 
 
-def applied(before: Bag, change: FewRows) -> Bag:
-    """Every copy of a row that leaves goes, and then rows enter; with a key, by the key."""
-    leaving, entering = (
+def applied(before: Multiset, change: FewRows) -> Multiset:
+    """Every copy of a deleted row goes, then rows are inserted; with a key, by the key."""
+    deleted, inserted = (
         [tuple(map(plain, row.values())) for row in rows.to_pylist()] for rows in change.fetched()
     )
-    assert (change.leaves, change.enters) == (len(leaving), len(entering))
-    assert len(set(leaving)) == len(leaving), "a row leaves twice"
-    assert all(before[row] for row in leaving), "a row leaves that is not there"
-    after = Counter({row: count for row, count in before.items() if row not in set(leaving)})
-    after.update(entering)
+    assert (change.deletes, change.inserts) == (len(deleted), len(inserted))
+    assert len(set(deleted)) == len(deleted), "a row is deleted twice"
+    assert all(before[row] for row in deleted), "a row is deleted that is not there"
+    after = Counter({row: count for row, count in before.items() if row not in set(deleted)})
+    after.update(inserted)
     return after
 
 
-def step(seed: int) -> tuple[Bag, Bag, Bag]:
+def step(seed: int) -> tuple[Multiset, Multiset, Multiset]:
     """A table before, how it changes, and after."""
     rng = random.Random(seed)
     rows = Rows(rng, TYPES)
-    before = rows.bag(10) if seed % 7 else Counter()
+    before = rows.multiset(10) if seed % 7 else Counter()
     change = Counter({row: count for row, count in rows.change(before).items() if count})
     after = Counter(before)
     after.update(change)
     return before, change, +after
 
 
-def check_bag(duck: Duck, seed: int) -> None:
+def check_unkeyed(duck: Duck, seed: int) -> None:
     """A table without a key."""
     before, change, after = step(seed)
     duck.compute("published", query(TYPES, list(before.elements())))
-    rows = duck.fetch(bagged(weighted(change), TYPES, "published"))
+    rows = duck.fetch(unkeyed(weighted(change), TYPES, "published"))
     assert applied(before, few_rows(rows, kinds=TYPES, key=())) == after
 
 
@@ -86,12 +86,12 @@ def check_whole(duck: Duck, seed: int) -> None:
     before, _, after = step(seed)
     duck.compute("published", query(TYPES, list(before.elements())))
     duck.compute("staged", query(TYPES, list(after.elements())))
-    which, entering = (duck.fetch(sql) for sql in differing("staged", "published", list(TYPES)))
-    leaving = Counter(tuple(map(plain, row.values())) for row in which.to_pylist())
-    assert set(leaving) == {row for row in {*before, *after} if before[row] != after[row]}
-    assert max(leaving.values(), default=1) == 1
-    result = Counter({row: count for row, count in before.items() if row not in leaving})
-    result.update(tuple(map(plain, row.values())) for row in entering.to_pylist())
+    which, inserted = (duck.fetch(sql) for sql in differing("staged", "published", list(TYPES)))
+    deleted = Counter(tuple(map(plain, row.values())) for row in which.to_pylist())
+    assert set(deleted) == {row for row in {*before, *after} if before[row] != after[row]}
+    assert max(deleted.values(), default=1) == 1
+    result = Counter({row: count for row, count in before.items() if row not in deleted})
+    result.update(tuple(map(plain, row.values())) for row in inserted.to_pylist())
     assert result == after
 
 
@@ -99,8 +99,8 @@ def check_faults(duck: Duck) -> None:
     """What cannot be is an error, and no result."""
     row = Rows(random.Random(0), TYPES).row()
     duck.compute("published", query(TYPES, [row]))
-    with pytest.raises(DuckError, match="to leave that is not there"):
-        duck.fetch(bagged(weighted(Counter({row: -2})), TYPES, "published"))
+    with pytest.raises(DuckError, match="a row to delete is not there"):
+        duck.fetch(unkeyed(weighted(Counter({row: -2})), TYPES, "published"))
     for count in (2, -2):
         with pytest.raises(DuckError, match="comes twice"):
             duck.fetch(keyed(weighted(Counter({row: count})), TYPES))
@@ -110,9 +110,9 @@ def check_faults(duck: Duck) -> None:
         keyed(weighted(Counter()), {**TYPES, "k": "array<int>"})
 
 
-def test_a_change_of_a_bag_is_staged(duck: Duck) -> None:
+def test_a_change_of_a_table_without_a_key_is_staged(duck: Duck) -> None:
     for seed in range(HISTORIES):
-        check_bag(duck, seed)
+        check_unkeyed(duck, seed)
 
 
 def test_a_change_of_a_table_with_a_key_is_staged(duck: Duck) -> None:

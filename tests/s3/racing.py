@@ -13,8 +13,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from spark_jobs.local.environment import stack_environment
 from spark_jobs.settings import REPOSITORY, Settings
+from spark_jobs.stack.environment import stack_environment
 
 DRIVERS = ("spark-1", "spark-2")
 DELTA_RS = "delta-rs"

@@ -12,8 +12,8 @@ from spark_jobs.cli.demo import PERIOD, SCHEDULED
 from spark_jobs.demo.database import create_shop
 from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.demo.malformed import REQUIRED_FIELD
-from spark_jobs.local import object_store
-from spark_jobs.local.postgres import SHOP, dsn
+from spark_jobs.stack import object_store
+from spark_jobs.stack.postgres import SHOP, dsn
 from tests.e2e import oracle
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import PATIENCE_SECONDS, assert_sound, wait_drained

@@ -15,6 +15,7 @@ from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from tests.servers import Postgres, running_postgres
 from tests.spark.gold_project import GoldProject
+from tests.spark.templates import Templates
 
 ORDERS = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount
 FROM VALUES (1L, 'ann', 10.00), (2L, 'bob', 5.50), (3L, NULL, NULL)
@@ -35,11 +36,17 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Tables of which tests begin with copies."""
+    return Templates(tmp_path_factory.mktemp("templates"))
+
+
 @pytest.fixture
-def gold(spark: SparkSession, settings: Settings) -> Iterator[GoldProject]:
+def gold(spark: SparkSession, settings: Settings, templates: Templates) -> Iterator[GoldProject]:
     """A project with silver.orders(order_id, customer, amount) and the view ``totals`` over it."""
     with ControlStore.open(settings.control_url) as store:
-        project = GoldProject(spark, settings, store)
+        project = GoldProject(spark, settings, store, templates=templates)
         project.append("silver.orders", ORDERS)
         project.view("totals", TOTALS)
         yield project

@@ -121,6 +121,9 @@ EXPRESSIONS = (
     "wide + e",
     "wide = d",
     "wide * 0.001",
+    # A number beside a decimal has the digits that are written, and no more.
+    "CAST(0.000000000000000000000000000001 AS DECIMAL(38,30)) > 0",
+    "COALESCE(CAST(i AS DECIMAL(38,0)), wide)",
 )
 MOVED = tuple(
     f"{a} {sign} INTERVAL '{count}' {unit}"
@@ -197,6 +200,12 @@ QUERIES = (
         (("i",), f" ORDER BY {order} LIMIT 3")
         for order in ("d", "d DESC", "c, i DESC", "at DESC NULLS FIRST, i", "c NULLS LAST, i")
     ),
+    # Behind these two, a name is one of the left side again.
+    *(
+        (("i", "c"), f" LEFT {kind} JOIN edges AS o ON edges.i = o.i + 4")
+        for kind in ("SEMI", "ANTI")
+    ),
+    (("edges.i", "o.c"), " LEFT JOIN edges AS o ON edges.i = o.i + 4"),
 )
 # Rows that tie would get different values.
 TIED = (
@@ -234,7 +243,14 @@ REFUSED = (
     "SELECT RAND() AS v FROM edges",
     "SELECT EVERY(b) AS v FROM edges",
     "SELECT i FROM edges JOIN edges AS o USING (i)",
+    "SELECT i FROM edges JOIN edges AS o ON edges.i = o.i",
+    "SELECT missing FROM edges",
+    "SELECT i + INTERVAL '1' DAY AS v FROM edges",
+    "SELECT c + INTERVAL '1' DAY AS v FROM edges",
+    "SELECT i FROM edges ORDER BY i LIMIT 1 + 1",
 )
+# What only Spark can compute of these values.
+BEYOND = ("AVG(l * 10000000)",)
 
 
 def select(expressions: tuple[str, ...], rest: str) -> str:

@@ -11,8 +11,8 @@ from deltalake import write_deltalake
 from pyspark.sql import DataFrame, Row, SparkSession
 from sqlglot import exp
 
-from spark_jobs.gold.refresh import Outcome, Refresher
-from spark_jobs.gold.verify import Verification, verify
+from spark_jobs.gold.refresh.steps import Outcome, Refresher
+from spark_jobs.gold.verify.published import Verification, verify
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.maintenance.describe import maintenance_of
@@ -24,10 +24,12 @@ from spark_jobs.names import TableName
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, plain, tables
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.tables import CHANGE_FEED
+from tests.spark.right import assert_right
+from tests.spark.templates import Templates
 
 
 @dataclass
@@ -38,6 +40,7 @@ class GoldProject:
     settings: Settings
     store: ControlStore
     manifest: Manifest = field(default_factory=lambda: Manifest(project="test"))
+    templates: Templates | None = None
 
     def view(
         self,
@@ -124,21 +127,32 @@ class GoldProject:
     def verify(self, view: str) -> Verification:
         return verify(self.refresher.context, view)
 
+    def assert_right(self, view: str) -> None:
+        """Fail unless the published table equals the view's SQL."""
+        assert_right(self.refresher.context, view)
+
     def location(self, table: str) -> str:
         return Lake(self.settings.lake).location(TableName.parse(table))
 
     def append(self, table: str, rows: str) -> None:
         """Add the rows of a VALUES list with columns of its own.
 
-        Spark creates a table. A later append is that of another writer, as often in life; it also
-        takes a tenth of the time.
+        Spark creates a table, once for all tests that begin with the same rows. A later append is
+        that of another writer, as often in life; it also takes a tenth of the time.
         """
-        frame, location = self.spark.sql(rows), self.location(table)
+        location = self.location(table)
+
+        def by_spark(place: str) -> None:
+            tables.append(self.spark.sql(rows), place, properties=CHANGE_FEED)
+
+        if log.table_version(location) is None and self.templates is not None:
+            self.templates.copy(rows, location, by_spark)
+            return
         there = None if log.table_version(location) is None else plain_table(location)
         if there is None or not there.written:
-            tables.append(frame, location, properties=CHANGE_FEED)
+            by_spark(location)
         else:
-            write_deltalake(location, frame.toArrow(), mode="append")
+            write_deltalake(location, self.spark.sql(rows).toArrow(), mode="append")
 
     def execute(self, statement: str, table: str) -> None:
         """Run a statement in which {} stands for the table."""
@@ -149,7 +163,8 @@ class GoldProject:
 
     def rows(self, view: str) -> list[tuple[Any, ...]]:
         """The published rows, sorted, NULLs first."""
-        found = [tuple(row) for row in self.frame(view).collect()]
+        frame = plain.read(self.spark, self.location(f"gold.{view}"))
+        found = [tuple(row) for row in frame.collect()]
         return sorted(found, key=lambda row: [(value is not None, value) for value in row])
 
     def publications(self, view: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_jobs.settings import REPOSITORY
-from spark_jobs.testing.bags import Row, difference
+from spark_jobs.testing.multisets import Row, difference
 
 PAGE = Path(REPOSITORY, "docs", "analysts.md").read_text(encoding="utf-8")
 # The table that the page's snippets read.

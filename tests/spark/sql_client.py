@@ -15,10 +15,10 @@ from impala._thrift_api import get_socket, get_transport
 from impala.error import Error
 
 from spark_jobs.access.secrets import AUTHORITY, read_secret
-from spark_jobs.local.endpoint import SECRET, USER, jdbc_url
-from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.spark_connect import spark_home
 from spark_jobs.settings import Settings
+from spark_jobs.stack.endpoint import SECRET, USER, jdbc_url
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.spark_connect import spark_home
 
 
 @dataclass(frozen=True)

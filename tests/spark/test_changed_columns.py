@@ -59,21 +59,21 @@ def test_what_came_meanwhile_is_followed_next(built: GoldProject) -> None:
     built.view("wide", AFTER, maintained=True)
     assert built.refresh("wide", "t2").plan.reason.code == "COLUMNS_CHANGED"
     assert built.rows("wide") == ROWS
-    assert built.verify("wide").holds
+    built.assert_right("wide")
     assert built.refresh("wide", "t3").plan.word == "incremental"
     assert built.rows("wide")[1] == ("ann", Decimal("99.00"), 2)
-    assert built.verify("wide").holds
+    built.assert_right("wide")
 
 
 def test_a_column_may_go_and_another_meaning_is_computed(built: GoldProject) -> None:
     built.view("wide", BEFORE.replace("COUNT(*)", "COUNT(o.amount)"), maintained=True)
     assert built.refresh("wide", "t2").plan.reason.code == "COLUMNS_CHANGED"
     assert built.rows("wide") == [(None, 0), ("ann", 1), ("bob", 1)]
-    assert built.verify("wide").holds
+    built.assert_right("wide")
     built.view("wide", BEFORE.replace(", COUNT(*) AS orders", ""), maintained=True)
     assert built.refresh("wide", "t3").plan.line == "full: columns are gone, the others stay"
     assert built.rows("wide") == [(None,), ("ann",), ("bob",)]
-    assert built.verify("wide").holds
+    built.assert_right("wide")
 
 
 def test_without_the_published_inputs_all_is_computed(built: GoldProject) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import Column
-from spark_jobs.sections import CareSettings
+from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import compaction, log, plain, tables
 from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.streams import (
@@ -21,7 +20,7 @@ from spark_jobs.storage.streams import (
 from spark_jobs.storage.tables import Txn
 from tests.spark.gold_project import GoldProject
 
-CARE = CareSettings(small_files=3)
+MAINTENANCE = MaintenanceSettings(small_files=3)
 SUMS = "SELECT e.user, SUM(e.amount) AS total FROM silver.events AS e GROUP BY e.user"
 ALL = "SELECT e.id, e.amount FROM silver.events AS e"
 COLUMNS = (
@@ -32,9 +31,8 @@ COLUMNS = (
 
 
 @pytest.fixture
-def project(gold: GoldProject, quick: SparkSession) -> GoldProject:
-    del quick
-    gold.settings = gold.settings.model_copy(update={"care": CARE})
+def project(gold: GoldProject) -> GoldProject:
+    gold.settings = gold.settings.model_copy(update={"maintenance": MAINTENANCE})
     create_stream_table(gold.spark, gold.location("silver.events"), COLUMNS, change_feed=True)
     return gold
 
@@ -115,7 +113,7 @@ def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> N
     assert project.reason("all") == project.reason("above") == "NO_UPSTREAM_CHANGE"
     event(project, 3)
     project.refresh("all", "3")
-    assert project.verify("all").holds
+    project.assert_right("all")
     assert len(project.publications("all")) == 4
 
 
@@ -128,11 +126,11 @@ def test_both_ways_of_joining_leave_the_rows(
         project.append("gold.t", f"SELECT {number} AS n, TIMESTAMP '2024-05-01 10:00:00' AS at")
     if not without_spark:
         monkeypatch.setattr(compaction.small, "open_for_rewriting", lambda _: None)
-    assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) == 1
+    assert compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) == 1
     assert not rows_changed(location, after=2, upto=3)
     rows = tables.read(project.spark, location).selectExpr("n", "date_format(at, 'HH') AS h")
     assert sorted(tuple(row) for row in rows.collect()) == [(n, "10") for n in range(3)]
-    assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) is None
+    assert compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) is None
 
 
 def test_an_error_is_told_and_fails_nobody(
@@ -147,6 +145,8 @@ def test_an_error_is_told_and_fails_nobody(
 
     monkeypatch.setattr(compaction.small, "open_for_rewriting", fail)
     with caplog.at_level(logging.WARNING):
-        assert compaction.join_small_files(location, CARE, spark=lambda: project.spark) is None
+        assert (
+            compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) is None
+        )
     assert "no space left on device" in caplog.text
     assert log.size(location).files == 3

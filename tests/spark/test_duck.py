@@ -25,6 +25,9 @@ from tests.spark.duck_expressions import (
     select,
 )
 
+# What is compared is what a pipeline computes: Spark compiles it.
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 @pytest.fixture(scope="module")
 def location(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:

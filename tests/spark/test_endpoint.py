@@ -21,9 +21,9 @@ from deltalake import DeltaTable, write_deltalake
 from impala.error import Error
 from thrift.transport.TTransport import TTransportException
 
-from spark_jobs.local.endpoint import USER, endpoint_part
 from spark_jobs.sections import EndpointSettings, Ports
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.endpoint import USER, endpoint_part
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
 from tests.spark.exploits import HIDDEN, PLAIN

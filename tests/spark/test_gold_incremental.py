@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spark_jobs.gold.ledger import past_refreshes
+from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
@@ -29,7 +29,7 @@ FIRST_USERS = USERS.format("(1, 'gold'), (2, 'basic'), (3, NULL)")
 PARTS = 4
 VIEWS = {
     "filtered": "SELECT o.order_id, o.amount FROM silver.sales AS o WHERE o.status = 'paid'",
-    "bag": "SELECT o.status, o.amount FROM silver.sales AS o",
+    "multiset": "SELECT o.status, o.amount FROM silver.sales AS o",
     "joined": "SELECT o.order_id, u.segment FROM silver.sales AS o "
     "JOIN silver.people AS u ON u.user_id = o.user_id",
     "outer_joined": "SELECT u.user_id, u.segment, o.amount FROM silver.people AS u "
@@ -118,11 +118,10 @@ def test_every_shape_of_view_follows_changes_and_equals_its_sql(
         for name in names:
             outcome = project.refresh(name, f"t{step}")
             assert outcome.plan.word in {"incremental", "skip"}, (name, outcome.plan.line)
-            found = project.verify(name)
-            assert found.holds, (name, step, found)
+            project.assert_right(name)
 
 
-def test_kept_groups_of_a_refresh_that_was_not_published_are_not_used(
+def test_aggregate_state_of_a_refresh_that_was_not_published_are_not_used(
     project: GoldProject,
 ) -> None:
     project.refresh("sums", "t0")
@@ -132,7 +131,7 @@ def test_kept_groups_of_a_refresh_that_was_not_published_are_not_used(
         project.refresher.stage(lost.attempt_id)
         project.append("silver.sales", ORDERS.format(f"({step}, 1, {step}, 'open')"))
         assert project.refresh("sums", f"t{step}").plan.word == "incremental"
-        assert project.verify("sums").holds
+        project.assert_right("sums")
 
 
 def test_rows_that_did_not_change_are_not_in_the_change_feed(project: GoldProject) -> None:

@@ -1,4 +1,4 @@
-"""Inputs that are restored, made anew, rewound, or gone; tables that others write."""
+"""Inputs that are restored, recreated, rewound, or gone; tables that others write."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def test_a_restored_input_is_a_change_like_any_other(gold: GoldProject) -> None:
     outcome = gold.refresh("totals", "t2")
     assert outcome.plan.reason.code == "INPUT_CHANGED_NO_RULE"
     assert "eve" not in {row[0] for row in gold.rows("totals")}
-    assert gold.verify("totals").holds
+    gold.assert_right("totals")
 
 
-def test_an_input_made_anew_is_read_in_full(gold: GoldProject) -> None:
+def test_an_input_recreated_is_read_in_full(gold: GoldProject) -> None:
     gold.refresh("totals", "t1")
     shutil.rmtree(gold.location("silver.orders"))
     gold.append("silver.orders", MORE)
     outcome = gold.refresh("totals", "t2")
-    assert outcome.plan.line == "full: silver.orders was created anew"
+    assert outcome.plan.line == "full: silver.orders was recreated"
     assert [row[0] for row in gold.rows("totals")] == ["eve"]
 
 
@@ -70,7 +70,7 @@ def test_an_input_that_lost_versions_is_read_in_full(gold: GoldProject) -> None:
     assert outcome.plan.reason.code == "INPUT_REWOUND"
     assert outcome.status is AttemptStatus.PUBLISHED
     assert len(gold.rows("totals")) == 3
-    assert gold.verify("totals").holds
+    gold.assert_right("totals")
 
 
 def test_verify_without_a_publication_says_so(gold: GoldProject) -> None:
@@ -105,7 +105,7 @@ def test_a_table_of_another_writer_is_an_input(gold: GoldProject, tmp_path: Path
     write_deltalake(location, rows.slice(0, 1), mode="append")
     assert "@0→@1" in gold.refresh("parcel_count", "t2").plan.line
     assert gold.rows("parcel_count") == [(None, 1), ("Bonn", 3)]
-    assert gold.verify("parcel_count").holds
+    gold.assert_right("parcel_count")
 
     shutil.rmtree(location)
     write_deltalake(location, rows.slice(2, 1))
@@ -123,4 +123,4 @@ def test_a_table_that_plain_spark_writes_is_an_input(gold: GoldProject, tmp_path
     gold.spark.sql(f"DELETE FROM delta.`{location}` WHERE id <= 2")
     gold.refresh("parcel_count", "t2")
     assert gold.rows("parcel_count") == [("Bonn", 48)]
-    assert gold.verify("parcel_count").holds
+    gold.assert_right("parcel_count")

@@ -25,16 +25,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.access.secrets import CONNECT_TOKEN, read_secret, token_file
-from spark_jobs.gold.refresh import FAILPOINTS
+from spark_jobs.gold.recover import release, rollback
+from spark_jobs.gold.refresh.steps import FAILPOINTS
 from spark_jobs.graph.query import QueryNotReadOnlyError
-from spark_jobs.local.secrets import write_secret
-from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.sections import Ports, SparkSettings
+from spark_jobs.serving.sql.query import PinnedQuery, run_query
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.stack.secrets import write_secret
+from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.storage import log
 from spark_jobs.storage.guard import AllowedTable, Policy
-from spark_jobs.storage.query import PinnedQuery, run_query
 from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
 from tests.spark.exploits import HIDDEN, PLAIN
@@ -308,17 +309,49 @@ def test_a_process_that_is_killed_is_made_good_by_the_next(project: Project, nam
 
 
 @pytest.mark.long
-def test_a_held_view_keeps_its_content_and_stops_no_other(project: Project) -> None:
+def test_a_blocked_view_keeps_its_content_and_stops_no_other(project: Project) -> None:
     assert project.tidemark("refresh", "--all").status == 0
     project.write("expectations/gold/by_city.json", json.dumps(AT_MOST_TWO))
     project.add("Bonn", "Bonn")
-    held = project.tidemark("refresh", "--all", "--json")
-    assert held.status == 1
-    first, second = held.results
-    assert (first["status"], first["error"]["condition"]) == ("held", "GATE_HELD")
+    blocked = project.tidemark("refresh", "--all", "--json")
+    assert blocked.status == 1
+    first, second = blocked.results
+    assert (first["status"], first["error"]["condition"]) == ("blocked", "GATE_BLOCKED")
     assert "parcels" in first["error"]["primary"]
     assert second["reason_code"] == "NO_UPSTREAM_CHANGE"
     assert project.rows()[0] == {"city": "Bonn", "parcels": 1}
+
+
+@pytest.mark.long
+def test_a_release_that_is_killed_is_taken_up_by_the_same_command(project: Project) -> None:
+    project.tidemark("refresh", "by_city")
+    project.write("expectations/gold/by_city.json", json.dumps(AT_MOST_TWO))
+    project.add("Bonn", "Bonn")
+    assert project.tidemark("refresh", "by_city").status == 1
+    command = ["release", "by_city", "--reason", "a test wants it"]
+    for point in (*release.FAILPOINTS, "gold.publish.committed"):
+        killed = project.tidemark(*command, failpoint=point)
+        assert killed.status == EXIT_CODE, killed.errors
+    again = project.tidemark(*command)
+    assert again.status == 0, again.errors
+    assert project.rows()[0] == {"city": "Bonn", "parcels": 3}
+    assert len(log.commits(project.published)) == 2
+
+
+@pytest.mark.long
+def test_a_rollback_that_is_killed_is_taken_up_by_the_same_command(project: Project) -> None:
+    project.tidemark("refresh", "by_city")
+    project.add("Bonn")
+    project.tidemark("refresh", "by_city")
+    command = ["rollback", "by_city", "--to", "0", "--reason", "a test wants it"]
+    for point in rollback.FAILPOINTS:
+        killed = project.tidemark(*command, failpoint=point)
+        assert killed.status == EXIT_CODE, (point, killed.errors)
+    again = project.tidemark(*command)
+    assert again.status == 0, again.errors
+    assert project.rows()[0] == {"city": "Bonn", "parcels": 1}
+    rules = [one.metadata["rule"] for one in log.commits(project.published) if one.metadata]
+    assert rules.count("rollback") == 1
 
 
 @pytest.mark.long
@@ -342,7 +375,7 @@ def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
     back = project.tidemark("rollback", "by_day", "--to", "0", "--reason", "a test wants it")
     assert back.status == 0, back.errors
     (refreshed,) = project.tidemark("refresh", "by_day", "--force", "--json").results
-    assert refreshed["reason_code"] == "VIEW_HELD"
+    assert refreshed["reason_code"] == "VIEW_PINNED"
     commits = log.commits(str(project.folder / "state/lake/gold/by_day"))
     rules = [one.metadata["rule"] for one in commits if one.metadata]
     assert rules == ["rollback", "range", "full"]

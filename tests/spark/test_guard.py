@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.query import query_tables
 from spark_jobs.graph.sql import delta_relation, masked_relation, pin_tables
-from spark_jobs.storage.guard import AllowedTable, Policy, held_to
+from spark_jobs.storage.guard import ONLY_DELTA, AllowedTable, Policy, held_to
 from tests.properties.grammar import Grammar
 from tests.properties.tables import TYPES
 from tests.spark.exploits import PLAIN
@@ -122,6 +122,36 @@ def test_a_policy_may_hold_for_a_thread(spark: SparkSession, lake: Lake) -> None
 def test_sessions_without_a_policy_call_no_java_either(spark: SparkSession) -> None:
     with pytest.raises(Exception, match="java_method may not be called"):
         spark.sql("SELECT java_method('java.lang.System', 'nanoTime')").collect()
+
+
+# What these say is no matter of files, or refused in every session.
+ELSEWHERE = {"another Delta table", "another version", "names", "a setting", "a view", "a jar"}
+
+
+@pytest.fixture(scope="module")
+def only_delta(spark: SparkSession) -> SparkSession:
+    """A session as the endpoint's are, in which no policy holds."""
+    session = spark.newSession()
+    session.conf.set(ONLY_DELTA, "true")
+    return session
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN.keys() - ELSEWHERE))
+def test_a_session_may_read_delta_alone_without_any_policy(
+    only_delta: SparkSession, lake: Lake, name: str
+) -> None:
+    with pytest.raises(Exception, match=r"\[QUERY_NOT_READ_ONLY\] |PROTOBUF|DELTA_"):
+        only_delta.sql(lake.sql(PLAIN[name])).collect()
+    assert not (lake.folder / "output").exists()
+    assert not only_delta.catalog.tableExists("t")
+
+
+def test_a_session_of_delta_alone_reads_its_tables(only_delta: SparkSession, lake: Lake) -> None:
+    for name in ("a table", "windows", "lateral", "sets"):
+        only_delta.sql(lake.sql(RIGHT[name])).collect()
+    for view, name in (("TEMPORARY", "listed"), ("GLOBAL TEMPORARY", "global_temp.listed")):
+        only_delta.sql(f"CREATE OR REPLACE {view} VIEW listed AS SELECT 1 AS a")
+        assert only_delta.sql(f"SELECT a FROM {name}").collect()[0]["a"] == 1
 
 
 def test_queries_that_people_ask_pass(spark: SparkSession, lake: Lake) -> None:

@@ -13,12 +13,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from spark_jobs.gold.refresh import Outcome, Refresher
-from spark_jobs.gold.verify import verify
+from spark_jobs.gold.refresh.steps import Outcome, Refresher
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
+from tests.spark.right import assert_right
 
 FED = {"delta.enableChangeDataFeed": "true"}
 SOURCE = """description: Parcels that a partner writes.
@@ -60,8 +60,7 @@ class Project:
         tick = f"t{next(TICKS)}"
         outcomes = [self.refresher.run(view, tick=tick) for view in views]
         for view in views:
-            found = verify(self.refresher.context, view)
-            assert found.holds, found
+            assert_right(self.refresher.context, view)
         return outcomes
 
 

@@ -17,6 +17,7 @@ from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from tests.spark.gold_project import GoldProject
+from tests.spark.templates import Templates
 
 SALES = "SELECT * FROM VALUES {} AS v(user_id, amount, note)"
 FIRST = SALES.format("(1, 10, 'a'), (1, 20, 'b'), (2, NULL, NULL), (2, NULL, NULL)")
@@ -28,14 +29,16 @@ INCREMENTAL = "INPUT_CHANGED_RULE"
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoldProject]:
+def lake(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, templates: Templates
+) -> Iterator[GoldProject]:
     """One project for all tests."""
     folder = tmp_path_factory.mktemp("gaps")
     settings = load_settings(
         folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
     )
     with ControlStore.open(settings.control_url) as store:
-        yield GoldProject(spark, settings, store)
+        yield GoldProject(spark, settings, store, templates=templates)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +58,7 @@ def published(project: GoldProject, table: str, query: str = ROWS) -> None:
 def followed(project: GoldProject, view: str = "sales") -> str:
     """Refresh, compare with the SQL, and say by which reason it was done."""
     outcome = project.refresh(view, f"t{next(TICKS)}")
-    found = project.verify(view)
-    assert found.holds, found
+    project.assert_right(view)
     return outcome.plan.reason.code
 
 
@@ -146,7 +148,7 @@ def vacuum(location: Path) -> None:
             file.unlink()
 
 
-def test_a_table_made_anew_is_read_in_full(project: GoldProject) -> None:
+def test_a_table_recreated_is_read_in_full(project: GoldProject) -> None:
     shutil.rmtree(project.location("silver.sales"))
     add(project)
     assert followed(project) == "INPUT_RECREATED"

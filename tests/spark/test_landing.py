@@ -14,9 +14,10 @@ from spark_jobs.bronze import landing
 from spark_jobs.bronze.landing import Landing
 from spark_jobs.bronze.table import COLUMNS, arrived
 from spark_jobs.names import BronzeColumn
-from spark_jobs.sections import CareSettings
-from spark_jobs.storage import batches, log, tables
+from spark_jobs.sections import MaintenanceSettings
+from spark_jobs.storage import log, policy, tables
 from spark_jobs.storage.checkpoints import write_text
+from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import Txn
 
@@ -32,9 +33,11 @@ class CrashError(Exception):
 class World:
     """A bronze table, and a checkpoint that tells of the batches that were planned."""
 
-    def __init__(self, spark: SparkSession, folder: Path, care: CareSettings) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, maintenance: MaintenanceSettings) -> None:
         self.spark = spark
-        self.landing = Landing(str(folder / "bronze"), str(folder / "of"), tasks=2, care=care)
+        self.landing = Landing(
+            str(folder / "bronze"), str(folder / "of"), tasks=2, maintenance=maintenance
+        )
         create_stream_table(
             spark, self.landing.table, COLUMNS, partition_by=(BronzeColumn.ARRIVAL_DATE,)
         )
@@ -89,8 +92,8 @@ class World:
 
 
 @pytest.fixture
-def world(quick: SparkSession, tmp_path: Path) -> World:
-    return World(quick, tmp_path, CareSettings())
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    return World(spark, tmp_path, MaintenanceSettings())
 
 
 def test_a_few_records_are_moved_without_sparks_writer(world: World) -> None:
@@ -111,7 +114,7 @@ def test_a_few_records_are_moved_without_sparks_writer(world: World) -> None:
 def test_many_records_are_written_by_several_tasks(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "MOST_ROWS_HERE", 9)
+    monkeypatch.setattr(policy, "BATCH", Limit(rows=9))
     world.land(0, range(10), parts=4)
     assert world.writers()[0] == f"WRITE {SPARK}"
     # Delta may join them after the commit.
@@ -129,7 +132,7 @@ def test_long_records_are_written_by_sparks_tasks(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without the header's two bytes of every other record they would fit.
-    monkeypatch.setattr(batches, "MOST_BYTES_HERE", 4 * 100 + 3 + 3)
+    monkeypatch.setattr(policy, "BATCH", Limit(bytes=4 * 100 + 3 + 3))
     world.land(0, range(4), size=100)
     assert world.writers() == [f"WRITE {SPARK}"]
     assert world.offsets == [0, 1, 2, 3]
@@ -141,10 +144,10 @@ def test_a_batch_that_runs_again_changes_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, first: int, again: int
 ) -> None:
     """Whoever wrote it, and whoever would now."""
-    monkeypatch.setattr(batches, "MOST_ROWS_HERE", first)
+    monkeypatch.setattr(policy, "BATCH", Limit(rows=first))
     world.land(7, range(3))
     version = log.table_version(world.landing.table)
-    monkeypatch.setattr(batches, "MOST_ROWS_HERE", again)
+    monkeypatch.setattr(policy, "BATCH", Limit(rows=again))
     world.land(7, range(3))
     assert world.offsets == [0, 1, 2]
     assert log.table_version(world.landing.table) == version
@@ -156,7 +159,7 @@ def test_a_batch_that_runs_again_changes_nothing(
 def test_a_batch_that_was_cut_off_after_its_rows_came_is_known(
     world: World, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(batches, "MOST_ROWS_HERE", most)
+    monkeypatch.setattr(policy, "BATCH", Limit(rows=most))
 
     def crash(name: str) -> None:
         if name == "bronze.after_append":
@@ -189,7 +192,7 @@ def test_a_batch_without_records_commits_nothing(world: World) -> None:
 
 
 def test_small_files_of_the_day_are_joined_and_nobody_sees_rows_change(world: World) -> None:
-    world.landing = replace(world.landing, care=CareSettings(small_files=3))
+    world.landing = replace(world.landing, maintenance=MaintenanceSettings(small_files=3))
     for batch in range(4):
         world.land(batch, range(batch, batch + 1))
     # Two seconds before midnight, two after: of neither day there are three.

@@ -10,9 +10,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.storage import log, plain, small, tables
+from spark_jobs.storage import log, plain, policy, small, tables
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.plain import plain_table
+from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.tables import CHANGE_FEED, CHANGE_TYPE, Txn
 
 KEYS = ("id", 'Odd."name')
@@ -54,8 +55,8 @@ def change(
     spark: SparkSession,
     location: str,
     *,
-    leaving: str = "FALSE",
-    entering: str = "FALSE",
+    deleted: str = "FALSE",
+    inserted: str = "FALSE",
     key: Sequence[str] = KEYS,
 ) -> None:
     """Take and put the rows of the test's list for which conditions hold."""
@@ -64,8 +65,8 @@ def change(
     assert table is not None
     small.change_rows(
         table,
-        leaving=rows.where(leaving).toArrow(),
-        entering=rows.where(entering).toArrow(),
+        deleted=rows.where(deleted).toArrow(),
+        inserted=rows.where(inserted).toArrow(),
         key=key,
         txn=Txn("test", table.version()),
         metadata={"said": "so"},
@@ -74,7 +75,7 @@ def change(
 
 def test_few_rows_leave_and_enter_in_one_commit(spark: SparkSession, location: str) -> None:
     create(spark, location, f"{ROWS} WHERE id IS NOT NULL")
-    change(spark, location, leaving="id = 2", entering="id IS NULL")
+    change(spark, location, deleted="id = 2", inserted="id IS NULL")
     assert texts(tables.read(spark, location)) == texts(
         spark.sql(f"{ROWS} WHERE id IS NULL OR id = 1")
     )
@@ -93,7 +94,7 @@ def test_all_copies_of_a_row_without_a_key_leave(spark: SparkSession, location: 
     assert table is not None
     gone = pa.table({"n": pa.array([1, 1], pa.int32()), "t": pa.array(["a", None])})
     none = gone.slice(0, 0)
-    small.change_rows(table, leaving=gone, entering=none, key=(), txn=Txn("test", 1), metadata={})
+    small.change_rows(table, deleted=gone, inserted=none, key=(), txn=Txn("test", 1), metadata={})
     assert texts(tables.read(spark, location)) == [("2", "None")]
 
 
@@ -105,8 +106,8 @@ def test_a_change_without_rows_is_a_commit(spark: SparkSession, location: str) -
     same(spark, location)
 
 
-@pytest.mark.parametrize("leaving", ["FALSE", "id = 1"])
-def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, leaving: str) -> None:
+@pytest.mark.parametrize("deleted", ["FALSE", "id = 1"])
+def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, deleted: str) -> None:
     create(spark, location)
     rows = spark.sql(ROWS)
     table = small.open_for_rows(location, dict(rows.dtypes), KEYS)
@@ -115,8 +116,8 @@ def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, leavi
     with pytest.raises(TableMovedError, match="at the same moment"):
         small.change_rows(
             table,
-            leaving=rows.where(leaving).toArrow(),
-            entering=rows.toArrow(),
+            deleted=rows.where(deleted).toArrow(),
+            inserted=rows.toArrow(),
             key=KEYS,
             txn=Txn("test", 1),
             metadata={},
@@ -134,9 +135,12 @@ def test_a_table_of_few_rows_is_replaced(spark: SparkSession, location: str) -> 
         same(spark, location)
 
 
-def test_more_rows_and_other_types_stay_with_spark(spark: SparkSession) -> None:
-    assert small.fetched(spark.range(11), most=10) is None
-    few = small.fetched(spark.range(10), most=10)
+def test_more_rows_and_other_types_stay_with_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "RESULT", Limit(rows=10))
+    assert small.fetched(spark.range(11)) is None
+    few = small.fetched(spark.range(10))
     assert few is not None
     assert few.num_rows == 10
     for kind in ("INTERVAL '1' DAY", "NULL", "PARSE_JSON('1')"):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from spark_jobs.gold.refresh_sql import refresh_sql
+from spark_jobs.gold.explain.refresh_sql import refresh_sql
 from tests.spark.gold_project import GoldProject
 
 MORE = """SELECT o.order_id, o.customer, CAST(o.amount AS DECIMAL(12, 2)) AS amount

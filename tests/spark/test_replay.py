@@ -7,11 +7,13 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.gold import ranges, recompute, refresh, replay, rollback
-from spark_jobs.gold.errors import NotHeldError, RollbackRefusedError
+from spark_jobs.gold.compute import ranges
+from spark_jobs.gold.errors import NothingToReleaseError, RollbackRefusedError
 from spark_jobs.gold.publications import latest_publication
-from spark_jobs.gold.replay import Replayer
-from spark_jobs.gold.rollback import Rollbacker
+from spark_jobs.gold.recover import recompute, replay, rollback
+from spark_jobs.gold.recover.replay import Replayer
+from spark_jobs.gold.recover.rollback import Rollbacker
+from spark_jobs.gold.refresh import steps as refresh
 from spark_jobs.graph.manifest import Column
 from spark_jobs.planning.request import ReplayRequest, Why, replay_request
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ViewProgress
@@ -124,7 +126,7 @@ def test_a_replay_mends_the_rows_of_its_range_and_no_others(shop: GoldProject) -
     assert len(shop.changes("daily", row.published_version)) == 2, "only what differs is fed"
     assert run(shop, "r2").status is ReplayStatus.DONE
     assert sales(shop) == RIGHT
-    assert shop.verify("daily").holds
+    shop.assert_right("daily")
 
 
 # Where the work is killed one time after the other; each list is one replay.
@@ -160,7 +162,7 @@ def test_a_replay_that_is_killed_anywhere_goes_on_and_publishes_once(
     for _ in range(2):
         assert replayer.run("r1").status is ReplayStatus.DONE
     assert sales(shop) == RIGHT
-    assert shop.verify("daily").holds
+    shop.assert_right("daily")
     assert [one["tick"] for one in shop.publications("daily")] == ["t1", "t1", "r1"]
 
 
@@ -190,7 +192,7 @@ def test_a_refresh_that_is_faster_is_caught_up_with(shop: GoldProject, fields: d
     row = replayer.publish("r1", "daily")
     assert row.status is ViewProgress.PUBLISHED
     assert sales(shop) == RIGHT | {"2026-01-02": 3}
-    assert shop.verify("daily").holds
+    shop.assert_right("daily")
     versions = [one["vector"]["silver.sales"]["version"] for one in shop.publications("daily")]
     assert versions == sorted(versions), "never back in time"
 
@@ -211,7 +213,7 @@ def test_a_refresh_that_a_replay_overtook_goes_on_top_of_it(gold: GoldProject) -
     replayer.publish("r1", "daily")
     assert not gold.refresher.publish_on_newest(live.attempt_id).superseded
     assert sales(gold) == RIGHT | {"2026-01-02": 3}
-    assert gold.verify("daily").holds
+    gold.assert_right("daily")
     assert [one["rule"] for one in gold.publications("daily")[2:]] == ["full", live.decision.rule]
 
 
@@ -230,10 +232,10 @@ def test_a_range_is_widened_where_its_rows_alone_would_not_do(shop: GoldProject)
     assert view.refresh.word == "full"
     assert "its definition changed" in view.refresh.line
     assert run(shop, **DAYS).status is ReplayStatus.DONE
-    assert shop.verify("daily").holds
+    shop.assert_right("daily")
 
 
-def test_a_rollback_is_held_until_it_is_released(shop: GoldProject) -> None:
+def test_a_view_stays_pinned_until_it_is_released(shop: GoldProject) -> None:
     shop.append("silver.sales", MORE)
     assert run(shop).status is ReplayStatus.DONE
     rollbacker = Rollbacker(shop.refresher)
@@ -243,18 +245,21 @@ def test_a_rollback_is_held_until_it_is_released(shop: GoldProject) -> None:
     assert sales(shop) == WRONG
     assert rollbacker.run("b1") == row
     outcome = shop.refresh("daily", "t9", force=True)
-    assert (outcome.status, outcome.plan.reason.code) == ("skipped", "VIEW_HELD")
+    assert (outcome.status, outcome.plan.reason.code) == ("skipped", "VIEW_PINNED")
     assert sales(shop) == WRONG
     assert log.transaction_version(shop.location("gold.daily"), "gold/daily/2") == 1
 
-    rollbacker.release("daily")
-    with pytest.raises(NotHeldError):
-        rollbacker.release("daily")
+    rollbacker.release("daily", who="bob", why=WHY, approved_by="eve")
+    with pytest.raises(NothingToReleaseError):
+        rollbacker.release("daily", who="bob")
+    (ended,) = shop.store.replay("b1").decisions
+    told = {"what": "pin ended", "who": "bob", "approved_by": "eve", "reason": WHY.reason}
+    assert ended.items() >= told.items()
     assert shop.refresh("daily", "t10").status == "published"
     assert shop.publications("daily")[-1]["vector"]["silver.sales"]["version"] == 1
 
 
-def test_the_next_replay_releases_a_held_view(shop: GoldProject) -> None:
+def test_the_next_replay_releases_a_pinned_view(shop: GoldProject) -> None:
     shop.execute("DELETE FROM {} WHERE sales = 1", "gold.daily")
     assert Rollbacker(shop.refresher).target("daily").version == 1, "before the stranger"
     rollbacker = back(shop, to=0)
@@ -263,7 +268,7 @@ def test_the_next_replay_releases_a_held_view(shop: GoldProject) -> None:
     assert caught.value.known == (1, 0)
     shop.append("silver.sales", MORE)
     assert run(shop).status is ReplayStatus.DONE
-    assert shop.store.holds() == {}
+    assert shop.store.pinned_views() == {}
     assert sales(shop) == RIGHT | {"2026-01-02": 3}, "what came meanwhile is taken up afterwards"
 
 
@@ -285,8 +290,8 @@ def test_a_rollback_that_is_killed_anywhere_goes_on_and_publishes_once(
             back(shop, to=0)
     assert sales(shop) == RIGHT
     assert [one["rule"] for one in shop.publications("daily")].count("rollback") == 1
-    assert shop.reason("daily") == "VIEW_HELD"
-    assert shop.verify("daily").holds
+    assert shop.reason("daily") == "VIEW_PINNED"
+    shop.assert_right("daily")
 
 
 def test_a_refresh_that_was_planned_before_a_rollback_does_not_undo_it(shop: GoldProject) -> None:
@@ -313,4 +318,4 @@ def test_duplicates_within_a_range_are_counted(gold: GoldProject) -> None:
     tables.overwrite(frame, location, metadata=mark)
     assert run(gold, start="2026-01-02", end="2026-01-03").status is ReplayStatus.DONE
     assert [amount for _, _, amount in gold.rows("daily")].count(Decimal(3)) == 2
-    assert gold.verify("daily").holds
+    gold.assert_right("daily")

@@ -106,7 +106,7 @@ def differing(old: Rows, new: Rows) -> dict[str, Change]:
 def test_rows_in_pieces_are_all_given_back(spark: SparkSession, counts: tuple[int, ...]) -> None:
     schema = pa.schema({"n": pa.int64()})
     pieces = [pa.table({"n": list(range(count))}, schema=schema) for count in counts]
-    found = small.given(
+    found = small.from_arrow(
         spark, pa.concat_tables(pieces), lambda: StructType([StructField("n", LongType())])
     )
     assert found.columns == ["n"]

@@ -18,6 +18,8 @@ from spark_jobs.graph.sql import delta_relation, pin_tables
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.spark.reference_data import expectation_types, spark_functions
 
+# What is compared is what a pipeline computes: Spark compiles it.
+pytestmark = pytest.mark.usefixtures("compiled")
 HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
 
 SELECTS = {

@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from spark_jobs.access.secrets import read_secret
-from spark_jobs.local.environment import stack_environment
-from spark_jobs.local.parts import Part
-from spark_jobs.local.ports import LOOPBACK
-from spark_jobs.local.spark_cluster import SECRET, cluster_parts
-from spark_jobs.local.spark_connect import spark_connect_part
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.parts import Part
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.spark_cluster import SECRET, cluster_parts
+from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
 from tests.e2e.running import free_ports

@@ -20,19 +20,23 @@ from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.gold.freshness import Freshness, ViewStatus, view_status
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
 from spark_jobs.graph.query import QueryNotReadOnlyError
-from spark_jobs.quality.errors import GateHeldError
+from spark_jobs.quality.errors import GateBlockedError
+from spark_jobs.serving.sql.query import (
+    PinnedQuery,
+    QueryTimedOutError,
+    TableNotWrittenError,
+    run_query,
+)
+from spark_jobs.serving.sql.spark_words import (
+    QueryColumnUnknownError,
+    QueryFunctionUnknownError,
+    QueryRejectedError,
+    VersionNotKeptError,
+)
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamProgress
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.history import rows_of_commit
-from spark_jobs.storage.query import (
-    PinnedQuery,
-    QueryRejectedError,
-    QueryTimedOutError,
-    TableNotWrittenError,
-    VersionNotKeptError,
-    run_query,
-)
 from tests.spark.exploits import HIDDEN, PLAIN
 from tests.spark.gold_project import GoldProject
 from tests.spark.readers import PAGE
@@ -102,7 +106,7 @@ def test_compaction_of_an_input_makes_nothing_stale(gold: GoldProject) -> None:
     assert standing(gold).freshness is Freshness.CURRENT
 
 
-def test_an_input_made_anew_counts_from_the_publication(gold: GoldProject) -> None:
+def test_an_input_recreated_counts_from_the_publication(gold: GoldProject) -> None:
     gold.refresh("totals", "t1")
     published = standing(gold).published_at
     assert published is not None
@@ -115,26 +119,26 @@ def test_an_input_made_anew_counts_from_the_publication(gold: GoldProject) -> No
     assert view_status(gold.refresher.context, "totals", now=now).behind == now - published
 
 
-def test_a_held_view_says_so_until_it_is_published(gold: GoldProject, run: Any) -> None:
+def test_a_blocked_view_says_so_until_it_is_published(gold: GoldProject, run: Any) -> None:
     gold.refresh("totals", "t1")
     entry = gold.manifest.gold["totals"]
     rule = {"type": "expect_table_row_count_to_be_between", "kwargs": {"max_value": 1}}
     suite = {"name": "totals", "expectations": [rule]}
     gold.manifest.gold["totals"] = entry.model_copy(update={"suite": suite})
     gold.append("silver.orders", ONE_MORE)
-    with pytest.raises(GateHeldError):
+    with pytest.raises(GateBlockedError):
         gold.refresh("totals", "t2")
-    held = standing(gold)
-    assert (held.held, held.published_version) == (True, 0)
-    assert held.verdict is not None
-    assert held.verdict["outcome"] == "held"
+    blocked = standing(gold)
+    assert (blocked.blocked, blocked.published_version) == (True, 0)
+    assert blocked.verdict is not None
+    assert blocked.verdict["outcome"] == "blocked"
     shown = run("status", "gold.totals").output
-    assert "held" in shown
+    assert "blocked" in shown
     assert "expect_table_row_count_to_be_between" in shown
 
     gold.manifest.gold["totals"] = entry
     gold.refresh("totals", "t3")
-    assert not standing(gold).held
+    assert not standing(gold).blocked
 
 
 def test_status_as_json_holds_views_and_streams(gold: GoldProject, run: Any) -> None:
@@ -225,7 +229,7 @@ def test_a_version_that_is_not_kept_is_told(gold: GoldProject, run: Any) -> None
     for version in (0, 9):
         error = problem_of(run("query", rows.format(version)))
         assert isinstance(error, VersionNotKeptError), error
-        assert "care.retention_days" in (error.hint or "")
+        assert "maintenance.retention_days" in (error.hint or "")
 
 
 def needless_files(location: str) -> list[str]:
@@ -286,7 +290,7 @@ def test_the_shell_answers_queries_until_its_input_ends(gold: GoldProject, run: 
     typed = "SELECT no_such_column\nFROM gold.totals;\nSELECT t.customer\nFROM gold.totals AS t;"
     arguments = ["--project", str(gold.settings.project_dir), "shell", "--limit", "1"]
     answer = CliRunner().invoke(app, arguments, input=typed)
-    assert "QUERY_REJECTED" in answer.stderr
+    assert "QUERY_COLUMN_UNKNOWN" in answer.stderr
     assert "there are more" in answer.stderr
     assert "customer" in answer.stdout
     assert "1 row" in answer.stdout
@@ -350,16 +354,34 @@ def test_a_declared_table_that_was_never_written_is_named(run: Any) -> None:
 @pytest.mark.parametrize(
     ("sql", "cause"),
     [
-        ("SELECT no_such_column FROM silver.orders", "no_such_column"),
         ("SELECT CAST('x' AS INT) AS a", "CAST_INVALID_INPUT"),
         ("SELECT 1 / (order_id - order_id) AS a FROM silver.orders", "DIVIDE_BY_ZERO"),
+        ("SELECT customer FROM silver.orders GROUP BY order_id", "MISSING_AGGREGATION"),
+        ("SELECT order_id + DATE'2024-01-01' AS a FROM silver.orders", "DATATYPE_MISMATCH"),
     ],
 )
-def test_what_spark_refuses_is_told_in_short(run: Any, sql: str, cause: str) -> None:
+def test_what_spark_refuses_is_told_in_one_sentence(run: Any, sql: str, cause: str) -> None:
     error = problem_of(run("query", sql))
     assert isinstance(error, QueryRejectedError)
-    assert cause in error.cause
-    assert len(error.cause.splitlines()) <= 4
+    assert error.spark_condition.startswith(cause)
+    assert error.hint
+    assert len(error.render()) < 600
+    for noise in ("\n", "JVM", "SQLSTATE", "Relation", "java."):
+        assert noise not in error.primary
+
+
+def test_a_misspelt_column_is_told_with_the_nearest_one(run: Any) -> None:
+    error = problem_of(run("query", "SELECT o.amounts FROM silver.orders AS o"))
+    assert isinstance(error, QueryColumnUnknownError)
+    assert error.column == "o.amounts"
+    assert 'Did you mean "amount"?' in (error.hint or "")
+    assert len(error.render().splitlines()) == 2
+
+
+def test_a_misspelt_function_is_told_with_the_nearest_one(run: Any) -> None:
+    error = problem_of(run("query", "SELECT date_trunk('DAY', current_date()) AS a"))
+    assert isinstance(error, QueryFunctionUnknownError)
+    assert error.hint == 'Did you mean "date_trunc"?'
 
 
 def test_the_page_tells_what_the_last_publication_changed(gold: GoldProject, run: Any) -> None:

@@ -17,8 +17,8 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import supervisor
-from spark_jobs.storage.supervisor import Flow, Supervisor
+from spark_jobs.streaming import supervisor
+from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor
 
 SECONDS = 120
 ROW = "CAST(value AS STRING) AS value"
@@ -27,10 +27,13 @@ FAILING_ROW = "RAISE_ERROR('this row does not pass') AS value"
 
 class AbsentError(LakehouseError):
     condition = "ABSENT"
+    primary: str
 
 
 class DecisionNeededError(LakehouseError):
     condition = "DECISION_NEEDED"
+    primary: str
+    hint: str | None = None
 
 
 class Ticking:
@@ -42,15 +45,23 @@ class Ticking:
     """
 
     def __init__(
-        self, name: str, folder: Path, *plan: str | Exception, diagnosis: Exception | None = None
+        self,
+        name: str,
+        folder: Path,
+        *plan: str | Exception,
+        diagnosis: Exception | None = None,
+        definition: str = "as it was",
     ) -> None:
         self.name = name
+        self.definition = definition
+        self.tables = 0
         self.plan = plan or (ROW,)
         self.diagnosis = diagnosis
         self.starts = 0
         self._checkpoint = str(folder / name)
 
-    def create_tables(self, spark: SparkSession) -> None: ...
+    def create_tables(self, spark: SparkSession) -> None:
+        self.tables += 1
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         step = self.plan[min(self.starts, len(self.plan) - 1)]
@@ -88,12 +99,22 @@ def supervise(spark: SparkSession, store: ControlStore):
 
     @contextmanager
     def running(
-        *flows: Flow, topic_ids: Callable[[], dict[str, str]] | None = None
+        *flows: Flow,
+        topic_ids: Callable[[], dict[str, str]] | None = None,
+        declared: Callable[[], Declared | None] | None = None,
     ) -> Iterator[Callable[[str], StreamProgress | None]]:
         def row(name: str) -> StreamProgress | None:
             return next((one for one in store.progress() if one.query == name), None)
 
-        one = Supervisor(spark, store, flows, refused=DecisionNeededError, topic_ids=topic_ids)
+        one = Supervisor(
+            spark,
+            store,
+            flows,
+            refused=DecisionNeededError,
+            topic_ids=topic_ids,
+            number=1,
+            declared=declared,
+        )
         thread = threading.Thread(target=one.run)
         thread.start()
         try:
@@ -234,3 +255,44 @@ def test_what_an_earlier_run_said_of_a_query_does_not_stand_while_others_start(
     with supervise(first, Ticking("later", tmp_path)) as row:
         wait_until(lambda: (found := row("later")) and found.state is StreamState.RUNNING)
     assert first.seen == [StreamState.STARTING]
+
+
+def test_only_what_is_declared_otherwise_is_started_and_stopped(supervise, tmp_path: Path):
+    stays, goes, was = (Ticking(name, tmp_path) for name in ("stays", "goes", "changes"))
+    same = Ticking("stays", tmp_path)
+    now = Ticking("changes", tmp_path, definition="otherwise")
+    fresh = Ticking("fresh", tmp_path)
+    news: list[Declared] = []
+    with supervise(stays, goes, was, declared=lambda: news.pop() if news else None) as row:
+        wait_until(
+            lambda: all(state(row, name) == "running" for name in ("stays", "goes", "changes"))
+        )
+        news.append(Declared(2, [same, now, fresh]))
+        wait_until(lambda: all(number(row, name) == 2 for name in ("stays", "changes", "fresh")))
+        wait_until(lambda: all(state(row, name) == "running" for name in ("changes", "fresh")))
+        assert row("goes") is None
+
+    assert (stays.starts, same.starts) == (1, 0)
+    assert (was.starts, now.starts, now.tables) == (1, 1, 1)
+    assert (fresh.starts, fresh.tables) == (1, 1)
+
+
+def test_a_deployment_that_cannot_be_read_stops_nothing(supervise, tmp_path: Path):
+    one = Ticking("one", tmp_path)
+
+    def unreadable() -> Declared | None:
+        raise RuntimeError("no control database")
+
+    with supervise(one, declared=unreadable) as row:
+        wait_until(lambda: state(row, "one") == "running")
+    assert one.starts == 1
+
+
+def state(row: Callable[[str], StreamProgress | None], name: str) -> str | None:
+    found = row(name)
+    return found.state.value if found else None
+
+
+def number(row: Callable[[str], StreamProgress | None], name: str) -> int | None:
+    found = row(name)
+    return found.deployment if found else None

@@ -7,9 +7,15 @@ import json
 import pytest
 from pyspark.sql import DataFrame
 
-from spark_jobs.gold.sampling import BUCKETS, COMPARED, any_buckets, bucket_columns, sample_of
-from spark_jobs.gold.tolerance import Closeness, close_rows
-from spark_jobs.gold.verify import Finding, verify
+from spark_jobs.gold.verify.published import Finding, verify
+from spark_jobs.gold.verify.sampling import (
+    BUCKETS,
+    COMPARED,
+    any_buckets,
+    bucket_columns,
+    sample_of,
+)
+from spark_jobs.gold.verify.tolerance import Closeness, close_rows
 from spark_jobs.storage.tables import session_values
 from tests.spark.gold_project import GoldProject
 
@@ -76,7 +82,7 @@ def test_a_verification_says_what_it_found_and_keeps_it(gold: GoldProject) -> No
 
     forge(gold, "1e-12D")
     close = gold.verify("weights")
-    assert close.holds
+    assert close.passed
     assert close.finding is Finding.EQUAL_WITHIN_TOLERANCE
     assert close.largest_difference == pytest.approx(1e-12, rel=1e-3)
     assert "1e-09 is tolerated" in close.detail
@@ -90,7 +96,7 @@ def test_a_verification_says_what_it_found_and_keeps_it(gold: GoldProject) -> No
     forge(gold, "1e-6D")
     assert gold.verify("weights").finding is Finding.ROWS_DIFFER
     wrong = verify(gold.refresher.context, "weights", buckets=lambda _: EVERY)
-    assert not wrong.holds
+    assert not wrong.passed
     assert wrong.missing == wrong.unexpected
     assert wrong.examples
 

@@ -121,7 +121,7 @@ def random_case(view: str, tables: Mapping[str, RandomTable]) -> Case:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_history(quick: SparkSession, shipped: Manifest, tmp_path: Path, view: str) -> None:
+def test_history(spark: SparkSession, shipped: Manifest, tmp_path: Path, view: str) -> None:
     rng = random.Random(view)
     # Whether random rows are good ones is not asked.
     entry = shipped.gold[view].model_copy(update={"suite": None, "grain": ()})
@@ -132,7 +132,7 @@ def test_history(quick: SparkSession, shipped: Manifest, tmp_path: Path, view: s
     }
     settings = load_settings(REPOSITORY, state_dir=tmp_path, lake_root="", control_db="")
     case = random_case(view, random_tables)
-    with prepared(case, manifest=project, settings=settings, session=lambda: quick) as run:
+    with prepared(case, manifest=project, settings=settings, session=lambda: spark) as run:
         assert run.refresh() is ReasonCode.FIRST_BUILD
         for step in range(STEPS):
             if entry.reads_clock:
@@ -145,4 +145,4 @@ def test_history(quick: SparkSession, shipped: Manifest, tmp_path: Path, view: s
                 run.inputs[name].commit()
             assert run.refresh() is ReasonCode.INPUT_CHANGED_RULE, step
             found = run.verified()
-            assert found.holds, (step, found)
+            assert found.passed, (step, found)

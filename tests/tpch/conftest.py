@@ -12,7 +12,7 @@ from benchmarks.tpch.project import DATA, write_project
 from benchmarks.tpch.refresh_sets import apply
 from benchmarks.tpch.tables import versions
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.settings import Settings, load_settings
@@ -21,8 +21,15 @@ from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
 from tests.tpch.tpch_project import SCALE, SEED, SHARES, Tpch
 
-# The plans are large and the tables small: planning anew between stages costs more than it gains.
-QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "1000"}
+# The plans are large and the tables small: planning again between stages costs more than it gains.
+# Code is compiled as in production, which the session of the tests does not do.
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.maxPlanStringLength": "1000",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 @pytest.fixture(scope="session")

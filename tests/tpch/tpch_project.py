@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.tpch.duck import Duck
 from benchmarks.tpch.project import text_of, view_of
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 
 SCALE = 0.01
 SEED = 20

@@ -9,13 +9,13 @@ import pytest
 from sqlglot import exp
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.sampling import BUCKETS, COMPARED, SMALL
-from spark_jobs.gold.verify import Finding
+from spark_jobs.gold.verify.published import Finding
+from spark_jobs.gold.verify.sampling import BUCKETS, COMPARED, SMALL
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.reasons import Obstacle
-from spark_jobs.graph.manifest import Maintenance, MaintenanceRule
+from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
@@ -23,7 +23,7 @@ from spark_jobs.planning.breaker import FEWEST
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.sections import BreakerSettings, GoldSettings, GraphSettings
 from spark_jobs.settings import REPOSITORY
-from spark_jobs.storage import feed
+from spark_jobs.storage import policy
 
 PAGE = Path(REPOSITORY, "docs", "incremental.md").read_text(encoding="utf-8")
 TABLES = {
@@ -39,13 +39,13 @@ TABLES = {
     "silver.users": {"user_id": "bigint", "segment": "string"},
 }
 KEYS = {"silver.orders": frozenset(["order_id"]), "silver.users": frozenset(["user_id"])}
-RULES = {rule.value.replace("_", " "): rule for rule in MaintenanceRule}
-# Words of the page for a view whose rule is that of a part.
+STRATEGIES = {strategy.words: strategy for strategy in MaintenanceStrategy}
+# Words of the page for a view whose strategy is that of a part.
 PARTS = {
-    "as their aggregate": MaintenanceRule.AFFECTED_GROUPS,
-    "as their aggregates": MaintenanceRule.KEPT_GROUPS,
-    "as other group keys": MaintenanceRule.KEPT_GROUPS,
-    "as what is in them": MaintenanceRule.KEPT_GROUPS,
+    "as their aggregate": MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE,
+    "as their aggregates": MaintenanceStrategy.AGGREGATE_STATE,
+    "as other group keys": MaintenanceStrategy.AGGREGATE_STATE,
+    "as what is in them": MaintenanceStrategy.AGGREGATE_STATE,
 }
 
 
@@ -68,9 +68,9 @@ def maintained(example: str) -> Maintenance:
 
 
 @pytest.mark.parametrize("row", section("Which SQL is maintained, and how"), ids=lambda row: row[0])
-def test_an_example_has_its_rule(row: list[str]) -> None:
-    _, rule, example = row
-    assert maintained(example.strip("`")).rule is (RULES.get(rule) or PARTS[rule])
+def test_an_example_has_its_strategy(row: list[str]) -> None:
+    _, strategy, example = row
+    assert maintained(example.strip("`")).rule is (STRATEGIES.get(strategy) or PARTS[strategy])
 
 
 @pytest.mark.parametrize("row", section("What stands in the way"), ids=lambda row: row[0])
@@ -99,5 +99,5 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"Below {FEWEST} refreshes" in PAGE
     assert f"`graph.most_tiers`\n({graph.most_tiers})" in PAGE
     assert f"`graph.most_readers` ({graph.most_readers})" in PAGE
-    assert f"more than {feed.MOST_ROWS:,} rows" in PAGE
+    assert f"more than {policy.COUNTED.rows:,} rows" in PAGE
     assert Finding.EQUAL_WITHIN_TOLERANCE in PAGE

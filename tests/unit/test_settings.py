@@ -62,3 +62,32 @@ def test_a_wrong_value_is_told_with_the_file_that_holds_it(
     [problem] = caught.value.problems
     assert problem.key == "ports.kafka"
     assert problem.location.file == file
+
+
+@pytest.mark.parametrize("where", ["file", "environment"])
+def test_old_names_are_read_with_a_warning(
+    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    if where == "file":
+        (project / "tidemark.yml").write_text(
+            "care: {retention_days: 3, small_files: 9}\nairflow: {lanes: {live: 7}}\n"
+        )
+    else:
+        monkeypatch.setenv("TIDEMARK_CARE__RETENTION_DAYS", "3")
+        monkeypatch.setenv("TIDEMARK_CARE__SMALL_FILES", "9")
+        monkeypatch.setenv("TIDEMARK_AIRFLOW__LANES__LIVE", "7")
+    # What is set under the new name wins.
+    monkeypatch.setenv("TIDEMARK_MAINTENANCE__SMALL_FILES", "4")
+    found = load_settings(project)
+    assert (found.maintenance.retention_days, found.maintenance.small_files) == (3, 4)
+    assert (found.airflow.pools.live, found.airflow.pools.replay) == (7, 1)
+    assert "care is called maintenance" in caplog.text
+    assert "airflow.lanes is called airflow.pools" in caplog.text
+
+
+def test_an_unknown_key_under_an_old_name_is_told(project: Path) -> None:
+    (project / "tidemark.yml").write_text("care: {retention: 3}\n")
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project)
+    [problem] = caught.value.problems
+    assert problem.key == "maintenance.retention"

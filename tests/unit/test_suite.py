@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
 
-from spark_jobs.gold import release, rollback
-from spark_jobs.gold.refresh import FAILPOINTS, KEPT_FAILPOINTS
+from spark_jobs.gold.recover import release, rollback
+from spark_jobs.gold.refresh.steps import FAILPOINTS, KEPT_FAILPOINTS
+from spark_jobs.rollout import apply
 from spark_jobs.settings import REPOSITORY
-from tests import timing
+from tests import stacks, timing
+from tests.conftest import LONGEST, place_of
 from tests.timing import Spent, reason_of
 
 pytest_plugins = ["pytester"]
@@ -107,6 +110,22 @@ def test_a_slow_test_without_a_reason_fails_the_run(
     assert shared >= 0.3
 
 
+def asked_for(source: str) -> set[str]:
+    """The fixtures that a module may ask for: arguments of functions, and parameters' names."""
+    nodes = list(ast.walk(ast.parse(source)))
+    parameters = [one for one in nodes if isinstance(one, ast.keyword) and one.arg == "params"]
+    texts = [one for each in parameters for one in ast.walk(each) if isinstance(one, ast.Constant)]
+    return {one.arg for one in nodes if isinstance(one, ast.arg)} | {
+        str(one.value) for one in texts
+    }
+
+
+def test_tests_of_the_shared_stack_run_in_one_process() -> None:
+    modules = (REPOSITORY / "tests/e2e").glob("test_*.py")
+    found = {one.stem for one in modules if stacks.SHARED in asked_for(one.read_text("utf-8"))}
+    assert set(stacks.FILES) == found
+
+
 def test_every_reason_names_tests_that_exist() -> None:
     reasons = yaml.safe_load(timing.REASONS.read_text("utf-8"))
     for name in reasons:
@@ -115,6 +134,16 @@ def test_every_reason_names_tests_that_exist() -> None:
         assert f"def {test.partition('[')[0]}" in source, name
     assert reason_of("tests/tpch/test_tpch.py::test_some[q01]", reasons)
     assert reason_of("tests/unit/test_suite.py::test_some", reasons) is None
+
+
+def test_modules_that_take_longest_begin_first() -> None:
+    assert len(LONGEST) > 1
+    assert len(set(LONGEST)) == len(LONGEST)
+    assert [one for one in LONGEST if not (REPOSITORY / one).is_file()] == []
+    names = ["tests/unit/test_suite.py", LONGEST[1], "tests/dags/test_runs.py", LONGEST[0]]
+    items = [SimpleNamespace(nodeid=f"{name}::test_some[a::b]") for name in names]
+    found = [item.nodeid.partition("::")[0] for item in sorted(items, key=place_of)]
+    assert found == [*LONGEST[:2], names[0], names[2]], "others stay as they were shuffled"
 
 
 def test_the_long_tier_goes_on_where_it_stopped(
@@ -152,14 +181,10 @@ def test_the_long_tier_goes_on_where_it_stopped(
     assert json.loads((tmp_path / "build/long.json").read_text("utf-8"))["passed"].keys() == set(
         "abcd"
     )
-    # Another commit begins anew.
+    # Another commit starts over.
     monkeypatch.setattr(long, "tree", lambda: "two")
     assert run("--list")[0] == long.LEFT
     assert run("--minutes", "5")[1] == ["a", "c", "d"]
-
-
-# No test ends a rebuild there yet.
-UNARMED = {"rebuild.after_quarantine", "rebuild.after_table"}
 
 
 def test_every_failpoint_is_armed_by_a_test() -> None:
@@ -172,5 +197,6 @@ def test_every_failpoint_is_armed_by_a_test() -> None:
     files = set(Path(REPOSITORY, "tests").rglob("*.py")) - {Path(__file__)}
     texts = "\n".join(file.read_text("utf-8") for file in files)
     # By name, or as one of a list that a test goes through.
-    listed = {*FAILPOINTS, *KEPT_FAILPOINTS, *release.FAILPOINTS, *rollback.FAILPOINTS}
-    assert {name for name in passed - listed if name not in texts} == UNARMED
+    listed = {*FAILPOINTS, *KEPT_FAILPOINTS}
+    listed |= {*apply.FAILPOINTS, *release.FAILPOINTS, *rollback.FAILPOINTS}
+    assert {name for name in passed - listed if name not in texts} == set()

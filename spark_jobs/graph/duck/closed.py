@@ -1,6 +1,6 @@
 """The closed list: every kind of node that is translated, and every part of it that is looked at.
 
-A part that nobody looks at would be lost without a word, as the NOT of ``NOT LIKE`` would be. So
+A part that nobody looks at would be lost silently, as the NOT of ``NOT LIKE`` would be. So
 all others are refused, whatever later versions of the parser call them.
 """
 
@@ -49,7 +49,7 @@ _QUERIES: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset(),
     exp.Alias: frozenset({"this", "alias"}),
     exp.Column: frozenset({"this", "table"}),
-    # A row as often as a number says: the change of kept groups is written with it.
+    # A row as often as a number says: the change of aggregate state is written with it.
     exp.Explode: _THIS,
     exp.Anonymous: _SEVERAL,
 }

@@ -13,7 +13,7 @@ from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.expressions import Expressions
 from spark_jobs.graph.duck.kinds import INT, Kind, common_kind, kind_of
 from spark_jobs.graph.duck.typed import Typed, converted, quoted
-from spark_jobs.graph.duck.windows import ordered, way
+from spark_jobs.graph.duck.windows import ordered, sort_direction
 
 # Relations by their names in lower case: the types of their columns, None where one has no place
 # in DuckDB.
@@ -116,7 +116,7 @@ def _select(query: exp.Select, known: Known) -> Translated:
     for kind in kinds.values():
         kind.in_duckdb  # noqa: B018 - refuses what has no type
     if query.args.get("limit") is None:
-        # An order alone changes no bag of rows.
+        # An order alone changes no multiset.
         return Translated(f"SELECT {distinct}{text}{rest}", kinds)
     if distinct:
         raise NotTranslatedError("LIMIT over different rows")
@@ -136,7 +136,7 @@ def _first_rows(
         f"{expressions.typed(one.this).sql} AS {name}"
         for one, name in zip(order.expressions, by, strict=True)
     )
-    ways = [way(one) for one in order.expressions]
+    ways = [sort_direction(one) for one in order.expressions]
     again = ", ".join(f"{name} {one}" for name, one in zip(by, ways, strict=True))
     columns = ", ".join(map(quoted, names))
     first = f"SELECT {text}, {values}{rest}{ordered(order, expressions.typed)} LIMIT {most + 1}"

@@ -1,4 +1,4 @@
-"""The change of a view as it is staged: rows that leave and rows that enter, in DuckDB's words."""
+"""The staged change of a view, rows to delete and rows to insert, as DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.typed import quoted, text_of
 from spark_jobs.graph.maintenance.relation import WEIGHT
 
-# The staged column that says what becomes of a row, and its words.
+# The staged column that says what becomes of a row, and its values as they are stored.
 OPERATION = "__operation"
-LEAVES, ENTERS = "leaves", "enters"
+DELETE, INSERT = "leaves", "enters"
 
 
 def keyed(change: Translated, types: Mapping[str, str]) -> str:
-    """Where a key tells rows apart, a row leaves or enters once; anything else is an error.
+    """Where a key tells rows apart, a row is deleted or inserted once; anything else is an error.
 
     Args:
         change: the view's columns and ``__w``.
         types: of the published table's columns, by name.
     """
     word = (
-        f"CASE {WEIGHT} WHEN -1 THEN '{LEAVES}' WHEN 1 THEN '{ENTERS}'"
+        f"CASE {WEIGHT} WHEN -1 THEN '{DELETE}' WHEN 1 THEN '{INSERT}'"
         f" ELSE {_fault('a row of a unique key comes twice')} END AS {OPERATION}"
     )
     return change.typed_as(types, word)
 
 
-def bagged(change: Translated, types: Mapping[str, str], published: str) -> str:
-    """A table without a key: all copies of a row leave, and those that stay enter again.
+def unkeyed(change: Translated, types: Mapping[str, str], published: str) -> str:
+    """A table without a key: all copies of a row are deleted, and the rest inserted again.
 
     Args:
         change: the view's columns and ``__w``.
@@ -38,7 +38,7 @@ def bagged(change: Translated, types: Mapping[str, str], published: str) -> str:
     names = ", ".join(map(quoted, types))
     of_fewer = ", ".join(f"f.{quoted(name)}" for name in types)
     same = " AND ".join(f"f.{quoted(n)} IS NOT DISTINCT FROM p.{quoted(n)}" for n in types)
-    lacking = _fault("a row is to leave that is not there")
+    lacking = _fault("a row to delete is not there")
     each = "unnest(generate_series(1::BIGINT, copies))"
     return (
         f"WITH change AS ({change.typed_as(types, WEIGHT)}),"
@@ -47,12 +47,12 @@ def bagged(change: Translated, types: Mapping[str, str], published: str) -> str:
         f" LEFT JOIN (SELECT *, 1 AS here FROM {quoted(published.lower())}) AS p ON {same}"
         f" GROUP BY ALL),"
         f" moved AS ("
-        f"SELECT {names}, '{LEAVES}' AS {OPERATION},"
+        f"SELECT {names}, '{DELETE}' AS {OPERATION},"
         f" CASE WHEN here + fewer >= 0 THEN here ELSE CAST({lacking} AS BIGINT) END AS copies"
         f" FROM counted"
-        f" UNION ALL SELECT {names}, '{ENTERS}', CAST(here + fewer AS BIGINT)"
+        f" UNION ALL SELECT {names}, '{INSERT}', CAST(here + fewer AS BIGINT)"
         f" FROM counted WHERE here + fewer > 0"
-        f" UNION ALL SELECT {names}, '{ENTERS}', CAST({WEIGHT} AS BIGINT)"
+        f" UNION ALL SELECT {names}, '{INSERT}', CAST({WEIGHT} AS BIGINT)"
         f" FROM change WHERE {WEIGHT} > 0)"
         f" SELECT {names}, {OPERATION} FROM (SELECT *, {each} AS copy FROM moved) AS m"
     )
@@ -78,8 +78,8 @@ def differing(staged: str, published: str, names: list[str]) -> tuple[str, str]:
         f" UNION ALL (SELECT {columns} FROM {other} EXCEPT ALL SELECT {columns} FROM {one})) AS d"
     )
     same = " AND ".join(f"s.{quoted(n)} IS NOT DISTINCT FROM d.{quoted(n)}" for n in names)
-    entering = f"SELECT {columns} FROM {one} AS s SEMI JOIN ({rows}) AS d ON {same}"
-    return rows, entering
+    inserted = f"SELECT {columns} FROM {one} AS s SEMI JOIN ({rows}) AS d ON {same}"
+    return rows, inserted
 
 
 def _fault(text: str) -> str:

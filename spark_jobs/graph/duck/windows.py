@@ -73,11 +73,11 @@ def ordered(order: exp.Expr | None, typed: Translate) -> str:
         value = typed(one.this)
         if not value.kind.is_compared or value.literal is not None:
             raise NotTranslatedError(f"an order by {one.sql('spark')}")
-        parts.append(f"{value.sql} {way(one)}")
+        parts.append(f"{value.sql} {sort_direction(one)}")
     return f" ORDER BY {', '.join(parts)}"
 
 
-def way(node: exp.Ordered) -> str:
+def sort_direction(node: exp.Ordered) -> str:
     """Which way an order goes, and where NULL stands in it."""
     nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
     return f"{'DESC' if node.args.get('desc') else 'ASC'} NULLS {nulls}"

@@ -2,7 +2,7 @@
 
 A query becomes a tree of relational operators (``algebra``, built by ``query``); ``relation``
 writes the SQL of an operator's content before or after a change, and ``delta`` the SQL of the
-change itself, as rows with a signed weight. A change of a bag is a Z-set: Budiu et al., "DBSP:
+change itself, as rows with a signed weight. A change of a multiset is a Z-set: Budiu et al., "DBSP:
 Automatic Incremental View Maintenance", VLDB 2023; joins are telescoped as in Gupta and Mumick,
 "Maintenance of Materialized Views", 1995; what has no linear rule is recomputed for the affected
 groups only.

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from spark_jobs.graph.functions import called_name, is_aggregate
-from spark_jobs.graph.maintenance.algebra import Aggregate, Named, Node, Project, Union
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Identity,
+    Named,
+    Node,
+    Project,
+    Union,
+    identity,
+)
 from spark_jobs.graph.maintenance.builder import Builder
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Names, named
@@ -26,14 +34,14 @@ class Keys:
     """The keys of a GROUP BY.
 
     Attributes:
-        named: by SQL, the tree's name of a key and the expression to group by.
+        named: the tree's name of a key and the expression to group by.
         windows: expressions that are computed beneath the grouping, because a row may fall into
             several windows.
         sessions: the names of the session windows.
         structs: the names of window keys by the word that Spark calls their struct.
     """
 
-    named: dict[str, Named] = field(default_factory=dict)
+    named: dict[Identity, Named] = field(default_factory=dict)
     windows: list[Named] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     structs: dict[str, str] = field(default_factory=dict)
@@ -43,8 +51,7 @@ class Keys:
         """Name the keys; the expressions are in the tree's names."""
         keys = cls()
         for one in expressions:
-            text = one.sql()
-            if text in keys.named:
+            if identity(one) in keys.named:
                 continue
             call = called_name(one) if isinstance(one, exp.Func) else ""
             name = builder.names.fresh(one.name if isinstance(one, exp.Column) else call or "key")
@@ -57,14 +64,14 @@ class Keys:
                 keys.sessions.add(name)
             if call in {"window", "session_window"}:
                 keys.structs[call] = name
-            keys.named[text] = (name, value)
+            keys.named[identity(one)] = (name, value)
         return keys
 
     def column(self, part: exp.Expr) -> exp.Expr | None:
         """A key in place of its expression; aggregates stay, they read the rows."""
         if is_call(part):
             return part
-        found = self.named.get(part.sql())
+        found = self.named.get(identity(part))
         if found is not None:
             return named(found[0])
         if isinstance(part, exp.Column):
@@ -76,12 +83,12 @@ class Keys:
         return None
 
 
-def aggregate_calls(expression: exp.Expr, calls: dict[str, Named], names: Names) -> exp.Expr:
+def aggregate_calls(expression: exp.Expr, calls: dict[Identity, Named], names: Names) -> exp.Expr:
     """The expression with a column in place of each aggregate; collects the aggregates.
 
     Args:
         expression: in the tree's names; it is changed.
-        calls: what was collected so far, by SQL.
+        calls: what was collected so far.
         names: gives the aggregates their names.
 
     Raises:
@@ -92,14 +99,14 @@ def aggregate_calls(expression: exp.Expr, calls: dict[str, Named], names: Names)
         if not is_call(node):
             return None
         _check_order(node)
-        text = node.sql()
-        if text not in calls:
+        found = identity(node)
+        if found not in calls:
             inside = _unwrapped(node)
-            calls[text] = (
+            calls[found] = (
                 names.fresh(called_name(inside) or inside.sql_name().lower()),
                 node.copy(),
             )
-        return named(calls[text][0])
+        return named(calls[found][0])
 
     return outside_in(expression, replace)
 
@@ -227,8 +234,8 @@ def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> ex
     name = called_name(call) if isinstance(call, exp.Func) else ""
     if name not in {"grouping", "grouping_id"}:
         return call
-    absent = {expression.sql(): key not in members for key, expression in keys}
-    over = [one.sql() for one in call.iter_expressions()] or list(absent)
+    absent = {identity(expression): key not in members for key, expression in keys}
+    over = [identity(one) for one in call.iter_expressions()] or list(absent)
     bits = "".join(str(int(absent.get(one, False))) for one in over)
     return exp.func("MAX", exp.Literal.number(int(bits, 2)))
 

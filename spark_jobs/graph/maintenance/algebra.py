@@ -10,7 +10,10 @@ from enum import StrEnum
 
 from sqlglot import exp
 
+from spark_jobs.graph.dialect import to_sql
+
 Named = tuple[str, exp.Expr]
+Identity = tuple[type[exp.Expr], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +217,15 @@ def scans(node: Node) -> frozenset[str]:
 def used(expression: exp.Expr) -> frozenset[str]:
     """The columns that an expression reads."""
     return frozenset(column.name for column in expression.find_all(exp.Column))
+
+
+def identity(expression: exp.Expr) -> Identity:
+    """What expressions have in common that mean the same: their class, and Spark's text.
+
+    The text alone does not tell ``ORDER BY k`` from ``k``, nor the parser's equality and its own
+    dialect ``SORT_ARRAY(x)`` from ``SORT_ARRAY(x, FALSE)``.
+    """
+    return type(expression), to_sql(expression)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:

@@ -35,7 +35,7 @@ class Builder:
         return self.build(self, query, around)
 
     def common_table(self, cte: exp.CTE) -> Built:
-        """A common table expression, built anew for each place that reads it."""
+        """A common table expression, rebuilt for each place that reads it."""
         child, outputs = self.build(self, cte.this, None)
         alias = cte.args.get("alias")
         if alias and alias.columns:

@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StateUpdate:
-    """Kept groups, to be brought from the old versions of the tables to the new ones.
+    """Aggregate state, to be brought from the old versions of the tables to the new ones.
 
     Attributes:
         state: which.
@@ -112,7 +112,7 @@ class Deltas:
                 assert_never(node)
 
     def keep(self, state: State) -> None:
-        """Bring kept groups up to date, and make their change known to what reads them."""
+        """Bring aggregate state up to date, and make its change known to what reads it."""
         change = self.delta(state.node.child)
         tables = self.writer.tables
         content = state.content(self.writer.relation(state.node.child, When.OLD))
@@ -241,7 +241,7 @@ class Deltas:
         parts: list[exp.Query] = []
         left = self.net(node.left)
         if left is not None:
-            parts.append(self._beside(node, left, When.NEW, 1))
+            parts.append(self._unmatched_left(node, left, When.NEW, 1))
         right = self.net(node.right)
         if right is not None:
             rows = self.writer.relation(node.left, When.OLD, self._touching(node, right))
@@ -256,11 +256,11 @@ class Deltas:
                 )
             )
             name = self.step("touched", touched)
-            parts.append(self._beside(node, name, When.NEW, 1))
-            parts.append(self._beside(node, name, When.OLD, -1))
+            parts.append(self._unmatched_left(node, name, When.NEW, 1))
+            parts.append(self._unmatched_left(node, name, When.OLD, -1))
         return union_all(parts) if parts else None
 
-    def _beside(self, node: LeftJoin, left: str, when: When, sign: int) -> exp.Query:
+    def _unmatched_left(self, node: LeftJoin, left: str, when: When, sign: int) -> exp.Query:
         """Weighted rows of the left side with the right side at a time."""
         keys = right_keys(
             node, Keys(left, tuple((named(name), name) for name in self._matched(node)))
@@ -301,7 +301,7 @@ class Deltas:
         return union_all(parts) if parts else None
 
     def _recomputed(self, node: Aggregate | Window | TopK) -> exp.Query | None:
-        """Take the affected groups as they were away, and bring them as they are."""
+        """Delete the affected groups as they were, and insert them as they are."""
         keys = None
         if isinstance(node, TopK):
             if self.net(node.child) is None:

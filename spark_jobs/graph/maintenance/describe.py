@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -29,10 +29,10 @@ from spark_jobs.graph.maintenance.delta import group_keys
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.states import LAYER, Cutter, State
+from spark_jobs.graph.maintenance.states import LAYER, Cutter
 from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
-from spark_jobs.graph.manifest import Maintenance, MaintenanceRule, OperatorRule
+from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, OperatorRule
 
 _NUMBER = re.compile(r"(?<=\w)__\d+\b")
 
@@ -59,7 +59,7 @@ def maintenance_of(
         _check_groups(root)
     except NotIncrementalError as error:
         refused = Maintenance(
-            rule=MaintenanceRule.FULL,
+            rule=MaintenanceStrategy.FULL,
             obstacle=error.obstacle.value,
             detail=error.text,
             suggestion=error.suggestion,
@@ -67,9 +67,9 @@ def maintenance_of(
         return refused, error
     return (
         Maintenance(
-            rule=MaintenanceRule.KEPT_GROUPS if cutter.states else _rule(root),
+            rule=MaintenanceStrategy.AGGREGATE_STATE if cutter.states else _rule(root),
             key=_key(unique.columns(whole), outputs),
-            operators=tuple(_operators(root, cutter.states, unique)),
+            operators=tuple(_operators(root, cutter, unique)),
         ),
         None,
     )
@@ -120,26 +120,29 @@ def _check_groups(node: Node) -> None:
         _check_groups(child)
 
 
-def _rule(root: Node) -> MaintenanceRule:
+def _rule(root: Node) -> MaintenanceStrategy:
     found = [root]
     while found:
         node = found.pop()
         if isinstance(node, Aggregate | Window | TopK | LeftJoin):
-            return MaintenanceRule.AFFECTED_GROUPS
+            return MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE
         found += children(node)
-    return MaintenanceRule.CHANGED_ROWS
+    return MaintenanceStrategy.ROW_DELTAS
 
 
-def _operators(node: Node, states: Sequence[State], unique: Uniqueness) -> list[OperatorRule]:
+def _operators(node: Node, cutter: Cutter, unique: Uniqueness) -> list[OperatorRule]:
     """The operators from the root down, each with the rule that it follows."""
-    kept = {state.table: state for state in states}
+    kept = {state.table: state for state in cutter.states}
     if isinstance(node, Scan) and node.table in kept:
         state = kept[node.table]
         words = _aggregate_words(state.node)
-        own = OperatorRule(operator=words, rule="kept groups, changes are added")
-        return [own, *_operators(state.node.child, states, unique)]
-    found = _operator(node, unique)
-    below = [one for child in children(node) for one in _operators(child, states, unique)]
+        own = OperatorRule(operator=words, rule="aggregate state, to which changes are added")
+        return [own, *_operators(state.node.child, cutter, unique)]
+    found = _operator(node)
+    if found is not None:
+        # Of the rows that state keeps, only what is below it tells what makes them differ.
+        found = found.model_copy(update={"note": _ties(cutter.uncut(node), unique)})
+    below = [one for child in children(node) for one in _operators(child, cutter, unique)]
     return [*([found] if found else []), *below]
 
 
@@ -150,30 +153,28 @@ def _aggregate_words(node: Aggregate) -> str:
 
 
 def _operator(  # noqa: PLR0911 - one case for each operator
-    node: Node, unique: Uniqueness
+    node: Node,
 ) -> OperatorRule | None:
     match node:
         case Filter():
-            return OperatorRule(operator=f"filter {_text(node.condition)}", rule="changed rows")
+            return OperatorRule(operator=f"filter {_text(node.condition)}", rule="row deltas")
         case Join():
             return OperatorRule(
                 operator=f"join of {len(node.inputs)}",
-                rule="each input's changed rows with the other inputs",
+                rule="row deltas of each input, joined with the other inputs",
             )
         case LeftJoin():
             words = {Side.OUTER: "outer join", Side.SEMI: "semi join", Side.ANTI: "anti join"}
             return OperatorRule(
                 operator=f"{words[node.side]} on {_text(node.condition)}",
-                rule="changed rows of the left, and the rows that changes of the right touch",
+                rule="row deltas of the left side, and rows that changes of the right side touch",
             )
         case Aggregate():
-            return OperatorRule(operator=_aggregate_words(node), rule="affected groups again")
+            return OperatorRule(operator=_aggregate_words(node), rule="affected-group recompute")
         case TopK():
             order = ", ".join(map(_text, node.order))
             return OperatorRule(
-                operator=f"first rows by {order}",
-                rule="all rows below again",
-                note=_ties(node, unique),
+                operator=f"first rows by {order}", rule="recompute of all rows below"
             )
         case Window():
             calls = ", ".join(
@@ -182,14 +183,12 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             )
             keys = ", ".join(map(_text, node.partition))
             return OperatorRule(
-                operator=f"window {calls} by {keys}",
-                rule="affected partitions again",
-                note=_ties(node, unique),
+                operator=f"window {calls} by {keys}", rule="affected-partition recompute"
             )
         case Generate():
-            return OperatorRule(operator="generate", rule="changed rows")
+            return OperatorRule(operator="generate", rule="row deltas")
         case Union():
-            return OperatorRule(operator="union all", rule="changed rows of each input")
+            return OperatorRule(operator="union all", rule="row deltas of each input")
         case Scan():
             return OperatorRule(operator=f"scan {node.table}", rule="change feed")
         case _:
@@ -200,6 +199,11 @@ def _ties(node: Node, unique: Uniqueness) -> str | None:
     order = undecided_order(node, unique)
     if order is None:
         return None
+    if not order:
+        return (
+            "it takes rows by their place and has no ORDER BY, and two right results may differ; "
+            "give it one that tells the rows apart"
+        )
     return (
         f"ORDER BY {', '.join(map(_text, order))} may leave ties, and two right results may then "
         "differ; end it with columns that tell the rows apart"

@@ -80,8 +80,7 @@ def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
 
 def covers(keys: Keys, mine: Mapping[str, str]) -> bool:
     """Whether restricting these columns restricts as much as all keys together."""
-    standing = all(isinstance(one, exp.Column) for one, _ in keys.pairs)
-    return standing and {key for _, key in keys.pairs} <= set(mine.values())
+    return {key for _, key in keys.pairs} <= set(mine.values())
 
 
 def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:

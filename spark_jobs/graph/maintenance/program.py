@@ -40,7 +40,7 @@ class Program:
     """The SQL of a view's change.
 
     Attributes:
-        steps: relations to be named and computed, and kept groups to be updated, in this order.
+        steps: relations to be named and computed, and aggregate state to be updated, in this order.
         change: the view's columns, and ``__w``: how many more of a row there are, never 0. None
             where the changes of the inputs cannot change the view.
     """
@@ -64,7 +64,7 @@ def derive(
         tables: where the SQL finds contents and changes.
         clocks: what the clock showed at the last refresh and shows at this one; empty where the
             view reads no clock.
-        states: the kept groups that the operators read, each after those that it reads.
+        states: the aggregate state that the operators read, each after those that it reads.
         prefix: the names of the steps start with it.
 
     Raises:

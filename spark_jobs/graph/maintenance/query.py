@@ -74,7 +74,7 @@ def _build(builder: Builder, query: exp.Query, around: Scope | None) -> Built:
 
 
 def _limited(builder: Builder, query: exp.Query, selected: Selected) -> Built:
-    """Apply ORDER BY with LIMIT; ORDER BY alone does not change a bag."""
+    """Apply ORDER BY with LIMIT; ORDER BY alone does not change a multiset."""
     node = selected.node
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if limit is not None or offset is not None:

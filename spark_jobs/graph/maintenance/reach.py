@@ -1,4 +1,4 @@
-"""How far a change reaches: how many rows of a view leave and enter at most, from its SQL alone."""
+"""How many rows of a view a change deletes and inserts at most, from its SQL alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 
 @dataclass(frozen=True)
 class RowsMoved:
-    """Rows that leave a table or a result, and rows that enter; an updated one does both."""
+    """Rows deleted from a table or a result, and rows inserted; an update is one of each."""
 
     leave: int
     enter: int
@@ -45,7 +45,7 @@ NO_ROWS = RowsMoved(0, 0)
 
 
 def reach(query: str, moved: Mapping[str, RowsMoved | None]) -> RowsMoved | None:
-    """At most so many rows of a view leave and enter; None where its SQL sets no limit.
+    """At most so many rows of a view are deleted and inserted; None where its SQL sets no limit.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.

@@ -47,7 +47,7 @@ from spark_jobs.graph.maintenance.keys import (
 from spark_jobs.graph.maintenance.scope import named
 
 WEIGHT = "__w"
-# The column of kept groups that counts their rows.
+# The column of aggregate state that counts their rows.
 COUNT = "n"
 
 
@@ -78,7 +78,7 @@ class Tables(Protocol):
         """Whether moving the table's rows between processes takes longer than a query."""
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        """Where a row of kept groups is a part of its group: the columns' types; otherwise None."""
+        """The columns' types where a row of state is a part of its group; otherwise None."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def whole_groups(node: Scan, parts: exp.Query, types: Mapping[str, str]) -> exp.
     """One row for each key of parts whose other columns are to be added up; empty groups go.
 
     Args:
-        node: the kept groups.
+        node: the aggregate state.
         parts: their rows.
         types: of the columns, by their names in the table: a sum may have a wider one.
     """

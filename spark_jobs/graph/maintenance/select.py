@@ -18,12 +18,14 @@ from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Constant,
     Filter,
+    Identity,
     Join,
     Named,
     Node,
     Project,
     Window,
     conjuncts,
+    identity,
     used,
 )
 from spark_jobs.graph.maintenance.builder import Builder, Outputs
@@ -76,9 +78,9 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
     group = select.args.get("group")
     if group is not None or any(aggregates(one) for one in clauses.all()):
         # A scalar subquery beside aggregates is joined to the groups, not to their rows.
-        beside, clauses = _subqueries(builder, nothing(builder), clauses, scope)
-        clauses = _rewritten(clauses, scope, set(beside.columns))
-        node, clauses = _grouped(builder, node, clauses, group, scope, beside=beside)
+        subquery, clauses = _subqueries(builder, nothing(builder), clauses, scope)
+        clauses = _rewritten(clauses, scope, set(subquery.columns))
+        node, clauses = _grouped(builder, node, clauses, group, scope, subquery=subquery)
     else:
         node, clauses = _subqueries(builder, node, clauses, scope)
         clauses = _rewritten(clauses, scope, set(node.columns))
@@ -193,7 +195,7 @@ def _grouped(
     group: exp.Group | None,
     scope: Scope,
     *,
-    beside: Node,
+    subquery: Node,
 ) -> tuple[Node, _Clauses]:
     sets = grouping_sets(group)
     written = [one for part in sets for one in part] if sets else group.expressions if group else []
@@ -201,7 +203,7 @@ def _grouped(
     if keys.windows:
         passed = tuple((column, named(column)) for column in node.columns)
         node = Project(node, (*passed, *keys.windows), multiplies=True)
-    calls: dict[str, Named] = {}
+    calls: dict[Identity, Named] = {}
 
     def above(expression: exp.Expr) -> exp.Expr:
         expression = outside_in(expression, keys.column)
@@ -219,12 +221,12 @@ def _grouped(
     elif keys.sessions:
         raise _unsupported(None, "session_window in grouping sets")
     else:
-        members = [[keys.named[scope.rewrite(one).sql()][0] for one in part] for part in sets]
+        members = [[keys.named[identity(scope.rewrite(one))][0] for one in part] for part in sets]
         node = grouped_by_sets(node, by, members, aggregates_of, builder.names)
-    if not isinstance(beside, Constant):
-        if not isinstance(beside, Join):
+    if not isinstance(subquery, Constant):
+        if not isinstance(subquery, Join):
             raise _unsupported(None, "a subquery beside aggregates that reads their rows")
-        node = inner(node, beside, [])
+        node = inner(node, subquery, [])
     known = set(node.columns)
     for one in clauses.all():
         if missing := sorted(used(one) - known):
@@ -235,28 +237,28 @@ def _grouped(
 
 def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Clauses]:
     """One operator for each partitioning, the later ones above the earlier."""
-    found: dict[str, list[exp.Window]] = {}
+    found: dict[tuple[Identity, ...], list[exp.Window]] = {}
     for one in clauses.all():
         for window in one.find_all(exp.Window):
-            parts = ", ".join(part.sql() for part in window.args.get("partition_by") or ())
+            parts = tuple(map(identity, window.args.get("partition_by") or ()))
             found.setdefault(parts, []).append(window)
     if not found:
         return node, clauses
-    names: dict[str, str] = {}
+    names: dict[Identity, str] = {}
     for windows in found.values():
         functions = []
         for window in windows:
-            text = window.sql()
-            if text not in names:
+            which = identity(window)
+            if which not in names:
                 call = window.this
                 name = called_name(call) if isinstance(call, exp.Func) else ""
-                names[text] = builder.names.fresh(name or "window")
-                functions.append((names[text], window.copy()))
+                names[which] = builder.names.fresh(name or "window")
+                functions.append((names[which], window.copy()))
         partition = tuple(one.copy() for one in windows[0].args.get("partition_by") or ())
         node = Window(node, partition, tuple(functions))
 
     def replace(part: exp.Expr) -> exp.Expr | None:
-        return named(names[part.sql()]) if isinstance(part, exp.Window) else None
+        return named(names[identity(part)]) if isinstance(part, exp.Window) else None
 
     return node, _Clauses(
         [outside_in(one, replace) for one in clauses.outputs],
@@ -292,17 +294,17 @@ def _order_columns(
     builder: Builder, order: list[exp.Expr], outputs: list[Named]
 ) -> tuple[list[exp.Expr], list[Named]]:
     """ORDER BY over columns of the projection, and those that it needs in addition."""
-    by_text = {value.sql(): at for at, value in outputs}
+    known = {identity(value): at for at, value in outputs}
     more: list[Named] = []
     result = []
     for one in order:
         value = one.this.unnest()
-        text = value.sql()
-        if text not in by_text:
-            by_text[text] = builder.names.fresh("sort")
-            more.append((by_text[text], value.copy()))
+        which = identity(value)
+        if which not in known:
+            known[which] = builder.names.fresh("sort")
+            more.append((known[which], value.copy()))
         copy = one.copy()
-        copy.set("this", named(by_text[text]))
+        copy.set("this", named(known[which]))
         result.append(copy)
     return result, more
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Constant,
+    Identity,
     Join,
     LeftJoin,
     Named,
@@ -24,6 +25,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Scan,
     TopK,
     Union,
+    identity,
     scans,
 )
 from spark_jobs.graph.maintenance.clauses import aliased, each_copy, union_all
@@ -63,7 +65,7 @@ class Term:
 
 @dataclass(frozen=True)
 class State:
-    """The kept groups of one aggregate.
+    """The aggregate state of one aggregate.
 
     Attributes:
         table: its name among the tables that a program reads.
@@ -160,7 +162,7 @@ class State:
 
 @dataclass
 class Cutter:
-    """Puts kept groups in the place of aggregates, from the tables up.
+    """Puts aggregate state in the place of aggregates, from the tables up.
 
     Attributes:
         tables: types of the columns of the tables, for the exactness of sums.
@@ -170,13 +172,19 @@ class Cutter:
     tables: Mapping[str, Mapping[str, str]]
     states: list[State] = field(default_factory=list)
     _done: dict[int, Node] = field(default_factory=dict)
+    _written: dict[int, Node] = field(default_factory=dict)
 
     def cut(self, node: Node) -> Node:
-        """The operator over kept groups instead of aggregates that can be kept."""
+        """The operator over aggregate state instead of aggregates that can be kept."""
         found = self._done.get(id(node))
         if found is None:
             found = self._done[id(node)] = self._cut(node)
+            self._written[id(found)] = node
         return found
+
+    def uncut(self, node: Node) -> Node:
+        """The operator that ``cut`` gave this one for; an operator of the state itself."""
+        return self._written.get(id(node), node)
 
     def _cut(self, node: Node) -> Node:
         match node:
@@ -213,7 +221,7 @@ class Cutter:
         if node.sessions or not scans(node):
             return None
         kinds = column_types(node.child, self.tables)
-        terms: dict[str, Term] = {}
+        terms: dict[Identity, Term] = {}
         outputs: list[Named] = []
         index = len(self.states)
         for name, call in node.aggregates:
@@ -233,7 +241,7 @@ class Cutter:
 
 
 def _value(
-    call: exp.Expr, terms: dict[str, Term], kinds: Mapping[str, str], prefix: str
+    call: exp.Expr, terms: dict[Identity, Term], kinds: Mapping[str, str], prefix: str
 ) -> exp.Expr | None:
     """An aggregate read from kept counts and sums; None where they do not tell it."""
     plain = _plain(call)
@@ -248,11 +256,11 @@ def _value(
     kind = expression_types([argument], dict(kinds))[0] if isinstance(call, exp.Avg) else ""
     if isinstance(call, exp.Avg) and not is_exact_type(kind):
         return None
-    text = argument.sql()
-    known = terms.get(text)
+    which = identity(argument)
+    known = terms.get(which)
     if known is None or (summed and not known.summed):
         at = len(terms) if known is None else known.index
-        known = terms[text] = Term(argument.copy(), at, summed)
+        known = terms[which] = Term(argument.copy(), at, summed)
     present = named(prefix + known.present)
     if not summed:
         return present

@@ -12,6 +12,7 @@ from spark_jobs.graph.functions import aggregates
 from spark_jobs.graph.maintenance.aggregation import aggregate_calls
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
+    Identity,
     LeftJoin,
     Named,
     Node,
@@ -152,7 +153,7 @@ def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tupl
     value = query.selects[0].unalias()
     if inner_scope.is_outer(value):
         raise unsupported(query, "a scalar subquery that computes with columns from around it")
-    calls: dict[str, Named] = {}
+    calls: dict[Identity, Named] = {}
     value = aggregate_calls(inner_scope.rewrite(value), calls, builder.names)
     keys, pairs = _group(builder, outer, child, query)
     group = Aggregate(child, keys, tuple(calls.values()))

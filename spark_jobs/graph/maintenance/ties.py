@@ -26,8 +26,8 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
     """The order of an operator that takes rows by their place, where no unique key ends ties.
 
     Returns:
-        what it orders by; None where the operator takes no row by its place, or the order is
-        proved to put every row at a place of its own.
+        what it orders by, which may be nothing; None where the operator takes no row by its
+        place, or the order is proved to put rows that differ at places of their own.
     """
     match node:
         case TopK():
@@ -37,12 +37,12 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
             found = [(order, within) for order in _orders(node)]
         case _:
             return None
-    unique = proofs.columns(node.child)
+    child = node.child
     return next(
         (
             order
             for order, within in found
-            if unique is None or not unique <= within | _columns(one.this for one in order)
+            if not proofs.told_apart(child, within | _columns(map(_value, order)))
         ),
         None,
     )
@@ -51,8 +51,8 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
 def _orders(node: Window) -> Iterator[tuple[exp.Expr, ...]]:
     for _, function in node.functions:
         order = function.args.get("order")
-        if order is not None and _by_place(function):
-            yield tuple(order.expressions)
+        if _by_place(function):
+            yield tuple(order.expressions) if order is not None else ()
 
 
 def _by_place(function: exp.Expr) -> bool:
@@ -64,7 +64,13 @@ def _by_place(function: exp.Expr) -> bool:
         return False
     frame = function.args.get("spec")
     rows = frame is not None and frame.args.get("kind") == "ROWS"
-    return rows or isinstance(call, _BY_PLACE)
+    whole = frame is not None and frame.args.get("start") == frame.args.get("end") == "UNBOUNDED"
+    return (rows and not whole) or isinstance(call, _BY_PLACE)
+
+
+def _value(term: exp.Expr) -> exp.Expr:
+    """What a term of an order compares; one without a direction stands alone."""
+    return term.this if isinstance(term, exp.Ordered) else term
 
 
 def _columns(expressions: Iterable[exp.Expr]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -65,6 +65,50 @@ class Uniqueness:
             case Union() | Generate() | Constant():
                 return None
 
+    def told_apart(self, node: Node, by: Columns) -> bool:
+        """Whether rows of an operator that agree in some columns are equal in all of them.
+
+        Args:
+            node: the operator.
+            by: names of its columns; others are left aside.
+        """
+        if by.issuperset(node.columns):
+            return True
+        match node:
+            case Filter() | TopK() | Window():
+                return self.told_apart(node.child, by)
+            case Project():
+                return not node.multiplies and self.told_apart(node.child, _below(node, by))
+            case Join():
+                return self._all_known(node, node.inputs, node.conditions, by=by)
+            case LeftJoin() if node.side is Side.OUTER:
+                both, conditions = (node.left, node.right), conjuncts(node.condition)
+                return self._all_known(node, both, conditions, by=by)
+            case LeftJoin():
+                return self.told_apart(node.left, by)
+            case _:
+                key = self.columns(node)
+                return key is not None and key <= by
+
+    def _all_known(
+        self, node: Node, inputs: Sequence[Node], conditions: Sequence[exp.Expr], *, by: Columns
+    ) -> bool:
+        """Whether columns determine the row of each input of a join."""
+        pairs = self._pairs(node, conditions)
+        known, left = by, list(inputs)
+        while left:
+            if isinstance(node, LeftJoin) and inputs[0] in left:
+                # The condition finds rows of the right side for those of the left only.
+                near = left[:1]
+            else:
+                known, near = determined(known, (), pairs), left
+            found = next((one for one in near if self.told_apart(one, known)), None)
+            if found is None:
+                return False
+            known |= frozenset(found.columns)
+            left.remove(found)
+        return True
+
     def _of_left_join(self, node: LeftJoin) -> Columns | None:
         left = self.columns(node.left)
         if node.side is not Side.OUTER or left is None:
@@ -97,14 +141,9 @@ class Uniqueness:
         below = None if node.multiplies else self.columns(node.child)
         if below is None:
             return None
-        windows = _windows(node.child)
-        renamed = {
-            value.name: name for name, value in node.outputs if isinstance(value, exp.Column)
-        }
-        for name, value in node.outputs:
-            # All windows of one call are equally long, so that either end tells them apart.
-            if isinstance(value, exp.Dot) and value.this.name in windows:
-                renamed.setdefault(value.this.name, name)
+        renamed: dict[str, str] = {}
+        for name, origin in _origins(node):
+            renamed.setdefault(origin, name)
         return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
 
     def _pairs(self, node: Node, conditions: Iterable[exp.Expr]) -> Pairs:
@@ -150,6 +189,23 @@ def determined(
     while found := [gives for needs, gives in rules if needs <= known and not gives <= known]:
         known = known.union(*found)
     return known
+
+
+def _origins(node: Project) -> Iterator[tuple[str, str]]:
+    """Outputs that tell a column of the child, with that column."""
+    for name, value in node.outputs:
+        if isinstance(value, exp.Column):
+            yield name, value.name
+    windows = _windows(node.child)
+    for name, value in node.outputs:
+        # All windows of one call are equally long, so that either end tells them apart.
+        if isinstance(value, exp.Dot) and value.this.name in windows:
+            yield name, value.this.name
+
+
+def _below(node: Project, by: Columns) -> Columns:
+    """The columns of the child that some outputs tell."""
+    return frozenset(origin for name, origin in _origins(node) if name in by)
 
 
 def _windows(node: Node) -> Columns:

@@ -47,7 +47,7 @@ def preload() -> None:
     try:
         import pyspark.sql.connect.session  # noqa: F401
 
-        import spark_jobs.gold.refresh  # noqa: F401
+        import spark_jobs.gold.refresh.steps  # noqa: F401
         from spark_jobs.quality.library import load_library
 
         load_library()

@@ -1,4 +1,4 @@
--- gold.best: incremental: bronze.orders@0→@1; added to kept groups
+-- gold.best: incremental: bronze.orders@0→@1; aggregate state
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -34,7 +34,7 @@ FROM (
 GROUP BY
   user_id;
 
--- parts of the kept groups state.0 before
+-- parts of the aggregate state state.0 before
 CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
 SELECT * FROM delta.`PROJECT/state/lake/_state/best/DEFINITION/0` VERSION AS OF 1;
 
@@ -72,7 +72,7 @@ FROM (
 WHERE
   n_new <> 0;
 
--- what changed in the kept groups state.0
+-- what changed in the aggregate state state.0
 CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0 AS
 SELECT
   k0,
@@ -197,7 +197,7 @@ FROM (
 WHERE
   __sum <> 0;
 
--- the rows that leave (-) and enter (+) gold.best@0, merged by user_id
+-- the rows to delete (-) from and insert (+) into gold.best@0, merged by user_id
 SELECT
   user_id,
   total,

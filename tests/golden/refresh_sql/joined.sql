@@ -1,4 +1,4 @@
--- gold.joined: incremental: bronze.orders@0→@1; changed rows only
+-- gold.joined: incremental: bronze.orders@0→@1; row deltas
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -43,7 +43,7 @@ FROM (
 WHERE
   __sum <> 0;
 
--- the rows that leave (-) and enter (+) gold.joined@0, merged as bags of rows
+-- the rows to delete (-) from and insert (+) into gold.joined@0, merged as multisets
 SELECT
   order_id,
   segment,

@@ -1,4 +1,4 @@
--- gold.not_in: incremental: bronze.orders@0→@1; affected groups only
+-- gold.not_in: incremental: bronze.orders@0→@1; affected-group recompute
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -43,7 +43,7 @@ LEFT SEMI JOIN __refresh_change_1 AS r
     ) IS NULL
   );
 
--- the rows that leave (-) and enter (+) gold.not_in@0, merged as bags of rows
+-- the rows to delete (-) from and insert (+) into gold.not_in@0, merged as multisets
 SELECT
   user_id,
   __sum AS __w

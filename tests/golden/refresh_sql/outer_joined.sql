@@ -1,4 +1,4 @@
--- gold.outer_joined: incremental: bronze.orders@0→@1; affected groups only
+-- gold.outer_joined: incremental: bronze.orders@0→@1; affected-group recompute
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -43,7 +43,7 @@ FROM (
 LEFT SEMI JOIN __refresh_change_1 AS r
   ON user_id = user_id__2;
 
--- the rows that leave (-) and enter (+) gold.outer_joined@0, merged as bags of rows
+-- the rows to delete (-) from and insert (+) into gold.outer_joined@0, merged as multisets
 SELECT
   user_id,
   amount,

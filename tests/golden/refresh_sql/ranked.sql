@@ -1,4 +1,4 @@
--- gold.ranked: incremental: bronze.orders@0→@1; affected groups only
+-- gold.ranked: incremental: bronze.orders@0→@1; affected-group recompute
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -40,7 +40,7 @@ SELECT DISTINCT
   user_id AS k0
 FROM __refresh_change_1;
 
--- the rows that leave (-) and enter (+) gold.ranked@0, merged as bags of rows
+-- the rows to delete (-) from and insert (+) into gold.ranked@0, merged as multisets
 SELECT
   order_id,
   place,

@@ -1,4 +1,4 @@
--- gold.sums: incremental: bronze.orders@0→@1; added to kept groups
+-- gold.sums: incremental: bronze.orders@0→@1; aggregate state
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
@@ -34,7 +34,7 @@ FROM (
 GROUP BY
   user_id;
 
--- the kept groups state.0 before, from nothing
+-- the aggregate state state.0 before, from nothing
 CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
 SELECT
   user_id AS k0,
@@ -84,7 +84,7 @@ FROM (
 WHERE
   n_new <> 0;
 
--- what changed in the kept groups state.0
+-- what changed in the aggregate state state.0
 CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0 AS
 SELECT
   k0,
@@ -134,7 +134,7 @@ FROM (
     ON __t.k0 IS NOT DISTINCT FROM __k.k0
 ) AS t;
 
--- the rows that leave (-) and enter (+) gold.sums@0, merged by user_id
+-- the rows to delete (-) from and insert (+) into gold.sums@0, merged by user_id
 SELECT
   user_id,
   orders,

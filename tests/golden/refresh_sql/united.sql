@@ -1,11 +1,11 @@
--- gold.united: incremental: bronze.orders@0→@1; changed rows only
+-- gold.united: incremental: bronze.orders@0→@1; row deltas
 
 -- what changed in bronze.orders after version 0, up to 1
 CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
--- the rows that leave (-) and enter (+) gold.united@0, merged as bags of rows
+-- the rows to delete (-) from and insert (+) into gold.united@0, merged as multisets
 SELECT
   user_id,
   __sum AS __w

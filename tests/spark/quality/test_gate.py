@@ -68,8 +68,8 @@ def test_what_holds_passes_with_its_rows_counted(orders: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("severity", "outcome"),
     [
-        (None, Outcome.HELD),
-        ("critical", Outcome.HELD),
+        (None, Outcome.BLOCKED),
+        ("critical", Outcome.BLOCKED),
         ("warning", Outcome.WARNED),
         ("info", Outcome.PASSED),
     ],
@@ -80,7 +80,7 @@ def test_severity_decides(orders: DataFrame, severity: str | None, outcome: Outc
     (failed,) = verdict.failed
     assert (failed.column, failed.unexpected_count, failed.unexpected_percent) == ("name", 2, 50)
     assert failed.severity is Severity(severity or "critical")
-    assert bool(verdict.holding) == (outcome is Outcome.HELD)
+    assert bool(verdict.blocking) == (outcome is Outcome.BLOCKED)
 
 
 def test_null_is_neither_in_range_nor_out_of_it(orders: DataFrame) -> None:
@@ -92,7 +92,7 @@ def test_null_is_neither_in_range_nor_out_of_it(orders: DataFrame) -> None:
     )
     assert (failed.success, failed.unexpected_count, failed.samples) == (False, 1, ("-5.00",))
     assert failed.message == (
-        "expect_column_values_to_be_between of amount does not hold: "
+        "expect_column_values_to_be_between of amount failed: "
         "1 of 4 values do not fit, for instance -5.00"
     )
 
@@ -139,7 +139,7 @@ def test_the_verdict_survives_json(orders: DataFrame) -> None:
     )
     entry = json.loads(json.dumps(verdict.as_dict(), allow_nan=False))
     assert Verdict.from_dict(entry).as_dict() == verdict.as_dict()
-    assert (entry["outcome"], entry["failed"], entry["rows"]) == ("held", 3, 4)
+    assert (entry["outcome"], entry["failed"], entry["rows"]) == ("blocked", 3, 4)
 
 
 def test_no_rows_prove_nothing_and_the_verdict_says_so(orders: DataFrame) -> None:
@@ -156,7 +156,7 @@ def test_a_volume_rule_fails_without_rows(orders: DataFrame) -> None:
         not_null("name"),
         expect("expect_table_row_count_to_be_between", min_value=1),
     )
-    assert (verdict.outcome, [one.position for one in verdict.failed]) == (Outcome.HELD, [1])
+    assert (verdict.outcome, [one.position for one in verdict.failed]) == (Outcome.BLOCKED, [1])
 
 
 def test_an_aggregate_of_no_rows_does_not_hold(orders: DataFrame) -> None:

@@ -157,7 +157,7 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
     ),
     rejected(
         "B14",
-        "a decimal with an exponent beyond 999, or of more than 1,000 signs",
+        "a decimal with an exponent beyond 999, or of more than 1,000 characters",
         "TYPE_MISMATCH",
         raw("B14", '"amount": 1e-2147483648'),
         raw("B14", '"amount": "1e-2147483647"'),
@@ -288,7 +288,7 @@ EVENT_CLASSES: tuple[BadInput, ...] = (
     ),
     accepted(
         "B27",
-        "control signs, NUL, right-to-left marks, emoji",
+        "control characters, NUL, right-to-left marks, emoji",
         body(f"B27{ODD_TEXT}", note=ODD_TEXT),
         note=ODD_TEXT,
     ),

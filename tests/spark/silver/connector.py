@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from spark_jobs.local.connect import connector_config
-from spark_jobs.local.java import java_program
-from spark_jobs.local.postgres import PUBLICATION
 from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.stack.connect import connector_config
+from spark_jobs.stack.java import java_program
+from spark_jobs.stack.postgres import PUBLICATION
 from tests.servers import LOOPBACK, Postgres
 from tests.spark.silver.world import Record
 
@@ -59,25 +59,32 @@ class Connector:
 
 @contextmanager
 def running_connector(
-    server: Postgres, tables: Sequence[str], *, slot: str, state: Path
+    server: Postgres, tables: Sequence[str], *, slot: str, state: Path, **changed: str
 ) -> Iterator[Connector]:
-    """Capture tables, given as ``schema.table``, from a snapshot on."""
+    """Capture tables, given as ``schema.table``, from a snapshot on.
+
+    Args:
+        server: whose tables they are.
+        tables: which.
+        slot: the name of its replication slot.
+        state: a directory for its settings and positions.
+        changed: settings of the connector that differ from the stack's, with ``_`` for ``.``.
+    """
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         made = connection.execute("SELECT FROM pg_publication WHERE pubname = %s", [PUBLICATION])
-        if not made.fetchone():
+        if made.fetchone() is None:
             connection.execute(f"CREATE PUBLICATION {PUBLICATION} FOR ALL TABLES".encode())
     settings = load_settings(state, state_dir=state / "state")
     config = connector_config(settings, tables) | {
         "name": PREFIX,
         "task.id": "0",
-        # Debezium's default: the tests show what it sends of values that it cannot convert.
-        "event.converting.failure.handling.mode": "warn",
         "slot.name": slot,
         "database.hostname": LOOPBACK,
         "database.port": str(server.port),
         "database.dbname": "postgres",
         "database.user": "tidemark",
         "database.password": "trusted",
+        **{name.replace("_", "."): value for name, value in changed.items()},
     }
     jars = REPOSITORY / "jars" / "kafka" / "target" / "dependency"
     port = launch_gateway(

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.silver.typed import typed_records
+from spark_jobs.silver.parse.typed import typed_records
 from tests.spark.silver.world import bronze
 
 AT = datetime(2024, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
-from spark_jobs.silver.dispositions import DISPOSITION
-from spark_jobs.silver.outcome import HeldTables
+from spark_jobs.silver.apply.dispositions import DISPOSITION
+from spark_jobs.silver.apply.outcome import HeldTables
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.plain import read
 from tests.spark.silver.bad_input import (
     APPLIED,
     CHANGE_CLASSES,

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.bronze.table import COLUMNS as BRONZE_TABLE
-from spark_jobs.gold.refresh import Refresher
-from spark_jobs.gold.verify import verify
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import Settings
 from spark_jobs.silver.errors import TypesDifferError
@@ -24,6 +23,7 @@ from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import existing_table, schema
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import append
+from tests.spark.right import assert_right
 from tests.spark.silver.world import Record, bronze
 
 SOURCE = """
@@ -114,7 +114,7 @@ class Project:
             self.settings, self.manifest, self.store, session_factory=lambda _: self.spark
         )
         refresher.run("days", tick=tick)
-        assert verify(refresher.context, "days").holds
+        assert_right(refresher.context, "days")
 
 
 def order(key: int, **more: Any) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def order(key: int, **more: Any) -> dict[str, Any]:
     return {"order_id": key, **values, **more}
 
 
-def test_a_declaration_moves_on(quick: SparkSession, settings: Settings) -> None:
+def test_a_declaration_moves_on(spark: SparkSession, settings: Settings) -> None:
     with ControlStore.open(settings.control_url) as store:
-        project = Project(quick, settings, store)
+        project = Project(spark, settings, store)
         project.declare(**FIRST)
         project.take(order(1), order(2))
         project.assert_gold_is_its_sql("t1")
@@ -148,20 +148,20 @@ def test_a_declaration_moves_on(quick: SparkSession, settings: Settings) -> None
         # Nothing moves where nothing is to be done.
         versions = [existing_table(one.tables.table).version() for one in project.flows]
         for flow in project.flows:
-            flow.start(quick).stop()
+            flow.start(spark).stop()
         assert versions == [existing_table(one.tables.table).version() for one in project.flows]
 
         project.declare(**{**WIDER, "quantity": "STRING"}, note="STRING")
         for flow in project.flows:
             with pytest.raises(TypesDifferError) as caught:
-                flow.start(quick)
+                flow.start(spark)
             refused = caught.value
             assert (refused.table, refused.column) == (flow.entry.name, "quantity")
             assert (refused.held, refused.declared) == ("bigint", "string")
         project.flows = [project.flow("orders_past")]
         [flow] = project.flows
-        assert flow.rebuilder(quick).run(by="me@here", reason="the column is a text now").reshaped
-        project.take(order(4, quantity="many"))
+        assert flow.rebuilder(spark).run(by="me@here", reason="the column is a text now").reshaped
+        project.take(order(4, quantity="many", note=None))
         texts = [(1, "1"), (2, "2"), (3, str(many)), (4, "many")]
         assert project.rows("orders_past", "order_id", "quantity") == texts
-        assert flow.rebuilder(quick).preview().right
+        assert flow.rebuilder(spark).preview().right

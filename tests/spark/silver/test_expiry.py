@@ -15,11 +15,14 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import Expiry
 from spark_jobs.settings import Settings
-from spark_jobs.silver import expiring, flow, source_database
-from spark_jobs.silver.expiring import Expired
-from spark_jobs.silver.source_database import compare_with_source
+from spark_jobs.silver import flow
+from spark_jobs.silver.check import source_database
+from spark_jobs.silver.check.source_database import compare_with_source
+from spark_jobs.silver.repair import expiring
+from spark_jobs.silver.repair.expiring import Expired
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.tables import CHANGE_TYPE, changes, read
+from spark_jobs.storage.plain import read
+from spark_jobs.storage.tables import CHANGE_TYPE, changes
 from tests.servers import Postgres
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live
@@ -235,7 +238,7 @@ def test_views_over_the_table_retract_what_left_it(
     assert expire(live, clock).rows == 4
     for view in ("by_user", "users"):
         assert gold.refresh(view, "after").plan.reason.code == "INPUT_CHANGED_RULE"
-        assert gold.verify(view).holds
+        gold.assert_right(view)
     one = Decimal("1.25")
     left = [(None, 1, one, "e"), (1, 1, one, "b"), (2, 1, one, "d")]
     assert gold.rows("by_user") == left

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.planning.errors import DeletionTooLargeError
 from spark_jobs.settings import Settings
 from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
-from spark_jobs.silver.forgetting import Forgetting
+from spark_jobs.silver.repair.forgetting import Forgetting
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.cleaning import past_files, remove_files
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.plain import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import REASON, Live
 from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, bronze, change, event
@@ -69,14 +69,14 @@ def forgetting(live: Live) -> Forgetting:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_person_leaves_every_table_and_every_file(
-    quick: SparkSession, settings: Settings, store: ControlStore, kind: str
+    spark: SparkSession, settings: Settings, store: ControlStore, kind: str
 ) -> None:
-    live = Live(quick, settings, store, KINDS[kind])
+    live = Live(spark, settings, store, KINDS[kind])
     landing, known = {"events": (clicks, 6), "history": (orders, 5)}[kind]
     with live.following() as query:
-        live.land(landing(quick, 0))
+        live.land(landing(spark, 0))
         query.processAllAvailable()
-    live.land(landing(quick, 50))
+    live.land(landing(spark, 50))
     version = table_version(live.bronze)
     with pytest.raises(ForgetPendingError) as caught:
         forgetting(live).run(WHO[kind], **REASON)
@@ -93,7 +93,7 @@ def test_a_person_leaves_every_table_and_every_file(
     live.assert_balanced()
     assert forgetting(live).preview(WHO[kind]).records == 0
 
-    live.land(bronze(quick, last(kind), first=90))
+    live.land(bronze(spark, last(kind), first=90))
     with live.following() as query:
         query.processAllAvailable()
     live.assert_balanced()
@@ -122,9 +122,9 @@ def test_gold_follows_to_the_bytes(gold: GoldProject) -> None:
 
 
 def test_a_change_is_told_by_its_key_only(
-    quick: SparkSession, settings: Settings, store: ControlStore
+    spark: SparkSession, settings: Settings, store: ControlStore
 ) -> None:
-    live = Live(quick, settings, store, KINDS["history"])
+    live = Live(spark, settings, store, KINDS["history"])
     with pytest.raises(ForgetColumnError) as caught:
         forgetting(live).preview({"status": SECRET})
     assert caught.value.column == "status"
@@ -163,11 +163,11 @@ def held(place: str) -> list[Path]:
 
 
 def test_many_records_are_forgotten_only_where_that_is_meant(
-    quick: SparkSession, settings: Settings, store: ControlStore
+    spark: SparkSession, settings: Settings, store: ControlStore
 ) -> None:
-    live = Live(quick, settings, store, KINDS["events"])
+    live = Live(spark, settings, store, KINDS["events"])
     records = [event(event_id=str(number), user_id=7) for number in range(101)]
-    live.land(bronze(quick, records))
+    live.land(bronze(spark, records))
     version = table_version(live.bronze)
     preview = forgetting(live).preview(WHO["events"])
     assert (preview.records, preview.among) == (101, 101)

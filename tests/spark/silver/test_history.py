@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import SilverEntry
-from spark_jobs.silver.batch import BatchApplier
-from spark_jobs.silver.source_database import compare_with_source
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.check.source_database import compare_with_source
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import changes, read
+from spark_jobs.storage.plain import read
+from spark_jobs.storage.tables import changes
 from tests.servers import Postgres
 from tests.spark.silver.world import (
     CHANGES,
@@ -75,7 +76,7 @@ class Table:
 AMOUNT = Decimal("1.50")
 
 
-def test_a_history_is_told_anew_when_an_older_change_comes(
+def test_a_history_is_recomputed_when_an_older_change_comes(
     spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:
     orders = Table(spark, tmp_path, HISTORY)

@@ -11,9 +11,9 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.sections import BreakerSettings
 from spark_jobs.settings import Settings
-from spark_jobs.silver.requests import Readmission
+from spark_jobs.silver.repair.requests import ReprocessRequest
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.plain import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live
 from tests.spark.silver.world import CLICKS, EVENTS, Record, bronze, event
@@ -41,7 +41,7 @@ def live(spark: SparkSession, settings: Settings, store: ControlStore) -> Live:
     return Live(spark, settings, store, (EVENTS, CLICKS))
 
 
-def test_it_waits_until_they_are_readmitted_or_somebody_lets_it_pass(
+def test_it_waits_until_they_are_reprocessed_or_somebody_lets_it_pass(
     spark: SparkSession, settings: Settings, store: ControlStore, live: Live
 ) -> None:
     gold = GoldProject(spark, settings.model_copy(update={"breaker": LIMITS}), store)
@@ -68,13 +68,13 @@ def test_it_waits_until_they_are_readmitted_or_somebody_lets_it_pass(
     assert "3 of 4 new records of silver.clicks are in quarantine" in waits.line
     assert gold.rows("by_user") == [(1, 3)]
 
-    readmitter = live.flow.readmitter(spark)
+    reprocessor = live.flow.reprocessor(spark)
     value = json.dumps({"event_id": "u", "user_id": 2}).encode()
     held = sorted((row.partition, row.offset) for row in quarantined(live, "u"))
-    readmitter.run(Readmission(by="me@here", values=dict.fromkeys(held, value)))
-    assert gold.refresh("by_user", "readmitted").version is not None
+    reprocessor.run(ReprocessRequest(by="me@here", values=dict.fromkeys(held, value)))
+    assert gold.refresh("by_user", "reprocessed").version is not None
     assert gold.rows("by_user") == [(1, 4), (2, 1)]
-    assert gold.verify("by_user").holds
+    gold.assert_right("by_user")
 
     follow(*good("e"), *bad("x", "y", "z"))
     assert gold.refresh("by_user", "again").plan.reason.code == "WAITS_FOR_PERSON"

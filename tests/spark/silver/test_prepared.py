@@ -8,9 +8,9 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
-from spark_jobs.silver.prepared import prepared
-from spark_jobs.silver.rows import silver_rows
-from spark_jobs.silver.typed import typed_records
+from spark_jobs.silver.parse.prepared import prepared
+from spark_jobs.silver.parse.rows import silver_rows
+from spark_jobs.silver.parse.typed import typed_records
 from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, ORDERS, bronze, change, event
 
 pytestmark = pytest.mark.spark
@@ -22,12 +22,12 @@ def test_batches_one_after_the_other(
 ) -> None:
     calls = []
 
-    def way(frame: DataFrame) -> DataFrame:
+    def transform(frame: DataFrame) -> DataFrame:
         calls.append(frame)
         typed = typed_records(frame, source, max_bytes=1000)
         return silver_rows(typed, source, entry, projection=split_projection(entry.projection))
 
-    steps = prepared(way)
+    steps = prepared(transform)
     assert len(calls) == 1
     records = [
         event(event_id="a", user_id=1, amount="1.50", at="2026-01-01T00:00:00Z"),
@@ -40,7 +40,7 @@ def test_batches_one_after_the_other(
         given = bronze(spark, batch)
         found = [row.asDict(recursive=True) for row in steps(given).collect()]
         assert len(calls) == 1
-        assert found == [row.asDict(recursive=True) for row in way(given).collect()]
+        assert found == [row.asDict(recursive=True) for row in transform(given).collect()]
         calls.pop()
 
 

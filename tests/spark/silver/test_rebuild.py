@@ -1,4 +1,4 @@
-"""A silver table made of bronze anew: as it grew live, or as it was before somebody spoiled it."""
+"""A silver table rebuilt from bronze: as it grew live, or as it was before somebody spoiled it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_jobs.bronze.table import COLUMNS as BRONZE_TABLE
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
-from spark_jobs.silver import beside as beside_module
-from spark_jobs.silver import rebuild as rebuild_module
+from spark_jobs.silver.check.reconcile import reconcile_silver
 from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
 from spark_jobs.silver.flow import SilverFlow
-from spark_jobs.silver.rebuilt import Rebuilt
-from spark_jobs.silver.reconcile import reconcile_silver
-from spark_jobs.silver.requests import Readmission
+from spark_jobs.silver.repair import rebuild as rebuild_module
+from spark_jobs.silver.repair import shadow as shadow_module
+from spark_jobs.silver.repair.comparison import Rebuilt
+from spark_jobs.silver.repair.requests import ReprocessRequest
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import commit, existing_table
+from spark_jobs.storage.plain import read
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import CAME, CHANGE_TYPE, append, changes, read
+from spark_jobs.storage.tables import CAME, CHANGE_TYPE, append, changes
 from tests.properties.test_silver_laws import CURRENT, HISTORY, SOURCE, World
 from tests.spark.silver.world import CLICKS, EVENTS, bronze, event
 
@@ -157,15 +158,15 @@ KINDS = {
 
 @pytest.mark.parametrize("declared", KINDS.values(), ids=KINDS)
 def test_a_spoiled_table_is_as_it_was(
-    quick: SparkSession,
+    spark: SparkSession,
     settings: Settings,
     store: ControlStore,
     monkeypatch: pytest.MonkeyPatch,
     declared: tuple[SourceEntry, SilverEntry],
 ) -> None:
-    live = Live(quick, settings, store, declared)
-    *early, late = batches(quick, live.entry)
-    monkeypatch.setattr(beside_module, "PIECE_RECORDS", 40)
+    live = Live(spark, settings, store, declared)
+    *early, late = batches(spark, live.entry)
+    monkeypatch.setattr(shadow_module, "PIECE_RECORDS", 40)
     with live.following() as query:
         for batch in early:
             live.land(batch)
@@ -250,13 +251,13 @@ def rows_told(live: Live) -> set[tuple[Any, ...]]:
 
 
 def test_people_and_retention_come_first(
-    quick: SparkSession,
+    spark: SparkSession,
     settings: Settings,
     store: ControlStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was decided about rejected records holds, and nothing is made of a part of bronze."""
-    live = Live(quick, settings, store, (EVENTS, CLICKS))
+    live = Live(spark, settings, store, (EVENTS, CLICKS))
     records = [
         event(event_id="a", user_id="x"),
         event(event_id="b", user_id=1),
@@ -264,20 +265,29 @@ def test_people_and_retention_come_first(
         event(event_id="c", user_id="y"),
         event(event_id="d", user_id="z"),
     ]
-    live.land(bronze(quick, records))
+    live.land(bronze(spark, records))
     with live.following() as query:
         query.processAllAvailable()
-        readmitter = live.flow.readmitter(quick)
+        reprocessor = live.flow.reprocessor(spark)
         value = b'{"event_id": "c", "user_id": 3}'
-        readmitter.run(Readmission(by="me@here", values={(1, 3): value}))
+        reprocessor.run(ReprocessRequest(by="me@here", values={(1, 3): value}))
         # It came first, and is a duplicate of the one that was taken up meanwhile.
-        mended = b'{"event_id": "a", "user_id": 9}'
-        assert readmitter.run(Readmission(by="me@here", values={(0, 0): mended}))[
+        fixed = b'{"event_id": "a", "user_id": 9}'
+        assert reprocessor.run(ReprocessRequest(by="me@here", values={(0, 0): fixed}))[
             0
         ].disposition == ("duplicate")
         assert live.preview().right
         before = live.content()
         # Of a record that is rejected now, the row leaves, and it counts as rejected.
+        for point in ("rebuild.after_quarantine", "rebuild.after_table"):
+            live.sql("DELETE FROM THE_TABLE WHERE offset = 4", live.tables.quarantine)
+            live.sql(
+                "INSERT INTO THE_TABLE SELECT 'd', 5, NULL, NULL, 0, 4, now()", live.tables.table
+            )
+            cut_off(live, monkeypatch, point)
+            live.run()
+            assert live.content() == before, point
+            live.assert_balanced()
         live.sql("DELETE FROM THE_TABLE WHERE offset = 4", live.tables.quarantine)
         live.sql("INSERT INTO THE_TABLE SELECT 'd', 5, NULL, NULL, 0, 4, now()", live.tables.table)
         found = live.run()
@@ -285,12 +295,12 @@ def test_people_and_retention_come_first(
         assert live.content() == before
         live.assert_balanced()
 
-        def readmit(name: str) -> None:
+        def reprocess(name: str) -> None:
             if name == "rebuild.built":
-                readmitter.run(Readmission(by="me@here", discard=True, words="noise"))
+                reprocessor.run(ReprocessRequest(by="me@here", discard=True, words="noise"))
 
         with monkeypatch.context() as patch:
-            patch.setattr(rebuild_module, "failpoint", readmit)
+            patch.setattr(rebuild_module, "failpoint", reprocess)
             with pytest.raises(OvertakenError):
                 live.run()
     live.sql("DELETE FROM THE_TABLE WHERE offset < 2", live.bronze)

@@ -1,4 +1,4 @@
-"""Silver's rows against rows of the source database, as bags."""
+"""Silver's rows against rows of the source database, as multisets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.silver.source_database import SourceDifference, Unfit, compare_with_source
+from spark_jobs.silver.check.source_database import SourceDifference, Unfit, compare_with_source
 from tests.servers import Postgres
 from tests.spark.silver.world import CHANGES, ORDERS
 
@@ -35,7 +35,7 @@ def compared(spark: SparkSession, server: Postgres, source: Rows, silver: Rows) 
         pytest.param([], 3, 0, id="empty"),
     ],
 )
-def test_rows_as_bags(
+def test_rows_as_multisets(
     spark: SparkSession, postgres: Postgres, silver: Rows, missing: int, unexpected: int
 ) -> None:
     found = compared(spark, postgres, SOURCE, silver)

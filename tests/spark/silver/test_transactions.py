@@ -7,7 +7,7 @@ import json
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.silver.transactions import IncompleteTransaction, incomplete_transactions
+from spark_jobs.silver.check.transactions import IncompleteTransaction, incomplete_transactions
 from tests.spark.silver.world import NOW, Record, bronze
 
 SINCE = round(NOW.timestamp() * 1000)

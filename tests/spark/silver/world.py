@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.definitions.vocabulary import SourceFormat
-from spark_jobs.graph.history import HISTORY_COLUMNS
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
-from spark_jobs.silver.batch import BatchApplier
-from spark_jobs.silver.tables import SilverTables
+from spark_jobs.graph.scd2 import HISTORY_COLUMNS
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
 

@@ -7,7 +7,7 @@ from cassandra.cluster import NoHostAvailable
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from spark_jobs.access.cassandra import cassandra_cluster
-from spark_jobs.local.certificates import KAFKA, new_authority, signed
+from spark_jobs.stack.certificates import KAFKA, new_authority, signed
 from tests.unit.access.test_kafka import tls_server
 
 

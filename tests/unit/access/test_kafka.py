@@ -20,9 +20,9 @@ from spark_jobs.access.kafka import Principal, kafka_access, password_name
 from spark_jobs.access.secrets import AUTHORITY
 from spark_jobs.bronze.errors import KafkaUnreachableError
 from spark_jobs.bronze.topics import Topics
-from spark_jobs.local.certificates import KAFKA, new_authority, signed
-from spark_jobs.local.secrets import write_secret
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.certificates import KAFKA, new_authority, signed
+from spark_jobs.stack.secrets import write_secret
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_what_the_broker_says_becomes_a_condition(secured):
     assert isinstance(access.refusal("_AUTHENTICATION", "no"), LoginRefusedError)
 
 
-def test_a_login_that_is_mended_is_not_told_again(secured):
+def test_a_login_that_is_fixed_is_not_told_again(secured):
     access = kafka_access(secured(1), Principal.STREAMS)
     access.said.add("_AUTHENTICATION")
     assert isinstance(access.refusal("_TRANSPORT", "down"), LoginRefusedError)

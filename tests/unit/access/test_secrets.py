@@ -7,8 +7,8 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
-from spark_jobs.local.secrets import write_secret
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.secrets import write_secret
 from spark_jobs.storage.session import with_token
 
 HERE = ("sc://localhost:1", "sc://127.0.0.1:1/;user_id=a", "sc://[::1]:1")

@@ -33,7 +33,7 @@ from benchmarks.streams.results import (
 )
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.compile import compile_project
-from spark_jobs.graph.manifest import ApplyMode, MaintenanceRule
+from spark_jobs.graph.manifest import ApplyMode, MaintenanceStrategy
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -120,7 +120,7 @@ def test_the_projects_are_what_the_sections_measure(tmp_path: Path) -> None:
     view = compile_project(tmp_path / "chain").gold[GOLD.name]
     assert view.refresh is RefreshPolicy.CONTINUOUS
     assert view.maintenance is not None
-    assert view.maintenance.rule is not MaintenanceRule.FULL
+    assert view.maintenance.rule is not MaintenanceStrategy.FULL
     write_rows(tmp_path / "rows")
     assert compile_project(tmp_path / "rows").silver["accounts"].apply is ApplyMode.UPSERT
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.cli.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
+from spark_jobs.terminal.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
 from tests.golden.declaration_cases import write_project
 
 PROGRAM = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()"]

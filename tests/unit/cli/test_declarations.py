@@ -69,3 +69,53 @@ def test_compile_prints_where_the_manifest_lies(
     printed = tidemark(write_project(tmp_path, {}), "compile").stdout
 
     assert Path(printed.strip()).name == "manifest.json"
+
+
+def test_validate_says_in_one_line_what_is_right(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {})
+    result = tidemark(project, "validate")
+    assert result.exit_code == 0
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f"{project.name} is valid: ")
+    assert "1 gold view" in line
+    assert "gold.spend" in tidemark(project, "validate", "--list").stdout
+
+
+def test_validate_warns_of_a_missing_comma(tmp_path: Path) -> None:
+    sql = (
+        "/* gold\ndescription: d\nowner: o\nrefresh: bulk\n*/\n"
+        "SELECT\n  o.order_id\n  amount\nFROM silver.orders AS o\n"
+    )
+    project = write_project(tmp_path, {"sql/gold/doubt.sql": sql})
+    result = tidemark(project, "validate")
+    assert result.exit_code == 0
+    assert "warning: sql/gold/doubt.sql:8:3: " in result.stderr
+    assert "1 warning." in result.stdout
+    told = json.loads(tidemark(project, "validate", "--json").stdout)["warnings"]
+    assert [one["condition"] for one in told] == ["IMPLICIT_ALIAS"]
+
+
+def test_a_new_view_starts_from_the_table_that_its_name_names(tmp_path: Path) -> None:
+    for kind, name in (("source", "a_first"), ("source", "refunds")):
+        assert tidemark(tmp_path, "new", kind, name).exit_code == 0
+        assert tidemark(tmp_path, "new", "silver", name).exit_code == 0
+    result = tidemark(tmp_path, "new", "gold", "refunds_weekly")
+    assert "FROM silver.refunds AS t" in (tmp_path / "sql/gold/refunds_weekly.sql").read_text()
+    assert "It reads silver.refunds" in result.stdout
+
+
+def test_verbs_take_selections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    project = write_project(tmp_path / "project", {})
+    for selection in ("silver.orders+", "state:changed", "path:sql/gold/spend.sql"):
+        result = tidemark(project, "explain", selection, "--json")
+        assert [one["view"] for one in json.loads(result.stdout)] == ["spend"]
+    for selection, condition in (
+        ("tag:none", "NOTHING_SELECTED"),
+        ("tags:none", "SELECTION_SYNTAX"),
+        ("spent", "VIEW_UNKNOWN"),
+    ):
+        for verb in ("explain", "refresh", "verify", "test", "replay"):
+            refused = tidemark(project, verb, selection).exception
+            assert isinstance(refused, LakehouseError), (verb, selection)
+            assert refused.condition == condition

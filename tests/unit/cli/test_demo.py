@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.balances import Balance
 from spark_jobs.cli.demo import PERIOD, SCHEDULED, demo_settings
-from spark_jobs.cli.demo_refreshes import build_order
-from spark_jobs.cli.demo_report import SHOWN, sent_line
-from spark_jobs.cli.demo_waits import (
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.demo.errors import DemoStepError
+from spark_jobs.demo.first_refreshes import build_order
+from spark_jobs.demo.plan import LoadRun, plan
+from spark_jobs.demo.refreshes import ViewProgress
+from spark_jobs.demo.summary import SHOWN, sent_line
+from spark_jobs.demo.tally import Tally
+from spark_jobs.demo.waits import (
     LONGEST_PAUSE_SECONDS,
     POLL_SECONDS,
     STALLED_SECONDS,
@@ -18,23 +22,19 @@ from spark_jobs.cli.demo_waits import (
     check,
     stalled,
 )
-from spark_jobs.cli.steps import Steps
-from spark_jobs.definitions.vocabulary import RefreshPolicy
-from spark_jobs.demo.errors import DemoStepError
-from spark_jobs.demo.plan import LoadRun, plan
-from spark_jobs.demo.refreshes import ViewProgress
-from spark_jobs.demo.tally import Tally
 from spark_jobs.graph.compile import compile_project
-from spark_jobs.local.environment import stack_environment
+from spark_jobs.serving.report.balances import Balance
 from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.stack.environment import stack_environment
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.terminal.steps import Steps
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-HELD = RefreshAttempt(
+BLOCKED = RefreshAttempt(
     attempt_id="a",
     view="orders_by_day",
     tick="t",
-    status=AttemptStatus.HELD,
+    status=AttemptStatus.BLOCKED,
     epoch=1,
     started_at=NOW,
     updated_at=NOW,
@@ -78,14 +78,14 @@ def test_the_load_in_one_sentence():
 
 
 @pytest.mark.parametrize(
-    ("held", "late", "words"),
+    ("blocked", "late", "words"),
     [
-        pytest.param(HELD, False, "holds orders_by_day", id="held"),
+        pytest.param(BLOCKED, False, "blocks orders_by_day", id="blocked"),
         pytest.param(None, True, "orders_by_day not refreshed within", id="late"),
     ],
 )
-def test_a_wait_that_is_in_vain_ends(held: RefreshAttempt | None, late: bool, words: str):
-    view = ViewProgress("orders_by_day", published=None, fresh=True, held=held)
+def test_a_wait_that_is_in_vain_ends(blocked: RefreshAttempt | None, late: bool, words: str):
+    view = ViewProgress("orders_by_day", published=None, fresh=True, blocked=blocked)
     with pytest.raises(DemoStepError, match=words):
         check([view], late=late)
 

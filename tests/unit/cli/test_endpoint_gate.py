@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.cli.endpoint_gate import EndpointSession, judge
-from spark_jobs.cli.ops_tables import OPS_TABLES
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.serving.sql.gate import EndpointSession, judge
+from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY, load_settings
 
 NO_SPARK: Any = None

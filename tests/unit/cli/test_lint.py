@@ -11,9 +11,9 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner, Result
 
-from spark_jobs.cli.lint_changes import BecameFullError
 from spark_jobs.cli.main import app
 from spark_jobs.errors import LakehouseError
+from spark_jobs.serving.report.lint_changes import BecameFullError
 
 HEADER = "/* gold\ndescription: A view.\nowner: tests\nrefresh: bulk\n{}*/\n"
 SUMS = "SELECT o.user_id, SUM(o.amount) AS spend\nFROM bronze.orders AS o\nGROUP BY o.user_id\n"
@@ -78,7 +78,7 @@ def test_a_view_that_becomes_full_fails_with_its_place(project: Path) -> None:
     assert not found["holds"]
     first, second = found["changes"]
     assert first["view"] == "spend"
-    assert first["before"] == "kept_groups"
+    assert first["before"] == "aggregate_state"
     assert first["obstacle"] == "DEPENDS_ON_EVERY_ROW"
     place = [first["error"][part] for part in ("file", "line", "column")]
     assert place == ["sql/gold/spend.sql", 7, 3]
@@ -94,7 +94,7 @@ def test_a_view_that_becomes_incremental_is_told(project: Path) -> None:
     write(project, "most", SUMS)
 
     assert changes(project) == [("most", "became_incremental")]
-    assert "'most' became incremental: full before, kept groups now" in lint(project).stdout
+    assert "'most' became incremental: full before, aggregate state now" in lint(project).stdout
 
 
 def test_a_declared_full_view_is_accepted(project: Path) -> None:

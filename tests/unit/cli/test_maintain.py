@@ -135,7 +135,7 @@ def test_what_an_attempt_or_a_tick_has_pinned_stays(
         attempt_id="a",
         view="spend",
         tick="t",
-        status=AttemptStatus.HELD,
+        status=AttemptStatus.BLOCKED,
         epoch=1,
         vector=vector.as_dict(),
         started_at=now,

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.cli.ops_tables import OPS_TABLES
-from spark_jobs.cli.project import OpenProject
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.verdict import ExpectationResult, Severity, Verdict
+from spark_jobs.serving.project import OpenProject
+from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
@@ -42,7 +42,7 @@ def project(tmp_path: Path, manifest: Manifest) -> Iterator[OpenProject]:
     """The shipped declarations over a lake of its own, with two attempts in the ledger."""
     settings = load_settings(REPOSITORY, state_dir=tmp_path, lake_root="", control_db="")
     with ControlStore.open(settings.control_url) as store:
-        for number, status in enumerate((AttemptStatus.PUBLISHED, AttemptStatus.HELD)):
+        for number, status in enumerate((AttemptStatus.PUBLISHED, AttemptStatus.BLOCKED)):
             store.create_attempt(
                 RefreshAttempt(
                     attempt_id=f"a{number}",
@@ -71,14 +71,14 @@ def read(project: OpenProject, name: str) -> list[dict[str, object]]:
 def test_refreshes_are_the_ledgers_rows_the_newest_first(project: OpenProject) -> None:
     newest, oldest = read(project, "ops.refreshes")
     assert (newest["attempt_id"], oldest["attempt_id"]) == ("a1", "a0")
-    assert (newest["table_name"], newest["status"]) == ("gold.orders_by_status", "held")
+    assert (newest["table_name"], newest["status"]) == ("gold.orders_by_status", "blocked")
     assert (newest["seconds"], newest["rows"]) == (2.5, 3)
     assert newest["started_at"] == NOW + timedelta(minutes=1)
 
 
 def test_a_verdict_has_a_row_for_each_expectation(project: OpenProject) -> None:
     [row] = read(project, "ops.verdicts")
-    assert (row["attempt_id"], row["outcome"], row["success"]) == ("a1", "held", False)
+    assert (row["attempt_id"], row["outcome"], row["success"]) == ("a1", "blocked", False)
     assert (row["expectation"], row["observed"]) == (RULE.type, "3")
 
 
@@ -86,7 +86,7 @@ def test_freshness_has_every_gold_table(project: OpenProject) -> None:
     rows = {row["table_name"]: row for row in read(project, "ops.freshness")}
     assert set(rows) == {f"gold.{name}" for name in project.manifest.gold}
     one = rows["gold.orders_by_status"]
-    assert (one["freshness"], one["complete_until"], one["held"]) == ("unpublished", None, True)
+    assert (one["freshness"], one["complete_until"], one["blocked"]) == ("unpublished", None, True)
     assert one["target_seconds"] == project.manifest.gold["orders_by_status"].freshness_seconds
 
 

@@ -23,10 +23,10 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.cli.page import rendered
-from spark_jobs.cli.page_facts import Card, PageFacts, Section, Tone
-from spark_jobs.cli.page_picture import BOX_HEIGHT, BOX_WIDTH, picture
 from spark_jobs.orchestration.page_age import SCRIPT, marked
+from spark_jobs.serving.page.facts import Card, PageFacts, Section, Tone
+from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
+from spark_jobs.serving.page.rendering import rendered
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
@@ -272,11 +272,11 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
         attempt_id="a1",
         view="spend",
         tick="t1",
-        status=AttemptStatus.HELD,
+        status=AttemptStatus.BLOCKED,
         decision="full",
         reason="first build & more",
         epoch=1,
-        verdict={"outcome": "held", "expectations": 5, "failed": 2},
+        verdict={"outcome": "blocked", "expectations": 5, "failed": 2},
         started_at=now,
         updated_at=now,
     )
@@ -291,9 +291,9 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     assert clicks.startswith("clicks Clicks. running 2 TOO_LARGE, 1 NOT_JSON 1,234 records")
     assert "running · 3 in quarantine" in text
     assert error in row(text, "sink.spend_redis")
-    assert "held 3/5" in row(text, "gold.spend")
-    assert "1 attempt, 1 held held; full: first build & more" in row(text, "gold.spend")
-    assert "<li>gold.spend: held; see docs/runbooks/gold-refresh.md</li>" in text
+    assert "blocked 3/5" in row(text, "gold.spend")
+    assert "1 attempt, 1 blocked blocked; full: first build & more" in row(text, "gold.spend")
+    assert "<li>gold.spend: blocked; see docs/runbooks/gold-refresh.md</li>" in text
     assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
 
 

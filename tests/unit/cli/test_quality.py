@@ -78,7 +78,7 @@ def test_attempts_audits_and_rejected_records_of_a_day(project, store, tmp_path)
     now = utc_now()
     put(store, now, AttemptStatus.PUBLISHED, verdict=verdict("warned", "warning"))
     second = now + timedelta(microseconds=1)
-    put(store, second, AttemptStatus.HELD, verdict=verdict("held", "critical"))
+    put(store, second, AttemptStatus.BLOCKED, verdict=verdict("blocked", "critical"))
     put(store, now + timedelta(microseconds=2), AttemptStatus.SKIPPED)
     put(store, now - timedelta(days=2), AttemptStatus.FAILED)
     rejected = {"reason": ["TOO_LARGE"] * 3, "quarantined_at": [now, now, now - timedelta(days=2)]}
@@ -87,7 +87,7 @@ def test_attempts_audits_and_rejected_records_of_a_day(project, store, tmp_path)
     found = report(project, now)
 
     [spend] = found["views"]
-    assert spend["ended"] == {"published": 1, "held": 1, "skipped": 1}
+    assert spend["ended"] == {"published": 1, "blocked": 1, "skipped": 1}
     assert (spend["attempts"], spend["warned"], spend["late"]) == (3, 1, 0)
     assert [(one["column"], one["severity"]) for one in found["expectations"]] == [
         ("user_id", "warning"),
@@ -136,5 +136,5 @@ def test_a_day_of_which_nothing_is_known_is_yesterday_by_default(project) -> Non
     text = quality(project)
     yesterday = utc_now() - timedelta(days=1)
     assert f"gold views on {yesterday:%Y-%m-%d} (UTC)" in text
-    assert "Every expectation held." in text
+    assert "Every expectation passed." in text
     assert "No record was rejected." in text

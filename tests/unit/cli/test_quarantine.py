@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from spark_jobs.cli.payloads import shown
-from spark_jobs.cli.quarantine import record_json, record_text, rejections_table
-from spark_jobs.silver.quarantine import RejectedRecord, Rejection
+from spark_jobs.cli.main import app
+from spark_jobs.cli.quarantine import record_json, record_text
+from spark_jobs.serving.report.status_tables import rejections_table
+from spark_jobs.settings import REPOSITORY
+from spark_jobs.silver.check.quarantine import RejectedRecord, Rejection
+from spark_jobs.terminal.payloads import shown
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 RECORD = RejectedRecord(
@@ -74,3 +79,17 @@ def test_counts_by_table_and_reason():
     Console(file=text, width=100).print(rejections_table(rows))
     for word in ("orders", "TYPE_MISMATCH", "1,200", "2026-03-01 12:30:00 UTC"):
         assert word in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "condition"),
+    [(["orders"], None), (["silver.orders", "users"], None), (["coupons"], "SILVER_TABLE_UNKNOWN")],
+)
+def test_quarantine_is_listed_for_the_tables_that_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], condition: str | None
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path))
+    result = CliRunner().invoke(app, ["--project", str(REPOSITORY), "quarantine", "list", *words])
+    assert getattr(result.exception, "condition", None) == condition
+    if condition is None:
+        assert result.stdout == "Nothing is in quarantine.\n"

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.output_format import OutputFormat
-from spark_jobs.cli.query_output import (
+from spark_jobs.serving.sql.output import (
     rows_table,
     write_csv,
     write_json,
     write_rows,
 )
+from spark_jobs.serving.sql.output_format import OutputFormat
 
 ROWS = pa.table(
     {

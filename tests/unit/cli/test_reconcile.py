@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.cli.balances import database_problems, reconcilable
-from spark_jobs.cli.project import OpenProject
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.serving.project import OpenProject
+from spark_jobs.serving.report.balances import database_problems, reconcilable
 from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.silver.check.source_database import SourceDifference, Unfit
 from spark_jobs.silver.errors import SilverTableUnknownError
-from spark_jobs.silver.source_database import SourceDifference, Unfit
 from spark_jobs.state.store import ControlStore
 
 

@@ -12,13 +12,20 @@ from rich.console import Console
 from rich.table import Table
 from typer.testing import CliRunner
 
+from spark_jobs.cli.approval import SecondPersonNeededError
 from spark_jobs.cli.main import app
-from spark_jobs.cli.replay_tables import plan_table, progress_table, replays_table
-from spark_jobs.gold.errors import NotHeldError, ViewUnknownError
+from spark_jobs.gold.errors import NothingToReleaseError, ViewUnknownError
 from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.state.attempts import RefreshAttempt
-from spark_jobs.state.holds import Hold
-from spark_jobs.state.replays import ReplayKind, ReplayRecord, ReplayView, ViewProgress
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import (
+    ReplayKind,
+    ReplayRecord,
+    ReplayView,
+    ViewProgress,
+    approval,
+)
 from spark_jobs.state.store import ControlStore
 from tests.unit.planning import test_recompute as planned
 
@@ -32,6 +39,7 @@ RECORD = ReplayRecord(
     request={"views": ["daily"]},
     plan={},
     started_at=NOW,
+    decisions=approval("airflow:eve"),
 )
 FILES = {
     "sources/orders.yml": "format: delta\nlocation: orders\ncolumns: {amount: BIGINT, day: DATE}\n",
@@ -80,7 +88,7 @@ def test_a_view_after_replay_is_a_dry_run(project: Path) -> None:
         (["replay", "daily", "--from", "2026-01-01"], ReplayRequestError),
         (["replay", "daily", "--chunk", "1 day"], ReplayRequestError),
         (["rollback", "daily", "--reason", "short"], ReplayRequestError),
-        (["release", "daily"], NotHeldError),
+        (["release", "daily"], NothingToReleaseError),
     ],
 )
 def test_what_cannot_be_done_is_said(project: Path, words: list[str], error: type) -> None:
@@ -88,16 +96,34 @@ def test_what_cannot_be_done_is_said(project: Path, words: list[str], error: typ
         tidemark(*words)
 
 
-def test_a_held_view_is_red_in_the_status_and_skipped(project: Path) -> None:
+def test_a_pinned_view_is_red_in_the_status_and_skipped(project: Path) -> None:
     with ControlStore.open(f"sqlite:///{project}/state/control.db") as store:
-        store.put_hold(
-            Hold(view="daily", version=3, who="ann", reason="negative", replay_id="b", since=NOW)
+        store.pin_view(
+            PinnedView(
+                view="daily", version=3, who="ann", reason="negative", replay_id="b", since=NOW
+            )
         )
     (view,) = json.loads(tidemark("status", "--json"))["views"]
     assert view["hold"]["version"] == 3
-    assert "rolled back to version 3, held" in " ".join(tidemark("status").split())
-    assert "VIEW_HELD" in tidemark("explain", "daily", "--json")
-    assert "daily is released" in tidemark("release", "daily")
+    assert "rolled back to version 3, pinned" in " ".join(tidemark("status").split())
+    skipped = tidemark("explain", "daily", "--json")
+    assert "VIEW_PINNED" in skipped
+    assert "the form ops__release, or tidemark release daily, lets it go on" in skipped
+    why = ("--reason", "the source's amounts are 100% right", "--ticket", "OPS-7")
+    assert "daily is no longer pinned" in tidemark("release", "daily", *why)
+
+
+def test_one_person_alone_is_refused_where_the_settings_ask_for_two(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_REPLAY__APPROVAL", "second_person")
+    for words, form in (
+        (["release", "daily"], "ops__release"),
+        (["rollback", "daily", "--reason", "revenue is negative"], "ops__rollback"),
+    ):
+        with pytest.raises(SecondPersonNeededError) as refused:
+            tidemark(*words)
+        assert refused.value.form == form
 
 
 def test_the_tables_name_what_matters() -> None:
@@ -109,7 +135,7 @@ def test_the_tables_name_what_matters() -> None:
     text = shown(plan_table(plan))
     for part in ("daily", "replay of the rows", "bob writes it", "left out: old", "weekly"):
         assert part in text
-    for part in ("replay-1", "ann", "OPS-1", "2026-01-02 12:00:00 UTC"):
+    for part in ("replay-1", "ann", "airflow:eve", "OPS-1", "2026-01-02 12:00:00 UTC"):
         assert part in shown(replays_table([RECORD]))
     row = ReplayView(
         replay_id="replay-1",
@@ -132,3 +158,4 @@ def test_the_tables_name_what_matters() -> None:
     text = shown(progress_table(RECORD, [row], {"daily": attempt}))
     for part in ("built", "2/3", "1,234", "5", "replay of the whole view"):
         assert part in text
+    assert "approved by airflow:eve at " in text

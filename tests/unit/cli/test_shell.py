@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
-from spark_jobs.cli.ops_tables import OPS_TABLES
 from spark_jobs.graph.compile import compile_project
+from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY
 
 SECONDS = 60
@@ -155,3 +155,32 @@ def test_a_terminal_edits_lines_stops_queries_and_remembers(state: Path) -> None
         screen.wait("latest_arrival")
         screen.wait("tidemark> ")
         screen.type(b"\\q\r")
+
+
+@pytest.mark.parametrize(
+    ("question", "there", "missing"),
+    [
+        ("SHOW TABLES;", "silver.orders", "delta"),
+        ("show tables in gold;", "gold.user_revenue", "silver.orders"),
+        ("SHOW TABLES LIKE 'user*|titles';", "silver.titles", "silver.orders"),
+        ("SHOW TABLES IN `silver` 'user%';", "silver.users", "gold.user_revenue"),
+        ("SHOW SCHEMAS;", "ops", "silver.orders"),
+        ("DESCRIBE gold.user_revenue;", "total_revenue", "silver.orders"),
+        ("desc table extended `gold`.`user_revenue`;", "decimal(12,2)", "silver.orders"),
+        ("SHOW COLUMNS IN silver.orders;", "product_id", "total_revenue"),
+    ],
+)
+def test_show_and_describe_are_answered(
+    state: Path, question: str, there: str, missing: str
+) -> None:
+    answer = typed(question)
+    assert answer.exit_code == 0, answer.stderr
+    assert there in answer.stdout
+    assert missing not in answer.stdout
+
+
+def test_other_forms_of_show_name_those_that_are_answered(state: Path) -> None:
+    answer = typed("SHOW CREATE TABLE gold.user_revenue;", "DESCRIBE gold.user_revenu;")
+    assert answer.stderr.count("[CATALOG_QUESTION]") == 1
+    assert "SHOW TABLES [IN layer]" in answer.stderr
+    assert 'Did you mean "gold.user_revenue"?' in answer.stderr

@@ -17,8 +17,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.cli.sink_status import SinkStatus, print_sinks
 from spark_jobs.errors import ProblemsError
+from spark_jobs.serving.report.sink_status import SinkStatus, print_sinks
 from spark_jobs.sinks.errors import SinkUnknownError
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.settings import REPOSITORY
+from spark_jobs.state.drift import Drift, DriftKind
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
@@ -144,8 +146,8 @@ OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
         ),
         (
             "gold.spend",
-            {"state": StreamState.HELD, "error": "rule"},
-            ("held: rule", "continuous-view"),
+            {"state": StreamState.BLOCKED, "error": "rule"},
+            ("blocked: rule", "continuous-view"),
         ),
         (
             "sink.spend_redis",
@@ -177,3 +179,34 @@ def test_what_is_wrong_is_named_with_its_runbook(
     assert line.startswith(f"{name}: {says}")
     assert line.endswith(f"see docs/runbooks/{runbook}.md")
     assert Path(REPOSITORY, f"docs/runbooks/{runbook}.md").exists()
+
+
+def test_what_is_not_as_declared_is_named_until_it_is_accepted(
+    project: Path, store: ControlStore
+) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    place = {"source": "orders", "topic": "orders", "partition": 2, "offset": 7}
+    store.record_drifts(
+        [
+            Drift(kind=DriftKind.UNKNOWN, column="remark", detail="string", **place),
+            # Of a declaration that is another one now.
+            Drift(kind=DriftKind.RETYPED, column="of_the_past", **place),
+        ]
+    )
+    done = check(project)
+    assert done.exit_code == 1
+    assert done.stdout == (
+        'bronze.orders: field "remark" (string) is not declared since orders, partition 2, '
+        "offset 7; see docs/runbooks/schema-drift.md\n"
+    )
+    words = ["--project", str(project), "source", "drift"]
+    shown = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+    (one,) = json.loads(shown.stdout)
+    assert (one["column"], one["offset"], one["standing"]) == ("remark", 7, "open")
+    status = CliRunner().invoke(app, [*words[:2], "status", "--json"], catch_exceptions=False)
+    assert [one["column"] for one in json.loads(status.stdout)["drift"]] == ["remark"]
+    why = ["--accept", "--reason", "nobody needs the remark"]
+    done = CliRunner().invoke(app, [*words, "orders", *why], catch_exceptions=False)
+    assert done.stdout == "Differences that are accepted now: 2\n"
+    assert check(project).exit_code == 0

@@ -20,7 +20,7 @@ BRIEF = {"table": "gold.spend", "outcome": "passed", "expectations": 2, "failed"
 
 @pytest.mark.parametrize(
     ("verdict", "shown"),
-    [(BRIEF, "passed, 2 of 2 expectations hold"), (None, "spend")],
+    [(BRIEF, "passed, 2 of 2 expectations passed"), (None, "spend")],
 )
 def test_a_rolled_back_view_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any] | None, shown: str

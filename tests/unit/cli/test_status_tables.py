@@ -9,10 +9,18 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.cli.status_tables import ago, duration, history_table, streams_table, views_table
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.freshness import Freshness, ViewStatus
+from spark_jobs.serving.report.batches_in_work import BatchInWork
+from spark_jobs.serving.report.status_tables import (
+    ago,
+    duration,
+    history_table,
+    streams_table,
+    views_table,
+)
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
 
 NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
@@ -40,7 +48,7 @@ VIEW = ViewStatus(
     target=timedelta(minutes=30),
     last=ATTEMPT,
     verdict={"outcome": "warned", "expectations": 5, "failed": 1},
-    held=False,
+    blocked=False,
 )
 STREAM = StreamProgress(
     query="bronze.orders",
@@ -79,10 +87,12 @@ def test_a_late_view_says_by_how_much() -> None:
     assert "late 2 h (target 30 min)" in view(freshness=Freshness.LATE, behind=timedelta(hours=2))
 
 
-def test_a_held_view_says_so_once() -> None:
-    held = replace(ATTEMPT, status=AttemptStatus.HELD)
-    assert "held; full: first build" in view(held=True, last=held)
-    assert "held; skipped; " in view(held=True, last=replace(ATTEMPT, status=AttemptStatus.SKIPPED))
+def test_a_blocked_view_says_so_once() -> None:
+    blocked = replace(ATTEMPT, status=AttemptStatus.BLOCKED)
+    assert "blocked; full: first build" in view(blocked=True, last=blocked)
+    assert "blocked; skipped; " in view(
+        blocked=True, last=replace(ATTEMPT, status=AttemptStatus.SKIPPED)
+    )
 
 
 def test_a_view_that_was_never_refreshed() -> None:
@@ -117,6 +127,96 @@ def test_a_stream_with_its_lag() -> None:
 def test_a_stream_that_is_not_heard_of(state: StreamState, word: str, *, on_purpose: bool) -> None:
     old = replace(STREAM, state=state, heartbeat_at=NOW - timedelta(minutes=3))
     assert word in shown(streams_table([old], now=NOW, on_purpose=on_purpose))
+
+
+def cells(table: Table) -> list[dict[str, str]]:
+    """The rows of a table: what stands in which column."""
+    columns = {str(one.header): [str(cell) for cell in one.cells] for one in table.columns}
+    return [{name: values[at] for name, values in columns.items()} for at in range(table.row_count)]
+
+
+def test_each_column_of_the_streams_has_its_own_value() -> None:
+    refused = replace(
+        STREAM,
+        query="silver.orders",
+        batch_id=-1,
+        lag_records=None,
+        state=StreamState.REFUSED,
+        error="a required column is gone",
+    )
+    in_work = {"silver.orders": BatchInWork(0, 500_000, NOW - timedelta(minutes=6))}
+    assert cells(streams_table([STREAM, refused], now=NOW, in_work=in_work)) == [
+        {
+            "query": "bronze.orders",
+            "state": "running",
+            "behind": "4,000 records",
+            "in work": "",
+            "last batch": "7",
+            "records": "1,200",
+            "ended": "20 s ago",
+            "seen": "3 s ago",
+            "error": "",
+        },
+        {
+            "query": "silver.orders",
+            "state": "refused",
+            "behind": "",
+            "in work": "500,000 records, 6 min",
+            # Nothing has ended yet.
+            "last batch": "",
+            "records": "",
+            "ended": "",
+            "seen": "3 s ago",
+            "error": "a required column is gone",
+        },
+    ]
+
+
+def test_each_column_of_the_history_has_its_own_value() -> None:
+    maintained = replace(
+        ATTEMPT,
+        tick="t2",
+        decision="incremental",
+        rule="grouped",
+        reason="3 keys touched",
+        actual=None,
+        published_version=None,
+        error="publish: it broke",
+    )
+    passed = {
+        "outcome": "released",
+        "expectations": 5,
+        "failed": 2,
+        "released_by": "ann@host",
+        "release_reason": "known",
+        "released_rules": 2,
+    }
+    released = replace(ATTEMPT, verdict=passed)
+    first, second = cells(history_table([maintained, released], now=NOW))
+    assert first == {
+        "started": "5 min ago",
+        "tick": "t2",
+        "status": "published",
+        "decision and reason": "incremental (grouped): 3 keys touched",
+        "rows": "",
+        "seconds": "",
+        "version": "",
+        "verdict": "",
+        "remark": "publish: it broke",
+    }
+    assert (second["rows"], second["seconds"], second["version"]) == ("12,345", "3.3", "4")
+    assert second["verdict"] == "released 3/5"
+    assert second["remark"] == "released by ann@host: known (2 failed)"
+
+
+def test_a_view_says_what_keeps_it_before_what_was_decided() -> None:
+    pinned = PinnedView(view="daily", version=3, who="ann", reason="wrong", replay_id="r1")
+    (row,) = cells(views_table([replace(VIEW, pinned=pinned, waits=True)], now=NOW))
+    assert row["last attempt"] == (
+        "rolled back to version 3, pinned by ann; waits; published; full: first build"
+    )
+    assert row["view"] == "daily\ncontinuous"
+    assert row["published"] == "4 min ago @4 full"
 
 
 def test_the_history_sums_the_steps_and_keeps_errors_short() -> None:

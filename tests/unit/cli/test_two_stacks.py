@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.cli.stream import StreamsAlreadyRunningError, sole_application
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.guard import sole_writer
+from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName
 from spark_jobs.sections import GoldSettings
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.silver import guard
-from spark_jobs.silver.guard import table_guard
+from spark_jobs.silver.store import lock as guard
+from spark_jobs.silver.store.lock import table_guard
 from spark_jobs.state.errors import TableLockedError
 from spark_jobs.state.store import ControlStore
+from spark_jobs.streaming.application import StreamsAlreadyRunningError, sole_application
 
 ORDERS = TableName.parse("silver.orders")
 

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from spark_jobs.bronze.table import COLUMNS
 from spark_jobs.cli.main import app
-from spark_jobs.cli.stream import StreamsAlreadyRunningError, sole_application
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import BronzeColumn
 from spark_jobs.planning.errors import WatermarkNewerError
@@ -28,6 +27,7 @@ from spark_jobs.state.tables import SCHEMA_VERSION
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.checkpoints import write_text
 from spark_jobs.storage.errors import CheckpointFormatError
+from spark_jobs.streaming.application import StreamsAlreadyRunningError, sole_application
 from tests.golden.declaration_cases import write_project
 
 SCHEMAS = Path(__file__).parents[1] / "state/schemas"
@@ -104,7 +104,7 @@ def test_an_upgrade_is_done_once(settings) -> None:
     assert files(settings) == before
 
 
-def test_a_manifest_that_another_release_wrote_is_compiled_anew(settings) -> None:
+def test_a_manifest_that_another_release_wrote_is_recompiled(settings) -> None:
     upgrade(settings)
     whole = json.loads(settings.manifest_file.read_text())
     for wrong in ({**whole, "format": 0}, {**whole, "project": "other"}):
@@ -113,7 +113,7 @@ def test_a_manifest_that_another_release_wrote_is_compiled_anew(settings) -> Non
         assert json.loads(settings.manifest_file.read_text()) == whole
 
 
-def test_it_tells_which_views_are_computed_anew(settings) -> None:
+def test_it_tells_which_views_are_recomputed(settings) -> None:
     upgrade(settings)
     assert "gold.spend" not in upgrade(settings)
     publish(settings, Manifest.read(settings.manifest_file).gold["spend"].fingerprint)

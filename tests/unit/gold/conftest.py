@@ -14,8 +14,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.impact import impact
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.explain.impact import impact
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.planning.impact import ViewImpact, version_range
 from spark_jobs.planning.vector import VersionVector

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.explain.impact import impact
 from spark_jobs.gold.freshness import view_status
-from spark_jobs.gold.impact import impact
-from spark_jobs.gold.observe import newest
-from spark_jobs.gold.recompute import Recomputer
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.recover.recompute import Recomputer
+from spark_jobs.gold.refresh.observe import newest
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.sections import BreakerSettings

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spark_jobs.gold.followed import LONGEST_PAUSE_SECONDS, FollowedView
+from spark_jobs.gold.continuous.view import LONGEST_PAUSE_SECONDS, FollowedView
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.decision import Full, Reason, ReasonCode, Skip
@@ -103,15 +103,15 @@ def test_pauses_double_up_to_a_minute_and_end_with_success() -> None:
     assert one.next_try - now == 2
 
 
-def test_a_held_view_is_due_when_its_inputs_move_and_its_pause_is_over() -> None:
+def test_a_blocked_view_is_due_when_its_inputs_move_and_its_pause_is_over() -> None:
     one = view()
-    one.held(plan(3, FULL), TableVersion(OWN.name, 7), "[GATE_HELD]", now=0)
-    one.held(plan(4, FULL), TableVersion(OWN.name, 7), "[GATE_HELD]", now=10)
+    one.blocked(plan(3, FULL), TableVersion(OWN.name, 7), "[GATE_BLOCKED]", now=0)
+    one.blocked(plan(4, FULL), TableVersion(OWN.name, 7), "[GATE_BLOCKED]", now=10)
     assert not one.due(versions(4, 7), now=1e6)
     assert not one.due(versions(5, 7), now=13.9)
     assert one.due(versions(5, 7), now=14)
-    assert one.progress().state is StreamState.HELD
-    assert one.progress().error == "[GATE_HELD]"
+    assert one.progress().state is StreamState.BLOCKED
+    assert one.progress().error == "[GATE_BLOCKED]"
 
 
 def test_the_clock_alone_makes_a_view_due_that_reads_it() -> None:

@@ -12,7 +12,7 @@ from spark_jobs.gold.freshness import view_status
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from tests.unit.gold.conftest import NOON
 
-HELD = {"status": AttemptStatus.HELD, "decision": "incremental"}
+BLOCKED = {"status": AttemptStatus.BLOCKED, "decision": "incremental"}
 FOLLOWED = {"status": AttemptStatus.PUBLISHED, "decision": "incremental"}
 BACKFILLED = {
     "status": AttemptStatus.PUBLISHED,
@@ -24,21 +24,21 @@ REPLAYED = {"status": AttemptStatus.PUBLISHED, "decision": "full", "reason_code"
 
 
 @pytest.mark.parametrize(
-    ("attempts", "held"),
+    ("attempts", "blocked"),
     [
-        ([HELD], True),
-        ([HELD, FOLLOWED], False),
-        ([HELD, BACKFILLED], True),
-        ([HELD, REPLAYED], True),
-        ([HELD, BACKFILLED, FOLLOWED], False),
-        ([FOLLOWED, HELD, BACKFILLED], True),
+        ([BLOCKED], True),
+        ([BLOCKED, FOLLOWED], False),
+        ([BLOCKED, BACKFILLED], True),
+        ([BLOCKED, REPLAYED], True),
+        ([BLOCKED, BACKFILLED, FOLLOWED], False),
+        ([FOLLOWED, BLOCKED, BACKFILLED], True),
         ([BACKFILLED], False),
-        ([HELD, {**BACKFILLED, "status": AttemptStatus.HELD}], True),
-        ([FOLLOWED, {**BACKFILLED, "status": AttemptStatus.HELD}], True),
+        ([BLOCKED, {**BACKFILLED, "status": AttemptStatus.BLOCKED}], True),
+        ([FOLLOWED, {**BACKFILLED, "status": AttemptStatus.BLOCKED}], True),
     ],
 )
-def test_a_backfill_does_not_hide_that_a_newer_result_is_held(
-    context: GoldContext, attempts: list[dict[str, Any]], *, held: bool
+def test_a_backfill_does_not_hide_that_a_newer_result_is_blocked(
+    context: GoldContext, attempts: list[dict[str, Any]], *, blocked: bool
 ) -> None:
     for number, facts in enumerate(attempts):
         at = NOON + timedelta(minutes=number)
@@ -54,4 +54,4 @@ def test_a_backfill_does_not_hide_that_a_newer_result_is_held(
                 **row,
             )
         )
-    assert view_status(context, "spend", now=NOON).held is held
+    assert view_status(context, "spend", now=NOON).blocked is blocked

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.gold.errors import NotAnInputError
-from spark_jobs.gold.refresh import Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
 from spark_jobs.planning.errors import VersionRangeError
 from spark_jobs.planning.impact import version_range
-from spark_jobs.state.holds import Hold
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.storage.errors import TableMissingError, VersionsGoneError
 from tests.unit.gold.conftest import Shop
 
@@ -43,7 +43,7 @@ def test_a_change_goes_through_the_graph_by_the_columns_that_each_view_reads(sho
     assert (sums.reads_at_least, sums.reads_at_most, sums.inputs_rows) == (3, 3, 100)
     assert sums.share_read == 0.03
     best = found["best"]
-    assert best.plan.line == "incremental: gold.sums@0→@1; changed rows only"
+    assert best.plan.line == "incremental: gold.sums@0→@1; row deltas"
     assert (best.changes, best.arrivals["gold.sums"].exact) == (RowsMoved(6, 6), False)
     assert found["notes"].untouched == "reads none of the changed columns"
     assert found["first_notes"].untouched == "no upstream change since gold.notes@0"
@@ -87,13 +87,15 @@ def test_a_change_of_a_gold_view_goes_on_from_there(shop: Shop) -> None:
     assert found["best"].plan.word == "incremental"
 
 
-def test_a_view_that_is_held_or_was_never_published(shop: Shop) -> None:
+def test_a_view_that_is_pinned_or_was_never_published(shop: Shop) -> None:
     shop.update("amount", "0", "order_id = 1")
     shutil.rmtree(shop.context.published_at("notes"))
-    hold = Hold(view="sums", version=0, who="ann", reason="wrong amounts", replay_id="rollback-1")
-    shop.context.store.put_hold(hold)
+    pinned = PinnedView(
+        view="sums", version=0, who="ann", reason="wrong amounts", replay_id="rollback-1"
+    )
+    shop.context.store.pin_view(pinned)
     found = shop.asked()
-    assert "ann holds the view" in (found["sums"].untouched or "")
+    assert "ann pinned the view" in (found["sums"].untouched or "")
     assert found["best"].untouched == "no upstream change since gold.sums@0"
     assert (found["notes"].plan.line, found["notes"].share) == ("full: first build", None)
 

@@ -14,10 +14,10 @@ from deltalake import write_deltalake
 from openlineage.client.serde import Serde
 
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
-from spark_jobs.gold.lineage import event_of
-from spark_jobs.gold.reporting import LINEAGE
-from spark_jobs.gold.sending import Sender
+from spark_jobs.gold.refresh.ledger import end_attempt, open_attempt, timed_step
+from spark_jobs.gold.telemetry.lineage import event_of
+from spark_jobs.gold.telemetry.reporting import LINEAGE
+from spark_jobs.gold.telemetry.sending import Sender
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.sections import LineageSettings
 from spark_jobs.state.attempts import AttemptStatus

@@ -20,8 +20,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from spark_jobs.errors import ProblemsError
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.ledger import end_attempt, open_attempt, timed_step
-from spark_jobs.gold.reporting import METRICS
+from spark_jobs.gold.refresh.ledger import end_attempt, open_attempt, timed_step
+from spark_jobs.gold.telemetry.reporting import METRICS
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.sections import MetricSettings
 from spark_jobs.settings import load_settings

@@ -11,8 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.ledger import sweep
-from spark_jobs.gold.observe import observe, pinned_for
+from spark_jobs.gold.refresh.ledger import sweep
+from spark_jobs.gold.refresh.observe import observe, pinned_for
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import TableName
 from spark_jobs.sections import GoldSettings

@@ -83,6 +83,8 @@ class MissingTableError(LakehouseError):
     """There is no table at a source's location."""
 
     condition = "TABLE_MISSING"
+    problem: str
+    primary = "{problem}"
 
 
 def views() -> list[View]:

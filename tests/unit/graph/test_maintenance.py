@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.maintenance.algebra import Aggregate, children
+from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Window,
+    children,
+)
+from spark_jobs.graph.maintenance.clauses import next_tied
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.state_columns import state_columns
 from tests.properties.maintenance import canonical
 
 TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
@@ -15,19 +27,30 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
 @pytest.mark.parametrize(
     ("query", "rule"),
     [
-        ("SELECT a.k FROM silver.a AS a WHERE a.x > 1", "changed_rows"),
-        ("SELECT a.k, MAX(a.x) AS m FROM silver.a AS a GROUP BY a.k", "affected_groups"),
-        ("SELECT a.k, SUM(a.x * (1 - a.x)) AS s FROM silver.a AS a GROUP BY a.k", "kept_groups"),
-        ("SELECT COUNT(*) AS n FROM silver.a AS a", "kept_groups"),
-        ("SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3", "kept_groups"),
+        ("SELECT a.k FROM silver.a AS a WHERE a.x > 1", "row_deltas"),
+        ("SELECT a.k, MAX(a.x) AS m FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
+        (
+            "SELECT a.k, SUM(a.x * (1 - a.x)) AS s FROM silver.a AS a GROUP BY a.k",
+            "aggregate_state",
+        ),
+        ("SELECT COUNT(*) AS n FROM silver.a AS a", "aggregate_state"),
+        (
+            "SELECT SUM(CASE WHEN k = 1 THEN x ELSE 0 END) AS s FROM silver.a GROUP BY k",
+            "aggregate_state",
+        ),
+        (
+            "SELECT SUM(CASE WHEN k = 1 THEN x ELSE y END) AS s FROM silver.a GROUP BY k",
+            "affected_group_recompute",
+        ),
+        ("SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3", "aggregate_state"),
         # In another order of adding a DOUBLE may come out otherwise.
-        ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_groups"),
+        ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         (
             (
                 "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x * a.x AS v FROM silver.a AS a) s "
                 "GROUP BY s.k HAVING SUM(s.v) > (SELECT SUM(b.x) FROM silver.a AS b)"
             ),
-            "kept_groups",
+            "aggregate_state",
         ),
     ],
 )
@@ -66,6 +89,116 @@ def test_an_obstacle_is_named(query: str, obstacle: str) -> None:
     assert found.rule == "full"
     assert found.obstacle == obstacle
     assert found.suggestion
+    assert str(error) == f"{obstacle}: {found.detail}"
+
+
+# The parser has one class and one text of its own for each of these three.
+_SORTED = ("SORT_ARRAY(a.l)", "SORT_ARRAY(a.l, FALSE)", "ARRAY_SORT(a.l)")
+
+
+def operators(query: str) -> list[Node]:
+    """The operators of a query, from the root down."""
+    found = [build(query)[0]]
+    for one in found:
+        found += children(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "attribute"),
+    [
+        (
+            "SELECT a.k, MAX({}) AS u, MAX({}) AS v, MAX({}) AS w FROM silver.b AS a GROUP BY a.k",
+            Aggregate,
+            "aggregates",
+        ),
+        (
+            "SELECT {} AS u, {} AS v, {} AS w FROM silver.b AS a GROUP BY {}, {}, {}",
+            Aggregate,
+            "keys",
+        ),
+        (
+            (
+                "SELECT MAX({}) OVER (PARTITION BY a.k) AS u, MAX({}) OVER (PARTITION BY a.k) "
+                "AS v, MAX({}) OVER (PARTITION BY a.k) AS w FROM silver.b AS a"
+            ),
+            Window,
+            "functions",
+        ),
+    ],
+)
+def test_what_spark_tells_apart_is_not_taken_for_the_same(
+    query: str, kind: type[Node], attribute: str
+) -> None:
+    found = [one for one in operators(query.format(*_SORTED, *_SORTED)) if isinstance(one, kind)]
+    values = vars(found[0])[attribute]
+    assert len({to_sql(value) for _, value in values}) == len(_SORTED)
+
+
+def test_an_order_that_spark_tells_from_a_column_of_the_output_is_a_column_of_its_own() -> None:
+    found = operators("SELECT {} AS u FROM silver.b AS a ORDER BY {}, {} LIMIT 2".format(*_SORTED))
+    top = next(one for one in found if isinstance(one, TopK))
+    assert len(top.columns) == len(_SORTED)
+    assert len({to_sql(one) for one in top.order}) == len(top.order)
+
+
+def test_windows_of_partitions_that_spark_tells_apart_are_operators_of_their_own() -> None:
+    counts = ", ".join(
+        f"COUNT(*) OVER (PARTITION BY {one}) AS n{i}" for i, one in enumerate(_SORTED)
+    )
+    found = operators(f"SELECT {counts} FROM silver.b AS a")
+    assert sum(isinstance(one, Window) for one in found) == len(_SORTED)
+
+
+def test_a_field_is_not_taken_for_the_key_of_its_name() -> None:
+    root = operators("SELECT (a.s).k AS f, a.k AS k FROM silver.b AS a GROUP BY a.s, a.k")[0]
+    assert isinstance(root, Project)
+    assert [to_sql(value) for _, value in root.outputs] == ["(s__2).k", "k__2"]
+
+
+def test_a_clause_may_read_an_output_by_its_name_or_its_number() -> None:
+    """Canonical queries have these written out, as far as the columns of all tables are known."""
+    by_name = "SELECT a.k, SUM(a.x) AS total FROM silver.a AS a GROUP BY a.k HAVING total > 1"
+    _, held = operators(by_name)[:2]
+    assert isinstance(held, Filter)
+    assert to_sql(held.condition) == "(sum) > 1"
+    by_rank = (
+        "SELECT a.k, RANK() OVER (PARTITION BY a.k ORDER BY a.x) AS place FROM silver.a AS a "
+        "QUALIFY place = 1"
+    )
+    _, held = operators(by_rank)[:2]
+    assert isinstance(held, Filter)
+    assert to_sql(held.condition) == "(rank) = 1"
+    top = operators("SELECT a.k AS k, a.x AS x FROM silver.a AS a ORDER BY 2 DESC, 1 LIMIT 3")[0]
+    assert isinstance(top, TopK)
+    assert [one.this.name for one in top.order] == [top.columns[1], top.columns[0]]
+
+
+def test_a_condition_on_one_table_is_tested_before_the_join() -> None:
+    query = "SELECT b.x FROM silver.a AS a CROSS JOIN silver.b AS b WHERE a.y > 1 AND b.x > 1"
+    held = [one for one in operators(query) if isinstance(one, Filter)]
+    assert sorted(to_sql(one.condition) for one in held) == ["x > 1", "y > 1"]
+    assert all(isinstance(one.child, Scan) for one in held)
+
+
+def test_what_is_joined_next_is_what_a_condition_ties() -> None:
+    conditions = [parse("a > 1"), parse("a = c"), parse("d = b")]
+    assert next_tied([("b",), ("c",)], {"a"}, conditions) == 1
+    assert next_tied([("b",), ("c",)], {"d"}, conditions) == 0
+    assert next_tied([("b",), ("c",)], {"x"}, conditions) == 0
+
+
+def test_kept_groups_are_told_in_words_of_sql() -> None:
+    query = "SELECT a.k, SUM(a.x) AS s, COUNT(a.y) AS n FROM silver.a AS a GROUP BY a.k"
+    assert state_columns(query, TYPES) == {
+        "state.0": (
+            ("k0", "k"),
+            ("n", "COUNT(*)"),
+            ("nn0", "COUNT(x)"),
+            ("sum0", "SUM(x)"),
+            ("nn1", "COUNT(y)"),
+        )
+    }
 
 
 def test_a_session_is_no_key_that_a_row_has_by_itself() -> None:

@@ -39,6 +39,8 @@ LIMITED = {
     "GROUP BY o.user_id) AS s WHERE s.total > 4": (3, 3),
 }
 UNLIMITED = (
+    "SELECT o.id FROM silver.orders AS o ORDER BY o.id OFFSET 1",
+    "SELECT o.id FROM silver.orders AS o ORDER BY o.id LIMIT 1 + 1",
     """SELECT o.id, u.segment FROM silver.orders AS o
     JOIN silver.users AS u ON u.user_id = o.user_id""",
     """SELECT u.user_id, o.id FROM silver.users AS u

@@ -6,12 +6,13 @@ import pytest
 
 from spark_jobs.graph.maintenance.describe import maintenance_of
 
-KEYS = {"silver.t": frozenset({"id"})}
+KEYS = {"silver.t": frozenset({"id"}), "silver.u": frozenset({"uid"})}
+TYPES = {"silver.t": {"id": "bigint", "other": "bigint"}, "silver.u": {"uid": "bigint"}}
 T = "FROM silver.t AS t"
 
 
 def notes(query: str) -> list[str]:
-    found, obstacle = maintenance_of(query, keys=KEYS)
+    found, obstacle = maintenance_of(query, keys=KEYS, types=TYPES)
     assert obstacle is None
     return [one.note for one in found.operators if one.note is not None]
 
@@ -20,6 +21,7 @@ def window(call: str, over: str) -> str:
     return f"SELECT t.id AS id, {call} OVER (PARTITION BY t.g ORDER BY {over}) AS w {T}"
 
 
+OVER_GROUPS = "ROW_NUMBER() OVER (PARTITION BY t.g ORDER BY COUNT(*) DESC, t.b)"
 TOP = "SELECT t.g AS g, COUNT(*) AS n FROM silver.t AS t GROUP BY t.g ORDER BY {} LIMIT 3"
 
 
@@ -34,6 +36,12 @@ TOP = "SELECT t.g AS g, COUNT(*) AS n FROM silver.t AS t GROUP BY t.g ORDER BY {
         window("SUM(t.a)", "t.b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
         TOP.format("n DESC"),
         window("ROW_NUMBER()", "t.a").replace("silver.t", "silver.keyless"),
+        # Rows that only the column beside them tells apart.
+        f"SELECT t.a AS a, t.b AS b {T} ORDER BY t.a LIMIT 3",
+        # Several rows of t are joined with one of u.
+        window("ROW_NUMBER()", "u.uid") + " JOIN silver.u AS u ON u.uid = t.other",
+        # Of a row of t without one of u, the key of u is NULL.
+        window("ROW_NUMBER()", "u.uid") + " LEFT JOIN silver.u AS u ON u.uid = t.id",
     ],
 )
 def test_an_order_without_a_unique_end_is_named(query: str) -> None:
@@ -45,13 +53,38 @@ def test_an_order_without_a_unique_end_is_named(query: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
+        f"SELECT t.id AS id, FIRST_VALUE(t.a) OVER (PARTITION BY t.g) AS w {T}",
+        "SELECT t.a AS a FROM silver.t AS t LIMIT 3",
+    ],
+)
+def test_rows_in_no_order_are_named(query: str) -> None:
+    (note,) = notes(query)
+    assert "no ORDER BY" in note
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
         window("ROW_NUMBER()", "t.a, t.id"),
         window("RANK()", "t.a"),
         window("DENSE_RANK()", "t.a"),
         window("SUM(t.a)", "t.b"),
+        window("SUM(t.a)", "t.b ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
+        f"SELECT t.id AS id, SUM(t.a) OVER (PARTITION BY t.g) AS w {T}",
         window("SUM(t.a)", "t.b, t.id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
         TOP.format("n DESC, g"),
         f"SELECT t.id AS id {T}",
+        # Rows that come to the top are kept as a multiset, and their key with them.
+        f"SELECT t.id AS id, t.a AS a, t.b AS b {T} ORDER BY t.a DESC, t.id LIMIT 3",
+        f"SELECT t.a AS a, t.b AS b {T} ORDER BY t.a DESC, t.id LIMIT 3",
+        # Tied rows are equal.
+        f"SELECT t.a AS a, t.b AS b {T} ORDER BY a DESC, b LIMIT 3",
+        window("LAG(t.a)", "t.a, t.id") + " JOIN silver.u AS u ON u.uid = t.other",
+        window("LAG(t.a)", "t.a, t.id") + " LEFT JOIN silver.u AS u ON u.uid = t.other",
+        window("LAG(t.a)", "t.a, t.id") + " JOIN silver.u AS u ON u.uid = t.id",
+        window("LAG(t.a)", "t.a, u.uid") + " JOIN silver.u AS u ON u.uid = t.id",
+        # A term without a direction, over groups.
+        f"SELECT t.g AS g, t.b AS b, {OVER_GROUPS} AS w {T} GROUP BY t.g, t.b",
     ],
 )
 def test_an_order_that_decides_is_not(query: str) -> None:

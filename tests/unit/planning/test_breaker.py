@@ -15,7 +15,7 @@ from tests.unit.planning.test_plan import ENTRY, NOON, STILL
 LIMITS = BreakerSettings(rows=1000, times=10)
 PLAN = plan_refresh(ENTRY, STILL, tick="t", clock=NOON)
 CHANGED = Reason(ReasonCode.DEFINITION_CHANGED, "definition changed")
-FULL, FOLLOWED = Full(CHANGED), Incremental(replace(CHANGED, text="rows moved"), "kept_groups")
+FULL, FOLLOWED = Full(CHANGED), Incremental(replace(CHANGED, text="rows moved"), "aggregate_state")
 
 
 def plan(
@@ -71,7 +71,7 @@ def test_what_was_asked_for_or_is_known_to_be_quick_never_waits(code: str) -> No
 
 
 def test_what_is_skipped_anyway_stays_as_it_is() -> None:
-    assert not waits(plan(Skip(Reason(ReasonCode.VIEW_HELD, "held"))))
+    assert not waits(plan(Skip(Reason(ReasonCode.VIEW_PINNED, "held"))))
 
 
 def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
@@ -82,7 +82,7 @@ def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
     )
     followed = guarded(plan(FOLLOWED, changed=2000), usual=1, limits=LIMITS, let_pass="ann")
     assert isinstance(followed.decision, Incremental)
-    assert followed.decision.rule == "kept_groups"
+    assert followed.decision.rule == "aggregate_state"
     small = guarded(plan(rows=10), usual=100, limits=LIMITS, let_pass="ann")
     assert small == plan(rows=10), "nothing had to be let pass"
 

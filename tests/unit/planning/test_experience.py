@@ -79,20 +79,24 @@ def test_a_little_faster_is_no_reason_and_first_times_are_slow(
 
 
 @pytest.mark.parametrize(
-    ("full", "small", "dared"),
+    ("full", "small", "explored"),
     [(2.0, 1.0, True), (2.0, 2.5, False), (0.9, 1.0, False), (50.0, 1.0, False)],
 )
 def test_a_change_that_is_larger_by_far_is_followed_once_where_that_may_pay(
-    full: float, small: float, *, dared: bool
+    full: float, small: float, *, explored: bool
 ) -> None:
     """Ten times the rows take up to ten times as long: where full is slower, it is no question."""
     past = [*[computed(full)] * 3, *[followed(small, changed=1)] * 3]
     found = forecast(past, changed=10, total=1000)
-    assert (found.incremental, found.at_least) == (10 * small, small)
-    assert found.is_dared is dared
-    assert found.favours_full is (full in {2.0, 0.9} and not dared)
+    assert (found.incremental, found.incremental_at_least) == (10 * small, small)
+    assert found.explores_incremental is explored
+    assert found.favours_full is (full in {2.0, 0.9} and not explored)
     learnt = forecast([followed(9.0), *past], changed=10, total=1000)
-    assert (learnt.incremental, learnt.at_least, learnt.is_dared) == (9.0, None, False)
+    assert (learnt.incremental, learnt.incremental_at_least, learnt.explores_incremental) == (
+        9.0,
+        None,
+        False,
+    )
 
 
 def test_a_try_is_no_turn_to_full_refreshes() -> None:
@@ -149,7 +153,7 @@ def test_what_spark_takes_says_nothing_about_refreshes_in_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "total", "invites"),
+    ("seconds", "total", "explores"),
     [
         (0.4, 1000, True),
         (0.1, 1000, False),
@@ -160,26 +164,26 @@ def test_what_spark_takes_says_nothing_about_refreshes_in_process() -> None:
     ],
 )
 def test_a_full_refresh_in_process_is_tried_where_it_may_be_quicker(
-    seconds: float, total: int | None, *, invites: bool
+    seconds: float, total: int | None, *, explores: bool
 ) -> None:
     past = [*[here(followed(seconds))] * 2, computed(3.0)]
-    assert forecast(past, changed=10, total=total).invites_full is invites
-    assert not forecast(past[1:], changed=10, total=total).invites_full, "the first is slow"
+    assert forecast(past, changed=10, total=total).explores_full is explores
+    assert not forecast(past[1:], changed=10, total=total).explores_full, "the first is slow"
     tried = [here(followed(seconds)), here(computed(2 * seconds)), *past]
-    assert not forecast(tried, changed=10, total=total).invites_full, "once it is known"
-    assert not forecast([followed(seconds)], changed=10, total=total).invites_full
+    assert not forecast(tried, changed=10, total=total).explores_full, "once it is known"
+    assert not forecast([followed(seconds)], changed=10, total=total).explores_full
 
 
 def test_nothing_is_tried_before_following_is_known() -> None:
     for past in ([computed(3.0)], [here(counted(9.0)), computed(3.0)]):
-        assert not forecast(past, changed=10, total=1000).invites_full
+        assert not forecast(past, changed=10, total=1000).explores_full
 
 
 def test_a_larger_change_is_not_dared_where_its_groups_are_to_be_counted_first() -> None:
     kept = [followed(1.0, changed=1), counted(9.0), *[computed(2.0)] * 3]
-    assert forecast(kept, changed=10, total=1000).is_dared
+    assert forecast(kept, changed=10, total=1000).explores_incremental
     dropped = forecast([computed(2.0), *kept], changed=10, total=1000)
-    assert (dropped.at_least, dropped.favours_full) == ((9.0 + 1.0) / 2, True)
+    assert (dropped.incremental_at_least, dropped.favours_full) == ((9.0 + 1.0) / 2, True)
 
 
 def test_one_cold_full_refresh_is_not_the_last() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceRule, Parts
+from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceStrategy, Parts
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import (
@@ -84,14 +84,14 @@ MOVED = replace(
 
 
 MAINTAINED = ENTRY.model_copy(
-    update={"maintenance": Maintenance(rule=MaintenanceRule.AFFECTED_GROUPS)}
+    update={"maintenance": Maintenance(rule=MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE)}
 )
 
 
 KEYED = MAINTAINED.model_copy(
     update={
         "fingerprint": "next",
-        "maintenance": Maintenance(rule=MaintenanceRule.AFFECTED_GROUPS, key=("k",)),
+        "maintenance": Maintenance(rule=MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE, key=("k",)),
         "parts": Parts(rows="r", columns={"k": "1", "a": "2", "b": "3"}),
     }
 )
@@ -151,7 +151,7 @@ def test_otherwise_a_new_definition_computes_all(
             orders(pinned=version(43), current=version(43)),
             "skip: no upstream change since silver.orders@41, silver.users@3",
         ),
-        (MOVED, "full: silver.orders@41→@44 changed and no rule maintains the view"),
+        (MOVED, "full: silver.orders@41→@44 changed and the view has no maintenance strategy"),
         (replace(STILL, published=None), "full: first build"),
         (
             replace(STILL, published=replace(PUBLISHED, fingerprint="then")),
@@ -171,7 +171,7 @@ def test_otherwise_a_new_definition_computes_all(
         ),
         (
             orders(pinned=version(0, "b"), current=version(0, "b")),
-            "full: silver.orders was created anew",
+            "full: silver.orders was recreated",
         ),
         (
             orders(pinned=version(12), current=version(12)),
@@ -211,8 +211,8 @@ def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
 @pytest.mark.parametrize(
     ("observed", "strategy", "line"),
     [
-        (moved(), "auto", "incremental: silver.orders@41→@44; affected groups only"),
-        (moved(rows=None), "auto", "incremental: silver.orders@41→@44; affected groups only"),
+        (moved(), "auto", "incremental: silver.orders@41→@44; affected-group recompute"),
+        (moved(rows=None), "auto", "incremental: silver.orders@41→@44; affected-group recompute"),
         (
             moved(rows=60_000),
             "auto",
@@ -225,7 +225,7 @@ def test_a_view_that_reads_the_clock_is_never_up_to_date() -> None:
         (
             moved(rows=60_000),
             "incremental",
-            "incremental: silver.orders@41→@44; affected groups only",
+            "incremental: silver.orders@41→@44; affected-group recompute",
         ),
         (
             moved(fed=False),
@@ -283,11 +283,11 @@ def test_the_clock_alone_can_be_followed() -> None:
     entry = MAINTAINED.model_copy(update={"reads_clock": True})
     plan = plan_refresh(entry, STILL, tick="t", clock=NOON)
     assert isinstance(plan.decision, Incremental)
-    assert plan.line == "incremental: the clock moved; affected groups only"
+    assert plan.line == "incremental: the clock moved; affected-group recompute"
 
 
 def test_an_obstacle_is_told() -> None:
-    refused = Maintenance(rule=MaintenanceRule.FULL, obstacle="X", detail="a thing has no rule")
+    refused = Maintenance(rule=MaintenanceStrategy.FULL, obstacle="X", detail="a thing has no rule")
     entry = ENTRY.model_copy(update={"maintenance": refused})
     line = plan_refresh(entry, MOVED, tick="t", clock=NOON).line
     assert line == "full: silver.orders@41→@44 changed and a thing has no rule"
@@ -295,6 +295,25 @@ def test_an_obstacle_is_told() -> None:
 
 def test_what_is_written_is_read_again() -> None:
     assert Watermark.from_metadata(PUBLISHED.as_metadata()) == PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("stored", "now"),
+    [
+        ("changed_rows", MaintenanceStrategy.ROW_DELTAS),
+        ("affected_groups", MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE),
+        ("kept_groups", MaintenanceStrategy.AGGREGATE_STATE),
+        ("aggregate_state", MaintenanceStrategy.AGGREGATE_STATE),
+        ("full", MaintenanceStrategy.FULL),
+    ],
+)
+def test_a_strategy_is_read_as_an_older_release_stored_it(
+    stored: str, now: MaintenanceStrategy
+) -> None:
+    found = Watermark.from_metadata({**PUBLISHED.as_metadata(), "rule": stored})
+    assert found is not None
+    assert found.rule == now
+    assert Maintenance.model_validate({"rule": stored}).rule is now
     assert Watermark.from_metadata(None) is None
     assert Watermark.from_metadata({"view": "daily"}) is None
     plan = plan_refresh(ENTRY, MOVED, tick="t", clock=NOON)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from spark_jobs.graph.manifest import Column, GoldEntry, Maintenance, MaintenanceRule, Manifest
+from spark_jobs.graph.manifest import Column, GoldEntry, Maintenance, MaintenanceStrategy, Manifest
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation
 from spark_jobs.planning.decision import Range, Reason, ReasonCode, decision_word, scope_of
@@ -83,14 +83,14 @@ def entry(*columns: Column, grain: tuple[str, ...] = (), **maintenance: object) 
 
 
 def test_the_time_column_is_one_that_no_change_of_rows_moves() -> None:
-    groups = {"rule": MaintenanceRule.KEPT_GROUPS}
+    groups = {"rule": MaintenanceStrategy.AGGREGATE_STATE}
     assert time_column(ENTRY) == DATE
     assert time_column(entry(TIME, DATE, grain=("day",))) == DATE
     assert time_column(entry(DATE, TIME, key=("day", "x"), **groups)) == DATE
     assert time_column(entry(DATE, TIME, key=("day", "at"), **groups)) is None
     assert time_column(entry(TIME, key=("user",), **groups)) is None, "the latest order's time"
-    assert time_column(entry(TIME, rule=MaintenanceRule.CHANGED_ROWS, key=("order",))) == TIME
-    assert time_column(entry(TIME, DATE, rule=MaintenanceRule.CHANGED_ROWS)) is None
+    assert time_column(entry(TIME, rule=MaintenanceStrategy.ROW_DELTAS, key=("order",))) == TIME
+    assert time_column(entry(TIME, DATE, rule=MaintenanceStrategy.ROW_DELTAS)) is None
     assert time_column(entry(DATE)) is None, "nothing says what the column is"
     assert time_column(entry(Column(name="n", type="bigint"), grain=("n",))) is None
 
@@ -183,12 +183,12 @@ def test_versions_that_are_gone_are_replaced_by_the_newest() -> None:
 
 
 def test_a_parked_view_is_left_alone_by_all_but_a_replay() -> None:
-    parked = replace(SEEN, parked=Reason(ReasonCode.VIEW_HELD, "held"))
+    parked = replace(SEEN, parked=Reason(ReasonCode.VIEW_PINNED, "held"))
     for force in (False, True):
         found = plan_refresh(ENTRY, parked, tick="t", clock=NOON, force=force)
         assert found.line == "skip: held"
     backfill = Recompute(code=ReasonCode.BACKFILLED, time=ASKED.time)
-    assert plan(seen=parked, asked=backfill).reason.code is ReasonCode.VIEW_HELD
+    assert plan(seen=parked, asked=backfill).reason.code is ReasonCode.VIEW_PINNED
     assert plan(seen=parked).word == "range"
 
 
@@ -205,6 +205,8 @@ def test_a_request_is_read_again_as_it_was_written() -> None:
     assert asked.views == ("daily", "weekly")
     assert asked.time == TimeRange(MIDNIGHT - DAY, MIDNIGHT + timedelta(hours=29))
     assert ReplayRequest.from_dict(asked.as_dict()) == asked
+    selected = replay_request(MANIFEST, ["daily", "state:changed"], changed=lambda: ["other"])
+    assert selected.views == ("daily", "other")
     plain = replay_request(MANIFEST, ["other", "gold.daily", "other"])
     assert plain.views == ("daily", "other")
     assert ReplayRequest.from_dict(plain.as_dict()) == plain
@@ -216,6 +218,9 @@ def test_a_request_is_read_again_as_it_was_written() -> None:
         ("views", {"views": []}),
         ("views", {"views": "daily"}),
         ("views", {"views": ["dayly"]}),
+        ("views", {"views": ["tag:nothing"]}),
+        ("views", {"views": ["state:old"]}),
+        ("views", {"views": ["; rm -rf"]}),
         ("branch", {"branch": "true"}),
         ("only_stale", {"only_stale": 1}),
         ("from", {"start": None}),

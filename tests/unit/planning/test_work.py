@@ -37,7 +37,7 @@ DECISIONS: tuple[Decision, ...] = (
     Skip(WHY),
     Full(WHY),
     Full(WHY, ("a", "b")),
-    Incremental(WHY, "kept_groups"),
+    Incremental(WHY, "aggregate_state"),
     Range(WHY, ROWS),
     Rollback(WHY, 7),
 )

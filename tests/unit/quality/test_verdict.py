@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from spark_jobs.quality.details import result_of
-from spark_jobs.quality.errors import GateHeldError, SuiteRefusedError
+from spark_jobs.quality.errors import GateBlockedError, SuiteRefusedError
 from spark_jobs.quality.report import summary, verdict_table, verdict_text
 from spark_jobs.quality.suite import DeclaredExpectation, read_suite
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
@@ -38,7 +38,7 @@ def verdict(*results: ExpectationResult, rows: int | None = 4) -> Verdict:
         ([], Outcome.PASSED),
         ([Severity.INFO], Outcome.PASSED),
         ([Severity.INFO, Severity.WARNING], Outcome.WARNED),
-        ([Severity.WARNING, Severity.CRITICAL, Severity.INFO], Outcome.HELD),
+        ([Severity.WARNING, Severity.CRITICAL, Severity.INFO], Outcome.BLOCKED),
     ],
 )
 def test_the_worst_failed_severity_decides(failed: list[Severity], outcome: Outcome) -> None:
@@ -46,13 +46,13 @@ def test_the_worst_failed_severity_decides(failed: list[Severity], outcome: Outc
     assert verdict(*passed, *(result(one, success=False) for one in failed)).outcome is outcome
 
 
-def test_only_critical_ones_hold() -> None:
-    held = verdict(
+def test_only_critical_ones_block() -> None:
+    blocked = verdict(
         result(Severity.WARNING, success=False), result(Severity.CRITICAL, success=False)
     )
-    assert [one.severity for one in held.holding] == [Severity.CRITICAL]
-    error = GateHeldError(held)
-    assert error.verdict is held
+    assert [one.severity for one in blocked.blocking] == [Severity.CRITICAL]
+    error = GateBlockedError(blocked)
+    assert error.verdict is blocked
     assert "expect_column_values_to_not_be_null(name)" in error.primary
 
 
@@ -67,21 +67,21 @@ def test_a_verdict_is_read_from_what_a_commit_keeps_of_it(outcome: str) -> None:
     brief = {key: one for key, one in entry.items() if isinstance(one, str | int | bool)}
     found = Verdict.from_dict(brief)
     assert (found.outcome, found.expectations, found.failures) == (outcome, 1, 1)
-    assert summary(found).startswith(f"gold.orders: {outcome}, 0 of 1 expectations hold")
+    assert summary(found).startswith(f"gold.orders: {outcome}, 0 of 1 expectations passed")
 
 
-def test_what_a_person_released_is_not_shown_as_held() -> None:
+def test_what_a_person_released_is_not_shown_as_blocked() -> None:
     entry = verdict(result(Severity.CRITICAL, success=False)).as_dict()
     found = Verdict.from_dict(entry | {"outcome": "released"})
     assert found.outcome is Outcome.RELEASED
-    assert found.holding
+    assert found.blocking
     assert found.as_dict()["outcome"] == "released"
 
 
 def test_the_log_names_each_failed_rule() -> None:
     text = verdict_text(verdict(result(Severity.CRITICAL, success=False)))
     assert text == (
-        "gold.orders: held, 0 of 1 expectations hold over 4 rows (1.2 s)\n"
+        "gold.orders: blocked, 0 of 1 expectations passed over 4 rows (1.2 s)\n"
         "  critical: two names are missing"
     )
 
@@ -99,7 +99,8 @@ def test_the_table_shows_data_as_it_is_and_failures_first() -> None:
     Console(file=shown, width=160).print(verdict_table(rules))
     text = shown.getvalue()
     assert "2 unexpected (50 %): [red]x" in text
-    assert text.index("fails") < text.index("holds")
+    rows = text[text.index("what was found") :]
+    assert rows.index("failed") < rows.index("passed")
 
 
 def test_a_suite_is_read_with_critical_as_the_default() -> None:
@@ -137,6 +138,9 @@ def test_what_json_cannot_hold_becomes_text(value: float) -> None:
 
 def test_a_failure_without_details_still_has_its_line() -> None:
     declared = DeclaredExpectation(0, "expect_x", {"column": "c"}, Severity.INFO)
-    assert result_of(declared, success=False, details=None).message == (
-        "expect_x of c does not hold"
-    )
+    assert result_of(declared, success=False, details=None).message == ("expect_x of c failed")
+
+
+def test_an_outcome_that_an_older_release_stored_is_read() -> None:
+    kept = {"table": "gold.spend", "outcome": "held", "expectations": 2, "failed": 1}
+    assert Verdict.from_dict(kept).outcome is Outcome.BLOCKED

@@ -1,4 +1,4 @@
-"""A row is retracted only where the database does not have it when it is asked for that row."""
+"""A row is deleted only where the database does not have it when it is asked for that row."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
-from spark_jobs.silver.asked_again import still_gone
 from spark_jobs.silver.errors import DatabaseUnreachableError
-from spark_jobs.silver.retraction import MissedDeletion
+from spark_jobs.silver.repair.delete_backfill import MissedDeletion
+from spark_jobs.silver.repair.recheck import still_gone
 
 # Types in PostgreSQL and in silver, a value as PostgreSQL and as Spark give it.
 CASES: dict[str, tuple[str, str, str, Any]] = {

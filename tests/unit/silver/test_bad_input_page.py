@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spark_jobs.project_files import UnreadableFileError
 from spark_jobs.settings import REPOSITORY
-from spark_jobs.silver.payloads import MAX_DEPTH
-from spark_jobs.silver.reasons import QuarantineReason
-from spark_jobs.silver.typed import CLOCKS_DIFFER
+from spark_jobs.silver.parse.payloads import MAX_DEPTH
+from spark_jobs.silver.parse.reasons import QuarantineReason
+from spark_jobs.silver.parse.typed import CLOCKS_DIFFER
 from tests.spark.silver.bad_input import CHANGE_CLASSES, EVENT_CLASSES, BadInput
+from tests.unit.test_project_files import NOT_READ, NOT_UNDERSTOOD, YAML_ONLY
 
 
 def text_of(paper: str) -> str:
@@ -24,6 +26,14 @@ def line(one: BadInput) -> str:
 def test_the_page_shows_every_class() -> None:
     shown = [row for row in text_of("bad-input.md").splitlines() if row.startswith("| B")]
     assert shown == [line(one) for one in (*EVENT_CLASSES, *CHANGE_CLASSES)]
+
+
+def test_the_page_shows_every_kind_of_file() -> None:
+    rows = [row for row in text_of("bad-input.md").splitlines() if row.startswith("| F")]
+    shown = {row.split(" | ")[1]: row.split(" | ")[3].strip(" |") for row in rows}
+    refused = dict.fromkeys(NOT_READ, f"`{UnreadableFileError.condition}`")
+    assert shown == {**refused, **dict.fromkeys({**NOT_UNDERSTOOD, **YAML_ONLY}, "")}
+    assert len(rows) == len(shown)
 
 
 def test_every_reason_is_explained_and_shown() -> None:

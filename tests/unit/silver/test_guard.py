@@ -11,8 +11,8 @@ import pytest
 
 from spark_jobs.names import TableName
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.silver import guard
-from spark_jobs.silver.guard import table_guard
+from spark_jobs.silver.store import lock as guard
+from spark_jobs.silver.store.lock import table_guard
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.store import ControlStore
 

@@ -12,8 +12,8 @@ import pytest
 
 from spark_jobs.graph.manifest import ApplyMode
 from spark_jobs.names import Disposition
-from spark_jobs.silver.reconcile import SilverFacts, balance, covered_version
-from spark_jobs.silver.releases import Release, corrected
+from spark_jobs.silver.check.reconcile import SilverFacts, balance, covered_version
+from spark_jobs.silver.store.releases import Release, corrected
 from spark_jobs.state.batches import SilverTotals
 
 TOTALS = SilverTotals(
@@ -22,7 +22,7 @@ TOTALS = SilverTotals(
 FACTS = SilverFacts(
     apply=ApplyMode.APPEND,
     totals=TOTALS,
-    taken_up=6,
+    covered_rows=6,
     bronze=Counter((0, offset) for offset in range(6)),
     silver=Counter([(0, 0), (0, 3)]),
     quarantine=Counter([(0, 1)]),
@@ -50,8 +50,8 @@ def test_balanced():
             "1 records in silver or quarantine are not in bronze",
         ),
         (
-            {"bronze": Counter((0, offset) for offset in range(9)), "taken_up": 7},
-            "bronze rows taken up = records: 7 is not 6",
+            {"bronze": Counter((0, offset) for offset in range(9)), "covered_rows": 7},
+            "bronze rows covered = records: 7 is not 6",
         ),
     ],
 )

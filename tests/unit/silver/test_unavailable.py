@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
-from spark_jobs.silver.unavailable import Carried
+from spark_jobs.silver.parse.unavailable import Carried
 
 TYPES = {"id": "bigint", "Body": "string", "note": "string", "tags": "array<string>", "n": "int"}
 SOURCE = SourceEntry(

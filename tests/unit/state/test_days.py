@@ -26,7 +26,7 @@ def put(store: ControlStore, number: int, at: datetime, **changed: Any) -> None:
 
 
 def test_an_attempt_belongs_to_the_span_in_which_it_ended(store: ControlStore) -> None:
-    put(store, 1, DAY - timedelta(microseconds=1), status=AttemptStatus.HELD)
+    put(store, 1, DAY - timedelta(microseconds=1), status=AttemptStatus.BLOCKED)
     put(store, 2, DAY, status=AttemptStatus.PUBLISHED)
     put(store, 3, DAY, status=AttemptStatus.PUBLISHED)
     put(store, 4, NEXT - timedelta(microseconds=1), status=AttemptStatus.FAILED)

@@ -13,9 +13,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.engine import make_engine
 from spark_jobs.state.migrate import found_version
+from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.tables import METADATA, SCHEMA_VERSION
 
@@ -113,6 +115,31 @@ def test_what_an_earlier_database_held_is_read_as_before(
         # Fencing numbers go on: a writer of the old release must not pass for a new one.
         with store.lease("gold.daily", owner="me", seconds=60) as keeper:
             assert keeper.lease.fencing == 42
+
+
+def test_names_that_an_earlier_release_stored_are_read_under_their_new_ones(
+    control_url: str, engine: Engine, earlier: int
+) -> None:
+    statements = [
+        "UPDATE attempts SET status = 'held', reason_code = 'VIEW_HELD'",
+        """UPDATE attempts SET verdict = '{"outcome": "held", "expectations": 1, "failed": 1}'""",
+        "UPDATE stream_progress SET state = 'held'",
+    ]
+    kept = (
+        "INSERT INTO holds VALUES ('daily', 3, 'ann', 'wrong', 'r1', '2024-05-01 00:00:00.000000')"
+    )
+    has_holds = "holds" in inspect(engine).get_table_names()
+    execute(engine, ";\n".join([*statements, *([kept] if has_holds else [])]))
+    engine.dispose()
+    with ControlStore.open(control_url) as store:
+        (attempt,) = store.attempts("daily", statuses=(AttemptStatus.BLOCKED,))
+        assert attempt.reason_code == ReasonCode.VIEW_PINNED
+        assert (attempt.verdict or {})["outcome"] == "blocked"
+        assert [one.state for one in store.progress()] == [StreamState.BLOCKED]
+        pinned = store.pinned_views()
+        assert {name: one.version for name, one in pinned.items()} == (
+            {"daily": 3} if has_holds else {}
+        )
 
 
 def test_migrating_again_changes_nothing(control_url: str, engine: Engine, earlier: int) -> None:

@@ -95,7 +95,7 @@ def test_a_store_keeps_its_connection(tmp_path: Path) -> None:
     assert numbers == [1, 2, 3]
 
 
-def test_a_database_that_was_put_back_is_opened_anew(tmp_path: Path) -> None:
+def test_a_database_that_was_put_back_is_reopened(tmp_path: Path) -> None:
     path = tmp_path / "control.db"
     engine = make_engine(f"sqlite:///{path}")
     assert _marked(engine) == 1

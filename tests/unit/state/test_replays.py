@@ -1,4 +1,4 @@
-"""Replays, rollbacks and holds in the control database, and databases of an older release."""
+"""Replays, rollbacks and pinned views in the control database; older databases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from sqlalchemy import inspect, text
 
 from spark_jobs.state.engine import make_engine
 from spark_jobs.state.errors import ReplayNotFoundError
-from spark_jobs.state.holds import Hold
-from spark_jobs.state.replays import ReplayKind, ReplayRecord, ReplayStatus, ViewProgress
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import (
+    Decision,
+    DecisionKind,
+    ReplayKind,
+    ReplayRecord,
+    ReplayStatus,
+    ViewProgress,
+    approval,
+)
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.tables import SCHEMA_VERSION
 
@@ -47,21 +55,41 @@ def test_progress_is_kept_by_view(store: ControlStore) -> None:
 def test_replays_are_listed_by_their_status(store: ControlStore) -> None:
     store.begin_replay(record("r1"), views=["daily"])
     store.begin_replay(record("b1", kind=ReplayKind.ROLLBACK), views=["daily"])
-    store.end_replay("r1", status=ReplayStatus.FAILED, error="daily: GATE_HELD")
+    store.end_replay("r1", status=ReplayStatus.FAILED, error="daily: GATE_BLOCKED")
     assert [one.replay_id for one in store.replays()] == ["b1", "r1"]
     assert [one.replay_id for one in store.replays(statuses=(ReplayStatus.RUNNING,))] == ["b1"]
-    assert store.replay("r1").error == "daily: GATE_HELD"
+    assert store.replay("r1").error == "daily: GATE_BLOCKED"
 
 
-def test_a_view_is_held_until_it_is_released(store: ControlStore) -> None:
-    hold = Hold(view="daily", version=3, who="ann", reason="negative", replay_id="b1")
-    store.put_hold(hold)
-    store.put_hold(hold)
-    assert store.holds() == {"daily": hold}
-    assert hold.as_dict()["since"] == hold.since.isoformat()
+def test_a_view_is_pinned_until_it_is_released(store: ControlStore) -> None:
+    pinned = PinnedView(view="daily", version=3, who="ann", reason="negative", replay_id="b1")
+    store.pin_view(pinned)
+    store.pin_view(pinned)
+    assert store.pinned_views() == {"daily": pinned}
+    assert pinned.as_dict()["since"] == pinned.since.isoformat()
     assert store.release("daily")
     assert not store.release("daily")
-    assert store.holds() == {}
+    assert store.pinned_views() == {}
+
+
+def test_what_people_decided_stays_with_the_record(store: ControlStore) -> None:
+    store.begin_replay(record("r1"), views=["daily"])
+    assert (store.replay("r1").decisions, store.replay("r1").approved_by) == ([], None)
+    store.begin_replay(
+        record("b1", kind=ReplayKind.ROLLBACK, decisions=approval("eve")), views=["daily"]
+    )
+    pinned = PinnedView(view="daily", version=3, who="ann", reason="negative", replay_id="b1")
+    store.pin_view(pinned)
+    ended = Decision(
+        what=DecisionKind.PIN_ENDED, who="bob", reason="fixed at the source", ticket="OPS-1"
+    )
+    assert store.end_pin(pinned, ended)
+    assert not store.end_pin(pinned, ended)
+    assert store.pinned_views() == {}
+    kept = store.replay("b1").as_dict()
+    assert kept["approved_by"] == "eve"
+    assert [one["what"] for one in kept["decisions"]] == ["approved", "pin ended"]
+    assert kept["decisions"][1] == ended.as_dict()
 
 
 def test_an_older_database_gets_the_columns_that_it_lacks(control_url: str) -> None:
@@ -70,13 +98,13 @@ def test_an_older_database_gets_the_columns_that_it_lacks(control_url: str) -> N
     with engine.begin() as connection:
         for statement in (
             "ALTER TABLE attempts DROP COLUMN scope",
-            "DROP TABLE holds",
+            "DROP TABLE pinned_views",
             f"UPDATE tidemark_schema SET version = {SCHEMA_VERSION - 1}",
         ):
             connection.execute(text(statement)).close()
     with ControlStore.open(control_url) as store:
         assert store.attempts() == []
-        assert store.holds() == {}
+        assert store.pinned_views() == {}
     with engine.begin() as connection:
         columns = {one["name"] for one in inspect(connection).get_columns("attempts")}
     engine.dispose()

@@ -50,6 +50,11 @@ def test_an_attempt_is_read_back_as_it_was_written(store: ControlStore) -> None:
     assert store.attempt("a1").started_at.tzinfo is UTC
 
 
+def test_a_strategy_is_read_as_an_older_release_stored_it(store: ControlStore) -> None:
+    store.create_attempt(attempt(decision="incremental", rule="kept_groups"))
+    assert store.attempt("a1").rule == "aggregate_state"
+
+
 def test_the_first_writer_of_an_attempt_wins(store: ControlStore) -> None:
     first = store.create_attempt(attempt(decision="full"))
     assert store.create_attempt(attempt(decision="skip")) == first

@@ -47,8 +47,10 @@ def test_attempts_that_ended_leave_but_for_the_newest_of_each_kind(store: Contro
     assert store.trim(before=before).total == 0
     ended = store.attempts("daily", statuses=(AttemptStatus.PUBLISHED,), limit=100)
     assert [one.attempt_id for one in ended] == ["published-1", "published-2", "published-3"]
-    held = store.attempts("daily", statuses=(AttemptStatus.HELD, AttemptStatus.STAGED), limit=100)
-    assert len(held) == 12
+    blocked = store.attempts(
+        "daily", statuses=(AttemptStatus.BLOCKED, AttemptStatus.STAGED), limit=100
+    )
+    assert len(blocked) == 12
     assert store.create_attempt(attempt(0, AttemptStatus.PLANNED)).sequence == 49
 
 

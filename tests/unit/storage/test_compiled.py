@@ -8,7 +8,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.storage.compiled import current_manifest
 
 
-def test_it_is_read_again_when_it_was_compiled_anew(tmp_path: Path) -> None:
+def test_it_is_read_again_when_it_was_recompiled(tmp_path: Path) -> None:
     path, first = tmp_path / "manifest.json", Manifest(project="first")
     current = current_manifest(path, first)
     assert current() is first

@@ -13,8 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
-from spark_jobs.storage import feed
+from spark_jobs.storage import policy
 from spark_jobs.storage.feed import change_feed
+from spark_jobs.storage.policy import Limit
 
 FED = {"delta.enableChangeDataFeed": "true"}
 COLUMNS = ("k", "v", "Weight", "tags")
@@ -98,7 +99,7 @@ def test_it_says_so_where_files_alone_do_not_tell(
 ) -> None:
     write_deltalake(fed, rows([7]), mode="append")
     assert net(fed, 0, 1, "k", "tags") is None, "arrays"
-    monkeypatch.setattr(feed, "MOST_ROWS", 0)
+    monkeypatch.setattr(policy, "COUNTED", Limit(rows=0))
     assert net(fed, 0, 1, "k") is None, "too many rows"
 
 

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.storage import policy
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.keyed import append_once, merge_once, rows_with_keys
 from spark_jobs.storage.plain import plain_table
+from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.streams import Merge
 from spark_jobs.storage.tables import CHANGE_FEED, Txn
 
@@ -124,10 +126,14 @@ def test_a_table_that_lost_all_rows_has_none_with_a_key(location: str) -> None:
     assert content(location) == {3: "011"}
 
 
-def test_nothing_is_told_of_more_rows_than_asked_for(location: str) -> None:
+def test_no_more_rows_are_looked_up_than_fit(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keys = table_of([row(number, 0) for number in range(20)]).select(["whole"])
-    assert rows_with_keys(location, keys, ["place"], most=19) is None
-    found = rows_with_keys(location, keys, ["place"], most=20)
+    monkeypatch.setattr(policy, "RESULT", Limit(rows=19))
+    assert rows_with_keys(location, keys, ["place"]) is None
+    monkeypatch.setattr(policy, "RESULT", Limit(rows=20))
+    found = rows_with_keys(location, keys, ["place"])
     assert found is not None
     assert found.num_rows == 20
     none = rows_with_keys(location, keys.slice(0, 0), ["place"])

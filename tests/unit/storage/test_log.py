@@ -41,7 +41,7 @@ def test_commits_are_those_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert asked == [20]
 
 
-def test_a_table_that_is_made_anew_is_another(tmp_path: Path) -> None:
+def test_a_table_that_is_recreated_is_another(tmp_path: Path) -> None:
     location = str(tmp_path / "t")
 
     def make(values: pa.Array) -> None:

@@ -10,8 +10,8 @@ from deltalake import write_deltalake
 
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName
+from spark_jobs.serving.sql.query import MaskedVersionError, pinned_query
 from spark_jobs.storage.lake import Lake, TableLocations
-from spark_jobs.storage.query import MaskedVersionError, pinned_query
 
 USERS = TableName.parse("silver.users")
 

@@ -13,7 +13,7 @@ from spark_jobs.storage.checkpoints import (
     read_text,
     write_text,
 )
-from spark_jobs.storage.progress import read_progress
+from spark_jobs.streaming.progress import read_progress
 
 
 def report(end: object, latest: object) -> dict[str, object]:

@@ -1,0 +1,148 @@
+"""Whether a topic still holds the records that bronze read last.
+
+A log can lose its tail and keep its identity: a leader is elected that had not all records, or a
+disk is restored. Once it has grown past the old offset, no comparison of offsets tells. So the
+last records of bronze are compared with what the topic holds at their offsets now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+
+import pyarrow.compute as pc
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+
+from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.bronze.errors import TopicTruncatedError
+from spark_jobs.bronze.reconcile import consumed
+from spark_jobs.bronze.topics import TopicFacts
+from spark_jobs.names import BronzeColumn
+from spark_jobs.storage.scan import read_columns
+
+# The last offsets of a partition may be marks of transactions, which are no records.
+LOOKED_BACK = 16
+_COLUMNS = (
+    BronzeColumn.PARTITION,
+    BronzeColumn.OFFSET,
+    BronzeColumn.TIMESTAMP,
+    BronzeColumn.KEY,
+    BronzeColumn.VALUE,
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What tells a record from another at the same offset.
+
+    Attributes:
+        at: milliseconds since 1970; None where the broker has none.
+        content: key and value; None where they were forgotten.
+    """
+
+    at: int | None
+    content: tuple[bytes | None, bytes | None] | None
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A record that bronze holds, and its offset."""
+
+    offset: int
+    record: Record
+
+
+def check_tail(
+    facts: TopicFacts,
+    *,
+    read_to: Mapping[int, int],
+    landed: Mapping[int, Landed],
+    held: Callable[[Mapping[int, int]], Mapping[int, Record]],
+) -> None:
+    """Refuse to go on in a topic that lost records which bronze had read.
+
+    Args:
+        facts: the topic as it is now.
+        read_to: the next offset to read, by partition.
+        landed: the last record that bronze has of each partition.
+        held: gives what the topic holds at one offset of each partition, where that is a record.
+
+    Raises:
+        TopicTruncatedError: it ends before, or holds other records.
+    """
+    short = {part: facts.end[part] for part, to in read_to.items() if facts.end.get(part, to) < to}
+    if short:
+        raise TopicTruncatedError(facts.topic, read_to=read_to, ends=short)
+    asked = {
+        part: one.offset
+        for part, one in landed.items()
+        if part in facts.first and one.offset >= facts.first[part]
+    }
+    found = held(asked)
+    other = {part: at for part, at in asked.items() if differ(landed[part].record, found.get(part))}
+    if other:
+        raise TopicTruncatedError(facts.topic, read_to=read_to, other=other)
+
+
+def differ(landed: Record, held: Record | None) -> bool:
+    """Whether an offset holds another record than it did; nothing there is no other record.
+
+    >>> first = Record(5, (b"k", b"v"))
+    >>> differ(first, Record(6, (b"k", b"v"))), differ(first, None), differ(first, first)
+    (True, False, False)
+    """
+    if held is None:
+        return False
+    if landed.content is not None and landed.content != held.content:
+        return True
+    return None not in {landed.at, held.at} and landed.at != held.at
+
+
+def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
+    """The last record of each partition that bronze holds, of those shortly before an offset.
+
+    Raises:
+        TableMissingError: there is no bronze table.
+    """
+    partition, offset = pc.field(BronzeColumn.PARTITION), pc.field(BronzeColumn.OFFSET)
+    near = [
+        (partition == part) & (offset >= to - LOOKED_BACK) & (offset < to)
+        for part, to in read_to.items()
+        if to > 0
+    ]
+    if not near:
+        return {}
+    rows = read_columns(location, _COLUMNS, where=reduce(lambda one, other: one | other, near))
+    found: dict[int, Landed] = {}
+    for part, at, moment, key, value in zip(*(rows.column(name) for name in _COLUMNS), strict=True):
+        if part.as_py() not in found or at.as_py() > found[part.as_py()].offset:
+            record = _record(moment.as_py(), key.as_py(), value.as_py())
+            found[part.as_py()] = Landed(at.as_py(), record)
+    return found
+
+
+def held_at(
+    facts: TopicFacts, access: KafkaAccess, offsets: Mapping[int, int]
+) -> dict[int, Record]:
+    """What a topic holds at one offset of each partition; nothing where that is no record.
+
+    Raises:
+        KafkaUnreachableError: the broker stops to answer.
+    """
+    if not offsets:
+        return {}
+    one_each = replace(facts, first=offsets, end={part: at + 1 for part, at in offsets.items()})
+    found = {}
+    for message in consumed(access, one_each):
+        kind, at = message.timestamp()
+        moment = None if kind == TIMESTAMP_NOT_AVAILABLE else at
+        found[message.partition()] = Record(moment, (message.key(), message.value()))
+    return found
+
+
+def _record(at: datetime | None, key: bytes | None, value: bytes | None) -> Record:
+    moment = None if at is None else round(at.astimezone(UTC).timestamp() * 1000)
+    forgotten = key is None and value is None
+    return Record(moment, None if forgotten else (key, value))

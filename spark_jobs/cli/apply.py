@@ -1,0 +1,109 @@
+"""``tidemark apply``: bring what runs to what the project declares, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.deploy.plan import Plan
+    from spark_jobs.rollout.apply import Applied
+
+
+def apply(
+    context: typer.Context,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, whatever ends or is computed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Do what `tidemark plan` shows; an apply that was killed goes on where it stopped."""
+    from spark_jobs.rollout.apply import apply as apply_plan
+    from spark_jobs.rollout.apply import only_apply, settle
+    from spark_jobs.rollout.planning import make_plan
+    from spark_jobs.rollout.steps import Carrier
+    from spark_jobs.serving.project import asker
+    from spark_jobs.serving.report.plan_table import plan_view
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.compiled import compiled
+    from spark_jobs.terminal.steps import Steps
+
+    settings = load_settings(context.obj)
+    project = compiled(settings)
+    console = Console(highlight=False, stderr=as_json)
+    with ControlStore.open(settings.control_url) as store, only_apply(settings):
+        planned = make_plan(settings, store, project)
+        if not as_json:
+            console.print(plan_view(planned.plan))
+        if planned.plan.empty:
+            settle(store, planned.plan)
+            if as_json:
+                typer.echo(json.dumps({"plan": planned.plan.as_dict()}, indent=2))
+            return
+        if not planned.plan.steps and not planned.plan.problems:
+            console.print("Only settings differ: tidemark stack up takes them up.")
+            return
+        if not planned.plan.problems:
+            confirm(planned.plan, yes=yes)
+        steps = Steps(Console(stderr=True, highlight=False))
+        carrier = Carrier(settings, store, project)
+        try:
+            applied = apply_plan(
+                settings,
+                store,
+                planned,
+                who=asker(),
+                carry=carrier.carry,
+                watch=lambda step: steps.step(step.title),
+            )
+        finally:
+            carrier.close()
+    show(planned.plan, applied, as_json=as_json)
+    if applied.failed:
+        raise typer.Exit(1)
+
+
+def confirm(plan: Plan, *, yes: bool) -> None:
+    """Ask, where something ends or is computed.
+
+    Raises:
+        NotConfirmedError: nobody can be asked.
+        Exit: the answer is no.
+    """
+    from spark_jobs.deploy.errors import NotConfirmedError
+
+    if yes or not plan.asks:
+        return
+    if not sys.stdin.isatty():
+        raise NotConfirmedError(plan.asks)
+    if not typer.confirm("Apply this plan?"):
+        typer.echo("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def show(plan: Plan, applied: Applied, *, as_json: bool) -> None:
+    """How it ended, for people or for programs."""
+    if as_json:
+        answer = {
+            "deployment": applied.deployment,
+            "plan": plan.as_dict(),
+            "told": dict(applied.told),
+            "failed": {step: error.as_dict() for step, error in applied.failed.items()},
+        }
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    for step, said in applied.told.items():
+        typer.echo(f"{step}: {said}")
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    for error in applied.failed.values():
+        errors.print(error.render(), markup=False)
+    if applied.failed:
+        errors.print(f"Deployment {applied.deployment} did not end: `tidemark apply` goes on.")
+    else:
+        typer.echo(f"Deployment {applied.deployment} is applied.")

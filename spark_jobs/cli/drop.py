@@ -1,0 +1,67 @@
+"""``tidemark drop``: delete tables that are declared no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.names import TableName
+    from spark_jobs.storage.lake import Lake
+
+
+def drop(
+    context: typer.Context,
+    tables: Annotated[list[str], typer.Argument(help="silver.NAME, gold.NAME or bronze.NAME.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete tables that were removed from the project, with all that belongs to them."""
+    from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
+    from spark_jobs.names import TableName
+    from spark_jobs.rollout.apply import only_apply
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.history import remove_table
+    from spark_jobs.storage.lake import Lake
+
+    settings = load_settings(context.obj)
+    with ControlStore.open(settings.control_url) as store, only_apply(settings):
+        running = store.deployment_in_force()
+        kept = dict(running.kept) if running else {}
+        for table in tables:
+            if running is None or table not in kept:
+                raise NotKeptError(table, sorted(kept))
+        if not yes:
+            if not sys.stdin.isatty():
+                raise NotConfirmedError([f"delete {table}" for table in tables])
+            if not typer.confirm(f"Delete {', '.join(tables)}? Nobody can bring them back."):
+                raise typer.Exit(1)
+        for table in tables:
+            for location in belongings(Lake(settings.lake), TableName.parse(table)):
+                remove_table(location)
+            # Should the name come back, no transaction id of the old table is used again.
+            store.bump_epoch(table, reason="dropped")
+            del kept[table]
+            if running is not None:
+                store.keep_tables(running.deployment_id, kept)
+            typer.echo(f"{table} is deleted.")
+
+
+def belongings(lake: Lake, table: TableName) -> Iterator[str]:
+    """Every location of a table, the table's own last: what is deleted in part stays listed."""
+    from spark_jobs.names import Layer
+
+    match table.layer:
+        case Layer.GOLD:
+            yield lake.states(table.name)
+        case Layer.SILVER:
+            yield lake.quarantine(table.name)
+            yield lake.releases(table.name)
+            yield lake.tombstones(table.name)
+            yield lake.changes(table.name)
+    yield lake.checkpoint(str(table), 0).removesuffix("/0")
+    yield lake.location(table)

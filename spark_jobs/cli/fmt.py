@@ -1,0 +1,80 @@
+"""``tidemark fmt``: the SQL of silver tables and gold views, laid out the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.names import Layer
+from spark_jobs.settings import load_settings
+
+
+def fmt(
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Files below sql/. Default: all.", exists=True)
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; end with 1 where a file would change.")
+    ] = False,
+) -> None:
+    """Lay out SQL files: keywords, line ends and indents; headers, comments and meaning stay."""
+    project = load_settings(context.obj).project_dir
+    changed, problems = 0, list[LakehouseError]()
+    for path in files or _declared(project):
+        try:
+            before = path.read_bytes().decode("utf-8")
+            after = formatted(before, file=_shown(path, project), layer=Layer(path.parent.name))
+        except LakehouseError as error:
+            problems.append(error)
+            continue
+        except ValueError as error:
+            raise typer.BadParameter(f"{path} is no SQL file of sql/silver or sql/gold") from error
+        if before != after:
+            changed += 1
+            typer.echo(f"{'would lay out' if check else 'laid out'} {_shown(path, project)}")
+            if not check:
+                path.write_bytes(after.encode("utf-8"))
+    if problems:
+        raise ProblemsError(problems)
+    if not changed:
+        typer.echo("Every file is laid out.")
+    elif check:
+        raise typer.Exit(1)
+
+
+def formatted(text: str, *, file: str, layer: Layer) -> str:
+    """The text of a SQL file with its statement laid out; everything else stays byte for byte.
+
+    Raises:
+        LakehouseError: it has no header, is not one SELECT, or would be another statement.
+    """
+    from spark_jobs.definitions.header import split_header
+    from spark_jobs.graph.layout import laid_out
+    from spark_jobs.graph.parsing import SqlText
+
+    windows = "\r\n" in text
+    plain = text.replace("\r\n", "\n")
+    mark = "\ufeff" if plain.startswith("\ufeff") else ""
+    parts = split_header(plain.removeprefix(mark), file, layer)
+    # The header is blanked, so that places in errors are those of the file.
+    start = len(parts.padded) - len(parts.padded.lstrip())
+    blank = parts.padded[:start]
+    statement = laid_out(SqlText(file, blank + parts.sql)) if parts.sql else ""
+    written = f"{mark}{plain.removeprefix(mark)[:start]}{statement}\n"
+    return written.replace("\n", "\r\n") if windows else written
+
+
+def _declared(project: Path) -> Iterator[Path]:
+    for layer in (Layer.SILVER, Layer.GOLD):
+        yield from sorted((project / "sql" / layer).glob("*.sql"))
+
+
+def _shown(path: Path, project: Path) -> str:
+    absolute = path.resolve()
+    inside = absolute.is_relative_to(project.resolve())
+    return absolute.relative_to(project.resolve()).as_posix() if inside else str(path)

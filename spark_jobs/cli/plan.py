@@ -1,0 +1,41 @@
+"""``tidemark plan``: what applying the project would do; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from spark_jobs.settings import load_settings
+
+# Beside 0, nothing to do, and 1, a problem that stands in the way.
+CHANGES = 3
+
+
+def plan(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Show what `tidemark apply` would do; ends with 3 where it would do something."""
+    from spark_jobs.rollout.planning import make_plan
+    from spark_jobs.serving.report.plan_table import plan_view
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.compiled import compiled
+
+    settings = load_settings(context.obj)
+    project = compiled(settings)
+    with ControlStore.open(settings.control_url) as store:
+        found = make_plan(settings, store, project).plan
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+    else:
+        Console(highlight=False).print(plan_view(found))
+        errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        for problem in found.problems:
+            errors.print(problem.render(), markup=False)
+    if found.problems:
+        raise typer.Exit(1)
+    if not found.empty:
+        raise typer.Exit(CHANGES)

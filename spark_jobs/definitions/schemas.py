@@ -1,0 +1,122 @@
+"""JSON Schemas of the files that people write, made from the models that read those files.
+
+An editor completes keys and marks mistakes by them. What a schema lets through may still be
+refused: rules between keys, and between files, are those of ``tidemark validate``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, assert_never
+
+from pydantic import BaseModel
+
+from spark_jobs.definitions.models import (
+    CaseFile,
+    GoldHeader,
+    SilverHeader,
+    SourceFile,
+    SuiteFile,
+)
+from spark_jobs.settings import Settings
+
+FOLDER: Final = ".vscode/tidemark"
+EDITOR_SETTINGS: Final = ".vscode/settings.json"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+class SchemaKind(StrEnum):
+    """A kind of file, or the header of one."""
+
+    SOURCE = "source"
+    SILVER = "silver"
+    GOLD = "gold"
+    SUITE = "suite"
+    CASE = "case"
+    SETTINGS = "settings"
+
+
+def json_schema(kind: SchemaKind) -> dict[str, Any]:
+    """The schema of a kind of file, as JSON has it."""
+    found = _model(kind).model_json_schema()
+    if kind is SchemaKind.SETTINGS:
+        _without_places(found)
+        # The command line gives it.
+        del found["properties"]["project_dir"]
+        found["required"] = [one for one in found["required"] if one != "project_dir"]
+    return {"$schema": _DIALECT, **found}
+
+
+def schema_files() -> Iterator[tuple[str, str]]:
+    """What an editor needs: the path of each file below the project, and its text."""
+    for kind in SchemaKind:
+        yield f"{FOLDER}/{kind}.schema.json", _text(json_schema(kind))
+    wired = {
+        "yaml.schemas": {
+            _beside(SchemaKind.SOURCE): ["sources/*.yml", "sources/*.yaml"],
+            _beside(SchemaKind.CASE): "tests/cases/gold/*.yml",
+            _beside(SchemaKind.SETTINGS): ["tidemark.yml", "profiles/*.yml"],
+        },
+        "json.schemas": [
+            {"fileMatch": ["/expectations/*/*.json"], "url": _beside(SchemaKind.SUITE)}
+        ],
+    }
+    yield EDITOR_SETTINGS, _text(wired)
+
+
+def write_schemas(project_dir: Path) -> list[Path]:
+    """Write the schemas that are not there; the editor's settings only where there are none.
+
+    Returns:
+        the files that were written.
+    """
+    written = []
+    for name, text in schema_files():
+        path = project_dir / name
+        if path.exists() and (name == EDITOR_SETTINGS or path.read_text("utf-8") == text):
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _model(kind: SchemaKind) -> type[BaseModel]:
+    match kind:
+        case SchemaKind.SOURCE:
+            return SourceFile
+        case SchemaKind.SILVER:
+            return SilverHeader
+        case SchemaKind.GOLD:
+            return GoldHeader
+        case SchemaKind.SUITE:
+            return SuiteFile
+        case SchemaKind.CASE:
+            return CaseFile
+        case SchemaKind.SETTINGS:
+            return Settings
+        case _:
+            assert_never(kind)
+
+
+def _without_places(node: Any) -> None:
+    """Drop defaults that are paths: they are those of the machine that wrote the schema."""
+    if isinstance(node, dict):
+        if node.get("format") == "path":
+            node.pop("default", None)
+        for value in node.values():
+            _without_places(value)
+    elif isinstance(node, list):
+        for value in node:
+            _without_places(value)
+
+
+def _beside(kind: SchemaKind) -> str:
+    return f"./{FOLDER}/{kind}.schema.json"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"

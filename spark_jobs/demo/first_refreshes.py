@@ -1,0 +1,81 @@
+"""The views that the demo refreshes itself, before it hands them over to Airflow's schedule.
+
+Two dozen views that all begin at once would keep two cores busy for minutes; a few show how a
+schedule refreshes, and the others are built one after the other in one Spark session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from spark_jobs.terminal.steps import Steps
+
+if TYPE_CHECKING:
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.graph.manifest import Manifest
+
+
+def build_order(manifest: Manifest, scheduled: Collection[str]) -> tuple[list[str], list[str]]:
+    """The views that neither a schedule nor a stream refreshes, those first that others read.
+
+    Returns:
+        the views that read nothing of a view that is refreshed elsewhere, and those that do.
+    """
+    from spark_jobs.definitions.vocabulary import RefreshPolicy
+
+    before: list[str] = []
+    behind: list[str] = []
+    elsewhere = {*scheduled} | {
+        name for name, entry in manifest.gold.items() if entry.refresh is RefreshPolicy.CONTINUOUS
+    }
+    late = set(elsewhere)
+    for tier in manifest.gold_by_tier():
+        for entry in tier:
+            if entry.name in elsewhere:
+                continue
+            if late & set(entry.upstream):
+                late.add(entry.name)
+                behind.append(entry.name)
+            else:
+                before.append(entry.name)
+    return before, behind
+
+
+def refresh_views(gold: GoldContext, views: Sequence[str], steps: Steps, *, title: str) -> None:
+    """Refresh views one after the other under one tick.
+
+    In a second demo on the same stack the schedule may be at one of them already; it is left to it.
+
+    Raises:
+        LakehouseError: a view cannot be refreshed, or its gate blocks it.
+    """
+    from spark_jobs.gold.refresh.steps import Refresher
+    from spark_jobs.state.errors import LeaseTakenError
+    from spark_jobs.state.types import utc_now
+
+    refresher = Refresher(
+        gold.settings, gold.manifest, gold.store, session_factory=lambda _: gold.spark
+    )
+    tick = f"demo-{utc_now():%Y%m%dT%H%M%S.%f}"
+    with steps.step(title) as note:
+        for done, view in enumerate(views):
+            note(f"{done} of {len(views)}, now {view}")
+            with suppress(LeaseTakenError):
+                refresher.run(view, tick=tick)
+
+
+def hand_over(gold: GoldContext, views: Sequence[str], steps: Steps) -> None:
+    """Let Airflow refresh the other views from now on, as often as each declares.
+
+    Raises:
+        AirflowUnreachableError: Airflow does not answer.
+    """
+    from spark_jobs.demo.airflow_api import AirflowApi
+
+    title = f"let Airflow refresh {len(views)} more views from now on"
+    with steps.step(title), AirflowApi(gold.settings) as airflow:
+        airflow.log_in()
+        for view in views:
+            airflow.unpause(view)

@@ -1,0 +1,371 @@
+"""Two manifests compared: each declaration that was added, changed or removed, and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat
+from spark_jobs.deploy.change import (
+    UNKNOWN_COST,
+    Action,
+    Category,
+    Change,
+    Cost,
+    Kind,
+    Work,
+)
+from spark_jobs.deploy.difference import (
+    Difference,
+    gold_difference,
+    silver_difference,
+)
+from spark_jobs.deploy.reach import Reach, reach
+from spark_jobs.deploy.streams import silver_definition
+from spark_jobs.graph.manifest import (
+    GoldEntry,
+    Manifest,
+    SilverEntry,
+    SinkEntry,
+    SourceEntry,
+    captured,
+)
+from spark_jobs.planning.plan import columns_that_differ
+
+_Costs = Mapping[str, Cost]
+# What says when a view is refreshed and judged, and computes nothing.
+_SCHEDULE = ("refresh", "every_seconds", "freshness_seconds", "verify_seconds")
+_WORDS = ("description", "owner", "tags", "grain", "strategy")
+_NOTHING = Reach()
+
+
+def changes(
+    before: Manifest, after: Manifest, *, costs: _Costs, existing: Mapping[str, int]
+) -> list[Change]:
+    """What differs, in the order in which a change flows: sources, silver, gold, sinks.
+
+    Args:
+        before: what runs; an empty manifest where nothing does.
+        after: the project.
+        costs: what computing a gold view takes, by its name; others are unknown.
+        existing: rows that the tables of new Debezium sources have, by source.
+    """
+    return [
+        *_sources(before, after, existing),
+        *_silver(before, after),
+        *_gold(before, after, costs),
+        *_suites(before, after),
+        *_sinks(before, after),
+    ]
+
+
+def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """The settings that differ, by key; ``stack up`` restarts the parts that read them."""
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key), after.get(key)
+        if was != now:
+            found.append(
+                Change(
+                    kind=Kind.SETTING,
+                    name=key,
+                    action=_action(was is not None, now is not None),
+                    category=Category.METADATA,
+                    work=(Work.RESTART_PARTS,),
+                    details=(f"{was or 'unset'} → {now or 'unset'}",),
+                )
+            )
+    return found
+
+
+def _action(was: bool, now: bool) -> Action:  # noqa: FBT001 - read as a pair
+    if was and now:
+        return Action.CHANGED
+    return Action.ADDED if now else Action.REMOVED
+
+
+def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> Iterator[Change]:
+    for name in sorted(before.sources.keys() | after.sources.keys()):
+        was, now = before.sources.get(name), after.sources.get(name)
+        if was is None and now is not None:
+            snapshot = bool(captured(before)) and existing.get(name) != 0
+            yield _source_added(now, existing.get(name), snapshot=snapshot)
+        elif was is not None and now is None:
+            foreign = was.format is SourceFormat.DELTA
+            work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
+            yield _of_source(was, Action.REMOVED, Category.BREAKING, work)
+        elif was is not None and now is not None and was != now:
+            yield _source_changed(was, now, after)
+
+
+def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> Change:
+    work: tuple[Work, ...]
+    match source.format:
+        case SourceFormat.DELTA:
+            work = (Work.NOTHING,)
+        case SourceFormat.DEBEZIUM:
+            work = (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
+            # A connector that is new reads all tables by itself.
+            work += (Work.SNAPSHOT,) if snapshot else ()
+        case _:
+            work = (Work.CREATE_TOPIC, Work.START_STREAM)
+    details = []
+    if source.topic:
+        details.append(f"topic {source.topic}")
+    if rows is not None:
+        details.append(f"{rows:,} rows are in {source.table}")
+    return _of_source(source, Action.ADDED, Category.NON_BREAKING, work, details=tuple(details))
+
+
+def _source_changed(was: SourceEntry, now: SourceEntry, after: Manifest) -> Change:
+    fields = [name for name in SourceEntry.model_fields if getattr(was, name) != getattr(now, name)]
+    details = tuple(f"{name.replace('_', ' ')} changed" for name in fields)
+    silver = [one for one in after.silver.values() if one.source == now.name]
+    restarts = any(silver_definition(was, one) != silver_definition(now, one) for one in silver)
+    if set(fields) <= {"description", "owner", "tags", "file"}:
+        return _of_source(now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details)
+    reached = reach(after, str(now.table_name), None) if "location" in fields else _NOTHING
+    category = Category.BREAKING if restarts or reached.affected else Category.METADATA
+    work = Work.RESTART_STREAM if restarts else Work.METADATA
+    return _of_source(now, Action.CHANGED, category, (work,), details=details, reached=reached)
+
+
+def _of_source(
+    source: SourceEntry,
+    action: Action,
+    category: Category,
+    work: tuple[Work, ...],
+    *,
+    details: tuple[str, ...] = (),
+    reached: Reach = _NOTHING,
+) -> Change:
+    return Change(
+        kind=Kind.SOURCE,
+        name=source.name,
+        action=action,
+        category=category,
+        work=work,
+        details=details,
+        reaches=reached.affected,
+        untouched=reached.untouched,
+        file=source.file,
+    )
+
+
+def _silver(before: Manifest, after: Manifest) -> Iterator[Change]:
+    for name in sorted(before.silver.keys() | after.silver.keys()):
+        was, now = before.silver.get(name), after.silver.get(name)
+        if was is None and now is not None:
+            yield _of_silver(now, Action.ADDED, Category.NON_BREAKING, (Work.START_STREAM,))
+        elif was is not None and now is None:
+            work = (Work.STOP_STREAM, Work.KEEP)
+            yield _of_silver(was, Action.REMOVED, Category.BREAKING, work)
+        elif was is not None and now is not None:
+            yield from _silver_changed(before, after, was, now)
+
+
+def _silver_changed(
+    before: Manifest, after: Manifest, was: SilverEntry, now: SilverEntry
+) -> Iterator[Change]:
+    source_was, source_now = before.sources[was.source], after.sources[now.source]
+    runs_as = silver_definition(source_was, was), silver_definition(source_now, now)
+    if runs_as[0] == runs_as[1]:
+        words = _words(was, now, ("description", "owner", "tags"))
+        if words or _described(was, now):
+            details = (*words, *_described(was, now))
+            yield _of_silver(
+                now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details
+            )
+        return
+    difference = silver_difference(
+        was,
+        now,
+        types_before={one.name: one.type for one in source_was.columns},
+        types_after={one.name: one.type for one in source_now.columns},
+    )
+    category = Category.BREAKING if difference.breaking else Category.NON_BREAKING
+    reached = _reached(after, str(now.table_name), difference)
+    yield _of_silver(
+        now,
+        Action.CHANGED,
+        category,
+        (Work.RESTART_STREAM,),
+        details=(*difference.words, *_older_rows(difference, now)),
+        reached=reached,
+    )
+
+
+def _older_rows(difference: Difference, entry: SilverEntry) -> tuple[str, ...]:
+    if not difference:
+        return ()
+    return (f"rows that are there stay until `tidemark rebuild {entry.table_name}`",)
+
+
+def _of_silver(
+    entry: SilverEntry,
+    action: Action,
+    category: Category,
+    work: tuple[Work, ...],
+    *,
+    details: tuple[str, ...] = (),
+    reached: Reach = _NOTHING,
+) -> Change:
+    return Change(
+        kind=Kind.SILVER,
+        name=str(entry.table_name),
+        action=action,
+        category=category,
+        work=work,
+        details=details,
+        reaches=reached.affected,
+        untouched=reached.untouched,
+        file=entry.file,
+    )
+
+
+def _gold(before: Manifest, after: Manifest, costs: _Costs) -> Iterator[Change]:
+    removed = [one for one in before.gold.values() if one.name not in after.gold]
+    for tier in after.gold_by_tier():
+        for now in tier:
+            was = before.gold.get(now.name)
+            cost = costs.get(now.name, UNKNOWN_COST)
+            if was is None:
+                yield _of_gold(
+                    now, Action.ADDED, Category.NON_BREAKING, (Work.FIRST_BUILD,), cost=cost
+                )
+            elif (change := _gold_changed(was, now, after, cost)) is not None:
+                yield change
+    for one in sorted(removed, key=lambda entry: entry.name):
+        yield _of_gold(one, Action.REMOVED, Category.BREAKING, (Work.KEEP,))
+
+
+def _gold_changed(was: GoldEntry, now: GoldEntry, after: Manifest, cost: Cost) -> Change | None:
+    difference = gold_difference(was, now)
+    scheduled = _words(was, now, _SCHEDULE)
+    details = (*difference.words, *scheduled, *_words(was, now, _WORDS), *_described(was, now))
+    if was.fingerprint == now.fingerprint:
+        if not details:
+            return None
+        work = Work.RESCHEDULE if scheduled else Work.METADATA
+        return _of_gold(now, Action.CHANGED, Category.METADATA, (work,), details=details)
+    category = Category.BREAKING if difference.breaking else Category.NON_BREAKING
+    columns = columns_that_differ(now, was.parts)
+    work = Work.RECOMPUTE if columns is None else Work.COMPUTE_COLUMNS
+    if not difference and columns is not None:
+        category, details = Category.METADATA, (*details, "the same result, written otherwise")
+    reached = _reached(after, str(now.table_name), difference)
+    return _of_gold(
+        now, Action.CHANGED, category, (work,), details=details, reached=reached, cost=cost
+    )
+
+
+def _of_gold(
+    entry: GoldEntry,
+    action: Action,
+    category: Category,
+    work: tuple[Work, ...],
+    *,
+    details: tuple[str, ...] = (),
+    reached: Reach = _NOTHING,
+    cost: Cost = UNKNOWN_COST,
+) -> Change:
+    if action is Action.ADDED and entry.refresh is RefreshPolicy.CONTINUOUS:
+        details = (*details, "the streams keep it up to date")
+    return Change(
+        kind=Kind.GOLD,
+        name=str(entry.table_name),
+        action=action,
+        category=category,
+        work=work,
+        details=details,
+        reaches=reached.affected,
+        untouched=reached.untouched,
+        cost=cost,
+        file=entry.file,
+    )
+
+
+def _suites(before: Manifest, after: Manifest) -> Iterator[Change]:
+    """Suites of tables that stay; a suite that comes or goes with its table is part of that."""
+    for layer in ("silver", "gold"):
+        was, now = _with_suites(before, layer), _with_suites(after, layer)
+        stays = getattr(before, layer).keys() & getattr(after, layer).keys()
+        for name in sorted(stays & (was.keys() | now.keys())):
+            if was.get(name) != now.get(name):
+                yield Change(
+                    kind=Kind.SUITE,
+                    name=f"{layer}.{name}",
+                    action=_action(name in was, name in now),
+                    category=Category.METADATA,
+                    work=(Work.METADATA,),
+                    details=("the next refresh is judged by it",),
+                    file=f"expectations/{layer}/{name}.json",
+                )
+
+
+def _with_suites(manifest: Manifest, layer: str) -> dict[str, object]:
+    entries = getattr(manifest, layer)
+    return {name: one.suite for name, one in entries.items() if one.suite is not None}
+
+
+def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
+    for name in sorted(before.sinks.keys() | after.sinks.keys()):
+        was, now = before.sinks.get(name), after.sinks.get(name)
+        if was == now:
+            continue
+        shown = now or was
+        if shown is None or (was and now and _delivers_alike(was, now)):
+            continue
+        action = _action(was is not None, now is not None)
+        removed = now is None
+        yield Change(
+            kind=Kind.SINK,
+            name=name,
+            action=action,
+            category=Category.NON_BREAKING if was is None else Category.BREAKING,
+            work=(Work.STOP_STREAM,) if removed else (Work.DELIVER,),
+            details=(
+                f"{shown.system.value} {shown.target}",
+                *(["what was delivered stays there"] if removed else []),
+            ),
+            file=shown.file,
+        )
+
+
+def _delivers_alike(was: SinkEntry, now: SinkEntry) -> bool:
+    return was.model_copy(update={"file": now.file}) == now
+
+
+def _reached(after: Manifest, table: str, difference: Difference) -> Reach:
+    if not difference.breaking:
+        readers = (str(one.table_name) for one in after.gold.values() if table in one.inputs)
+        return Reach(untouched=tuple(sorted(readers)))
+    return reach(after, table, difference.noticed)
+
+
+def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The attributes that differ, with both values where they are short."""
+    found = []
+    for name in names:
+        old, new = getattr(was, name), getattr(now, name)
+        if old != new:
+            label = name.removesuffix("_seconds")
+            long = name in {"description", "tags"}
+            found.append(f"{label} changed" if long else f"{label}: {_short(old)} → {_short(new)}")
+    return tuple(found)
+
+
+def _described(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
+    """Columns that mean the same and are described otherwise."""
+    old = {one.name: (one.description, one.pii) for one in was.columns}
+    names = [
+        one.name
+        for one in now.columns
+        if one.name in old and old[one.name] != (one.description, one.pii)
+    ]
+    return (f"described again: {', '.join(names)}",) if names else ()
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

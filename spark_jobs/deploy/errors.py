@@ -1,0 +1,108 @@
+"""Conditions of planning and applying a change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+
+from spark_jobs.errors import LakehouseError, LocatedError
+
+
+class ChangeLosesDataError(LocatedError):
+    """A change of a declaration that what is stored cannot follow."""
+
+    condition = "CHANGE_LOSES_DATA"
+    name: str
+    what: str
+    was: str
+    now: str
+    why: str
+    _: KW_ONLY
+    fresh: str
+    primary = "{name}: {what} cannot change from {was} to {now}"
+    detail = "{why}"
+    hint = (
+        "Declare it under a new name, {fresh}, and move its readers there; once nothing reads the "
+        "old one, remove its file, apply, and run `tidemark drop`."
+    )
+
+
+class StillReadError(LocatedError):
+    """A column that leaves a table while something outside of SQL uses it."""
+
+    condition = "COLUMN_STILL_READ"
+    name: str
+    columns: Sequence[str]
+    readers: Sequence[str]
+    primary = "{name}: columns {columns} leave, and {readers} use them"
+    hint = "Keep the columns, or change their readers in the same step."
+
+
+class ApplyRunningError(LakehouseError):
+    """Another apply holds the lock."""
+
+    condition = "APPLY_RUNNING"
+    detail: str | None
+    primary = "another `tidemark apply` runs on this lake"
+    hint = "Wait until it has ended, then run `tidemark plan` again."
+
+
+class PlanOutdatedError(LakehouseError):
+    """What runs is another deployment than the one that the plan was made against."""
+
+    condition = "PLAN_OUTDATED"
+    base: str
+    current: str
+    primary = "the plan was made against {base}, and {current} is in force"
+    detail = "Nothing was changed."
+    hint = "Run `tidemark plan` again and look at what it would do now."
+
+
+class NotConfirmedError(LakehouseError):
+    """A plan that a person must confirm, where nobody can be asked."""
+
+    condition = "NOT_CONFIRMED"
+    steps: Sequence[str]
+    primary = "the plan needs a yes: {steps}"
+    detail = "Nothing was changed."
+    hint = "Run it on a terminal, or pass --yes."
+
+
+class SourceUnreadableError(LocatedError):
+    """A declared source whose table is not there, or may not be read."""
+
+    condition = "SOURCE_UNREADABLE"
+    name: str
+    problem: str
+    remedy: str
+    primary = "source {name!r} {problem}"
+    hint = "{remedy}"
+
+
+class StepFailedError(LakehouseError):
+    """A step of an apply that did not come to its end."""
+
+    condition = "STEP_FAILED"
+    step: str
+    problem: str
+    primary = "step {step!r} failed: {problem}"
+    hint = "What came before it is done. Repair the cause, then `tidemark apply` goes on there."
+
+
+class NothingAppliedError(LakehouseError):
+    """There is no deployment to compare the project with."""
+
+    condition = "NOTHING_APPLIED"
+    primary = "nothing was applied yet, so there is nothing to compare with"
+    hint = "Run `tidemark apply`, or compare with a commit: `tidemark diff --against main`."
+
+
+class NotKeptError(LakehouseError):
+    """A table that is declared, or that nobody knows."""
+
+    condition = "NOT_KEPT"
+    table: str
+    known: Sequence[str]
+    misspelt = "table"
+    primary = "{table!r} is no table that was removed from the project"
+    hint = "`tidemark plan` lists those; remove its file and apply, before it can be dropped."

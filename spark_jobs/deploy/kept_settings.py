@@ -1,0 +1,51 @@
+"""The settings as a deployment keeps them: by key, and of what may be a secret only a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from spark_jobs.settings import Settings
+
+# Where things lie on one machine, and what is no setting of the project.
+_LOCAL = {
+    "project_dir",
+    "state_dir",
+    "spark_jars",
+    "kafka_jars",
+    "cassandra_jars",
+    "s3_jars",
+    "s3proxy_jars",
+}
+# Anything that may hold a password, a token or an address with one.
+_SECRET = ("url", "dsn", "database", "control_db", "password", "secret", "token", "headers", "conf")
+_DIGITS = 12
+
+
+def kept_settings(settings: Settings) -> dict[str, str]:
+    """Every setting as text, by its key with dots.
+
+    Values that are their default are left out, so that a new release's defaults are no change.
+    """
+    values = settings.model_dump(mode="json", exclude_defaults=True, exclude=_LOCAL)
+    return dict(sorted(_flat("", values)))
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    last = prefix.rpartition(".")[2]
+    if isinstance(value, dict) and not last.endswith("conf"):
+        for key, inner in value.items():
+            yield from _flat(f"{prefix}.{key}".strip("."), inner)
+        return
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    yield prefix, _digest(text) if _may_be_secret(last, text) else text
+
+
+def _may_be_secret(key: str, text: str) -> bool:
+    return bool(text) and (any(word in key for word in _SECRET) or "://" in text or "=" in text)
+
+
+def _digest(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"

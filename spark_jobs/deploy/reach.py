@@ -1,0 +1,79 @@
+"""How far a change of tables reaches through the views that read them, by column lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_jobs.graph.columns_read import read_of_tables
+from spark_jobs.graph.lineage import lineage_of
+from spark_jobs.graph.manifest import GoldEntry, Manifest
+
+# The columns of a table whose readers notice, in lower case; None: all of them.
+Noticed = frozenset[str] | None
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What becomes of the readers of one table, directly and through others.
+
+    Attributes:
+        affected: views whose content follows, in the order in which they are refreshed.
+        untouched: readers that read none of the changed columns.
+    """
+
+    affected: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
+
+
+def reach(manifest: Manifest, table: str, noticed: Noticed) -> Reach:
+    """Follow a change of some columns of a table to the views below it.
+
+    Args:
+        manifest: the project as it will be.
+        table: ``silver.orders``, or another name as views read it.
+        noticed: the columns that differ, in lower case; None: the rows do. Added ones do not count.
+    """
+    changed: dict[str, Noticed] = {table: noticed}
+    untouched = []
+    for tier in manifest.gold_by_tier():
+        for view in tier:
+            moved = {name: changed[name] for name in view.inputs if name in changed}
+            if not moved:
+                continue
+            columns = _columns_touched(view, moved)
+            if columns is not None and not columns:
+                untouched.append(str(view.table_name))
+            else:
+                changed[str(view.table_name)] = columns
+    affected = tuple(name for name in changed if name != table)
+    return Reach(affected, tuple(untouched))
+
+
+def _columns_touched(view: GoldEntry, moved: Mapping[str, Noticed]) -> Noticed:
+    """The columns of a view that follow; none where it reads nothing that changed."""
+    read = read_of_tables(view.query)
+    hit = {table for table, columns in moved.items() if _reads(read.get(table), columns)}
+    if not hit:
+        return frozenset()
+    if any(moved[table] is None for table in hit):
+        return None
+    lineage = lineage_of(view.query)
+
+    def touches(table: str, column: str) -> bool:
+        columns = moved.get(table)
+        return table in hit and columns is not None and column.lower() in columns
+
+    if any(touches(one.table, one.column) for one in lineage.rows):
+        return None
+    found = frozenset(
+        name.lower()
+        for name, sources in lineage.columns.items()
+        if any(touches(one.table, one.column) for one in sources)
+    )
+    # It reads the column in a way that lineage does not tell, such as DISTINCT: all may follow.
+    return found or None
+
+
+def _reads(read: frozenset[str] | None, columns: Noticed) -> bool:
+    return read is None or columns is None or bool(read & columns)

@@ -1,0 +1,80 @@
+"""Changes that would lose what cannot be computed again: they are refused before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_jobs.definitions.widening import wider
+from spark_jobs.deploy.errors import ChangeLosesDataError, StillReadError
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
+
+_SOURCE_REASONS = {
+    "topic": "Its bronze table and the place in the topic belong together.",
+    "format": "The records that bronze holds would be read in a way in which they were not sent.",
+    "table": "Rows of two tables would be taken for versions of one.",
+    "keys": "Changes of one row would no longer find each other.",
+}
+_SILVER_REASONS = {
+    "source": "Its rows come from the records of that source.",
+    "keys": "Rows that are there were applied by the old key, and cannot be told apart by another.",
+    "apply": "A table of current rows has forgotten what a history would keep, and the reverse.",
+}
+
+
+def refusals(before: Manifest, after: Manifest) -> Iterator[LakehouseError]:
+    """What cannot be applied, every problem at once."""
+    for name in sorted(before.sources.keys() & after.sources.keys()):
+        yield from _of_source(before.sources[name], after.sources[name])
+    for name in sorted(before.silver.keys() & after.silver.keys()):
+        yield from _of_silver(before.silver[name], after.silver[name], after)
+
+
+def _of_source(before: SourceEntry, after: SourceEntry) -> Iterator[LakehouseError]:
+    for field, why in _SOURCE_REASONS.items():
+        was, now = getattr(before, field), getattr(after, field)
+        if was != now:
+            subject = f'source "{after.name}"'
+            yield _loses(subject, field, was, now, why, name=after.name, file=after.file)
+
+
+def _of_silver(
+    before: SilverEntry, after: SilverEntry, manifest: Manifest
+) -> Iterator[LakehouseError]:
+    name = str(after.table_name)
+    for field, why in _SILVER_REASONS.items():
+        was, now = getattr(before, field), getattr(after, field)
+        if was != now:
+            yield _loses(name, field, was, now, why, name=after.name, file=after.file)
+    held = {column.name: column.type for column in before.columns}
+    for column in after.columns:
+        was = held.get(column.name, column.type)
+        if was != column.type and not wider(was, column.type):
+            what = f"the type of {column.name}"
+            why = f"Values that are stored do not all fit into {column.type}."
+            yield _loses(name, what, was, column.type, why, name=after.name, file=after.file)
+    gone = held.keys() - {column.name for column in after.columns}
+    sinks = [one for one in manifest.sinks.values() if one.table == name]
+    using = [f"sink {one.name}" for one in sinks if gone & set(one.columns)]
+    if using:
+        yield StillReadError(name, sorted(gone), using, location=Location(after.file))
+
+
+def _loses(
+    subject: str, what: str, was: object, now: object, why: str, *, name: str, file: str
+) -> ChangeLosesDataError:
+    return ChangeLosesDataError(
+        subject,
+        what,
+        _shown(was),
+        _shown(now),
+        why,
+        fresh=f"{name}_2",
+        location=Location(file),
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

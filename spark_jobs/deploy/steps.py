@@ -1,0 +1,161 @@
+"""What an apply does, step by step, in an order in which each leaves a working pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.deploy.change import EXPENSIVE, Action, Change, Kind, Work
+from spark_jobs.deploy.streams import silver_definition
+from spark_jobs.graph.manifest import Manifest, captured
+
+
+class StepKind(StrEnum):
+    """What a step does; its order here is the order of an apply."""
+
+    TOPIC = "topic"
+    CONNECTOR = "connector"
+    MANIFEST = "manifest"
+    STREAM = "stream"
+    STOP = "stop"
+    SNAPSHOT = "snapshot"
+    TAKE_UP = "take up"
+    BUILD = "build"
+
+
+_ORDER = list(StepKind)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is done, and noted when it is.
+
+    Attributes:
+        subject: a topic, a source, a table or a view; the tables of the connector.
+    """
+
+    kind: StepKind
+    subject: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.subject}".strip()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what ``str`` wrote.
+
+        >>> Step.parse("take up silver.orders").kind.name, Step.parse("manifest").subject
+        ('TAKE_UP', '')
+        """
+        kind = next(one for one in _ORDER if text == one.value or text.startswith(f"{one.value} "))
+        return cls(kind, text.removeprefix(kind.value).strip())
+
+    @property
+    def title(self) -> str:
+        """What is done, for people."""
+        titles = {
+            StepKind.TOPIC: "create topic {}",
+            StepKind.CONNECTOR: "let the connector capture {}",
+            StepKind.MANIFEST: "put the manifest in force",
+            StepKind.STREAM: "start stream {}",
+            StepKind.STOP: "stop stream {}",
+            StepKind.SNAPSHOT: "read the rows of source {}",
+            StepKind.TAKE_UP: "take up what is in {}",
+            StepKind.BUILD: "compute {}",
+        }
+        return titles[self.kind].format(self.subject)
+
+
+def steps_of(
+    changes: Sequence[Change],
+    before: Manifest,
+    after: Manifest,
+    *,
+    carried: Iterable[Step] = (),
+) -> tuple[Step, ...]:
+    """The steps of an apply.
+
+    Args:
+        changes: what differs; without any, only what is carried is left to do.
+        before: what runs.
+        after: what is to run.
+        carried: open steps of a deployment that did not come to its end.
+    """
+    found = dict.fromkeys(
+        [*_capture(changes, before, after), *_streams(before, after), *_builds(changes)]
+    )
+    found |= dict.fromkeys(one for one in carried if _still_wanted(one, after))
+    # Also where only open steps are left: the streams then report under this deployment's number.
+    if found or any(one.kind is not Kind.SETTING for one in changes):
+        found[Step(StepKind.MANIFEST)] = None
+    # What was carried may be a view that another one reads.
+    tiers = {str(one.table_name): one.tier for one in after.gold.values()}
+    return tuple(sorted(found, key=lambda one: (_ORDER.index(one.kind), tiers.get(one.subject, 0))))
+
+
+def _capture(changes: Sequence[Change], before: Manifest, after: Manifest) -> Iterator[Step]:
+    added = [one for one in changes if one.kind is Kind.SOURCE and one.action is Action.ADDED]
+    for change in added:
+        topic = after.sources[change.name].topic
+        if topic is not None:
+            yield Step(StepKind.TOPIC, topic)
+    if captured(before) != captured(after):
+        yield Step(StepKind.CONNECTOR, ", ".join(captured(after)))
+    for change in added:
+        if Work.SNAPSHOT in change.work:
+            yield Step(StepKind.SNAPSHOT, change.name)
+            silver = [one for one in after.silver.values() if one.source == change.name]
+            yield from (Step(StepKind.TAKE_UP, str(one.table_name)) for one in silver)
+
+
+def _streams(before: Manifest, after: Manifest) -> Iterator[Step]:
+    was, now = stream_definitions(before), stream_definitions(after)
+    for name in sorted(now):
+        if was.get(name) != now[name]:
+            yield Step(StepKind.STREAM, name)
+    for name in sorted(was.keys() - now.keys()):
+        yield Step(StepKind.STOP, name)
+
+
+def stream_definitions(manifest: Manifest) -> dict[str, str]:
+    """What each streaming query runs as, by the table that it writes."""
+    landed = {
+        name: one for name, one in manifest.sources.items() if one.format is not SourceFormat.DELTA
+    }
+    bronze = {str(one.table_name): one.topic or "" for one in landed.values()}
+    silver = {
+        str(one.table_name): silver_definition(landed[one.source], one)
+        for one in manifest.silver.values()
+        if one.source in landed
+    }
+    return {**bronze, **silver}
+
+
+def _builds(changes: Sequence[Change]) -> Iterator[Step]:
+    for change in changes:
+        if change.kind is Kind.GOLD and EXPENSIVE & set(change.work):
+            yield Step(StepKind.BUILD, change.name)
+
+
+def _still_wanted(step: Step, after: Manifest) -> bool:
+    """Whether an open step's subject is still declared."""
+    silver = {str(one.table_name) for one in after.silver.values()}
+    tables = silver | {str(one.table_name) for one in after.gold.values()}
+    match step.kind:
+        case StepKind.SNAPSHOT:
+            return step.subject in after.sources
+        case StepKind.TOPIC:
+            return step.subject in {one.topic for one in after.sources.values()}
+        case StepKind.TAKE_UP | StepKind.BUILD:
+            return step.subject in tables
+        case StepKind.STREAM:
+            return step.subject in stream_definitions(after)
+        case StepKind.STOP:
+            return step.subject not in stream_definitions(after)
+        case StepKind.CONNECTOR:
+            return step.subject == ", ".join(captured(after))
+        case StepKind.MANIFEST:
+            return True

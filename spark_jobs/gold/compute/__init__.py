@@ -1,0 +1,1 @@
+"""What a refresh computes: relations at pinned versions, programs, aggregate state, differences."""

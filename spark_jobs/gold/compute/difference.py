@@ -1,0 +1,103 @@
+"""Comparing two results as multisets: NULLs are equal to NULLs, and duplicates count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WEIGHT = "__weight"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How many rows only one side has, duplicates counted."""
+
+    missing: int
+    unexpected: int
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected)
+
+
+def same_columns(left: DataFrame, right: DataFrame) -> bool:
+    """Whether names and types agree, in order; nothing else of a schema bears on rows."""
+    return [(f.name, f.dataType) for f in left.schema.fields] == [
+        (f.name, f.dataType) for f in right.schema.fields
+    ]
+
+
+def has_incomparable(frame: DataFrame) -> bool:
+    """Whether a column is of a type whose values Spark cannot group or compare."""
+    kinds = [field.dataType.simpleString() for field in frame.schema.fields]
+    return any("map<" in kind or "variant" in kind for kind in kinds)
+
+
+def multiset_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
+    """The rows in which two multisets differ, and a last column that says by how many.
+
+    Positive: so many more in ``actual``. One aggregation does what EXCEPT ALL does both ways: the
+    row is absent from both differences exactly when its weights cancel.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = expected.columns
+    # Plain names for the work, because a user's column may be called anything.
+    plain = [f"c{index}" for index in range(len(names))]
+    weighed = (
+        expected.toDF(*plain)
+        .withColumn(_WEIGHT, F.lit(-1))
+        .unionAll(actual.toDF(*plain).withColumn(_WEIGHT, F.lit(1)))
+    )
+    differing = (
+        weighed.groupBy(*plain).agg(F.sum(_WEIGHT).alias(_WEIGHT)).where(F.col(_WEIGHT) != 0)
+    )
+    return differing.toDF(*names, _WEIGHT)
+
+
+def count_difference(expected: DataFrame, actual: DataFrame) -> Difference:
+    """How much two multisets of the same columns differ, in one job."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    weight = F.col(_WEIGHT)
+    counted = (
+        multiset_difference(expected, actual)
+        .agg(
+            F.coalesce(F.sum(F.greatest(-weight, F.lit(0))), F.lit(0)).alias("missing"),
+            F.coalesce(F.sum(F.greatest(weight, F.lit(0))), F.lit(0)).alias("unexpected"),
+        )
+        .collect()[0]
+    )
+    return Difference(missing=int(counted["missing"]), unexpected=int(counted["unexpected"]))
+
+
+def differing_rows(
+    expected: DataFrame, actual: DataFrame, *, limit: int
+) -> tuple[dict[str, str | None], ...]:
+    """Some of the rows that differ, as text; the key "" holds by how many they do."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = expected.columns
+    rows = multiset_difference(expected, actual).toDF(
+        *[f"c{i}" for i in range(len(names))], _WEIGHT
+    )
+    texts = [
+        F.to_json(F.struct(F.col(f"c{i}").alias("v"))).alias(f"c{i}") for i in range(len(names))
+    ]
+    return tuple(
+        {
+            **{name: _plain(row[index]) for index, name in enumerate(names)},
+            "": f"{row[len(names)]:+d}",
+        }
+        for row in rows.select(*texts, _WEIGHT).orderBy(*texts).limit(limit).collect()
+    )
+
+
+def _plain(text: str) -> str | None:
+    """The value in ``{"v":value}`` as text; None where it was NULL and left out."""
+    if text == "{}":
+        return None
+    value = text[len('{"v":') : -1]
+    return value[1:-1] if value.startswith('"') else value

@@ -1,0 +1,121 @@
+"""A range of a view's rows, recomputed in pieces: the rows to delete and to insert.
+
+Each piece is one commit on the staged table, numbered by its transaction, so that work that was
+killed goes on after the last piece that is there.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.compute.increment import base_of
+from spark_jobs.gold.compute.pinned import named_inputs, pinned_result
+from spark_jobs.gold.compute.relations import prefix_of
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.planning.ranges import RowRange, TimeRange
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage import log, plain, tables
+from spark_jobs.storage.tables import Txn, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PIECE = "stage"
+_BEFORE, _AFTER = "__before", "__after"
+
+
+def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: str) -> None:
+    """Stage the change of each piece that is not there yet.
+
+    Raises:
+        BaseMovedError: the view was published since; the rows would be those of older inputs.
+        InputReplacedError: another table lies where the plan pinned one.
+        QueryFailedError: Spark refuses the query.
+    """
+    base = base_of(context, work)
+    vector = work.vector
+    if base.watermark.vector != vector:
+        raise BaseMovedError(work.view, f"version {base.version} has other inputs")
+    pieces = rows.pieces()
+    done = log.transaction_version(location, _PIECE) or 0
+    counts = _counted(location) if done else {DELETE: 0, INSERT: 0}
+    with named_inputs(context, work.view, vector, prefix=prefix_of(work)) as names:
+        entry = context.entry(work.view)
+        computed = pinned_result(context, entry, vector=vector, clock=work.clock, names=names)
+        published = plain.read(context.spark, context.published_at(work.view), base.version)
+        for number, piece in list(enumerate(pieces, 1))[done:]:
+            latest = latest_publication(context.published_at(work.view))
+            if latest is None or latest.version != base.version:
+                raise BaseMovedError(work.view, "it was published while it was computed again")
+            change = _change(within(published, rows, piece), within(computed, rows, piece))
+            failpoint("gold.stage.before_write")
+            _write_piece(change, location, number, {"base": base.version, "rows": counts})
+            actual = context.store.attempt(work.attempt_id).actual or {}
+            progress = {**actual, "pieces": [number, len(pieces)]}
+            context.store.update_attempt(work.attempt_id, actual=progress)
+            failpoint("gold.stage.piece_written")
+
+
+def within(frame: DataFrame, rows: RowRange, time: TimeRange) -> DataFrame:
+    """The rows of a DataFrame that lie in a range of its time column."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    column = F.col(quoted(rows.column))
+    # The session's zone is UTC, and a literal with a zone would not do for all three types.
+    start, end = (
+        F.lit(f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}").cast("timestamp").cast(rows.type)
+        for at in (time.start, time.end)
+    )
+    return frame.where((column >= start) & (column < end))
+
+
+def _change(published: DataFrame, computed: DataFrame) -> DataFrame:
+    """How many copies of a row there are before and after, where that differs."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = published.columns
+    # Plain names for the work, because a user's column may be called anything.
+    own = [f"c{index}" for index in range(len(names))]
+    weighed = (
+        published.toDF(*own)
+        .withColumns({_BEFORE: F.lit(1), _AFTER: F.lit(0)})
+        .unionAll(computed.toDF(*own).withColumns({_BEFORE: F.lit(0), _AFTER: F.lit(1)}))
+    )
+    counted = weighed.groupBy(*own).agg(F.sum(_BEFORE).alias(_BEFORE), F.sum(_AFTER).alias(_AFTER))
+    differing = counted.where(F.col(_BEFORE) != F.col(_AFTER))
+    return differing.toDF(*names, _BEFORE, _AFTER)
+
+
+def _write_piece(
+    change: DataFrame, location: str, number: int, metadata: dict[str, object]
+) -> None:
+    """Write the deleted rows, each once, and the inserted ones with all their copies."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    change = change.persist()
+    try:
+        found = change.agg(
+            F.coalesce(F.sum(_BEFORE), F.lit(0)), F.coalesce(F.sum(_AFTER), F.lit(0))
+        ).collect()[0]
+        counts: dict[str, int] = metadata["rows"]  # type: ignore[assignment]
+        counts[DELETE] += int(found[0])
+        counts[INSERT] += int(found[1])
+        names = [F.col(quoted(name)) for name in change.columns[:-2]]
+        deleted = change.where(F.col(_BEFORE) > 0).select(*names, F.lit(DELETE).alias(OPERATION))
+        copies = F.explode(F.array_repeat(F.lit(1), F.col(_AFTER).cast("int"))).alias(_AFTER)
+        inserted = change.select(*names, F.lit(INSERT).alias(OPERATION), copies).drop(_AFTER)
+        txn = Txn(_PIECE, number)
+        tables.append(deleted.unionAll(inserted), location, txn=txn, metadata=metadata)
+    finally:
+        change.unpersist()
+
+
+def _counted(location: str) -> dict[str, int]:
+    """The rows of the pieces that are there."""
+    metadata = log.commits(location, limit=1)[0].metadata or {}
+    return {kind: int(metadata["rows"][kind]) for kind in (DELETE, INSERT)}

@@ -1,0 +1,190 @@
+"""The relations that a maintenance program reads, at the versions of one refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.compute.state_location import AggregateState, aggregate_state
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import Publication
+from spark_jobs.graph.maintenance.relation import WEIGHT, When
+from spark_jobs.graph.maintenance.states import LAYER
+from spark_jobs.graph.sql import Relation, delta_relation, named_relation
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.storage import log, plain, policy
+from spark_jobs.storage.tables import CAME, CHANGE_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Range:
+    """The versions of one input before and after."""
+
+    before: TableVersion
+    after: TableVersion
+
+
+@dataclass
+class Relations:
+    """The relations that a program reads; see ``graph.maintenance``.
+
+    Attributes:
+        base: the publication that the change is applied to.
+        ranges: of the inputs, by ``layer.name``.
+        prefix: the names of all views that are registered start with it.
+        by_name: whether contents are read through names that ``register_contents`` gives them.
+            Spark then looks a version of a table up once, and not in every statement.
+        views: the names that were registered.
+        persisted: what is to be given back with them.
+        counted: whether groups that are kept had to be counted from all rows.
+        contents: the location and the version of each table that is read through a name.
+    """
+
+    context: GoldContext
+    view: str
+    base: Publication
+    ranges: dict[str, Range]
+    prefix: str
+    by_name: bool = False
+    views: list[str] = field(default_factory=list)
+    persisted: list[DataFrame] = field(default_factory=list)
+    counted: bool = False
+    contents: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _groups: dict[str, AggregateState] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The tables with another version than before."""
+        return frozenset(
+            name for name, one in self.ranges.items() if one.before.version != one.after.version
+        )
+
+    def content(self, table: str, when: When) -> Relation:
+        """A table at its version before or after; aggregate state by the name that they get."""
+        if table.startswith(f"{LAYER}."):
+            return named_relation(f"{self._name(table)}_{when}")
+        one = self.ranges[table]
+        version = one.before if when is When.OLD and table in self.changed else one.after
+        return self._content(f"{self._name(table)}_{when}", self.location(table), version.version)
+
+    def change(self, table: str) -> Relation:
+        """The name of a table's change."""
+        return named_relation(self._name(table))
+
+    def groups(self, name: str) -> AggregateState:
+        """The aggregate state of a name, as they were when this was first asked."""
+        if name not in self._groups:
+            self._groups[name] = aggregate_state(self.context, self.base, view=self.view, name=name)
+        return self._groups[name]
+
+    def large(self, table: str) -> bool:
+        """Whether Spark would move a table's rows rather than copy them to each of its cores."""
+        if table.startswith(f"{LAYER}."):
+            groups = self.groups(table)
+            return groups.known is not None and not policy.STATE.fits(rows=groups.rows)
+        size = log.size(self.location(table), self.ranges[table].after.version)
+        return not policy.COPIED.fits(size=size.bytes)
+
+    def part_types(self, table: str) -> dict[str, str] | None:
+        """The types of aggregate state that lie in parts, by column; None for any other table."""
+        groups = self.groups(table) if table.startswith(f"{LAYER}.") else None
+        if groups is None or groups.known is None or not groups.in_parts:
+            return None
+        return {one.name: one.type for one in log.schema(groups.location, groups.known.version)}
+
+    def published(self) -> Relation:
+        """The view's own table before."""
+        location = self.context.published_at(self.view)
+        return self._content(f"{self.prefix}_published", location, self.base.version)
+
+    def published_rows(self) -> DataFrame:
+        """The same as a DataFrame."""
+        location = self.context.published_at(self.view)
+        return plain.read(self.context.spark, location, self.base.version)
+
+    def published_types(self) -> dict[str, str]:
+        """The types of the view's own columns, by name."""
+        location = self.context.published_at(self.view)
+        return {one.name: one.type for one in log.schema(location, self.base.version)}
+
+    def types(self) -> dict[str, dict[str, str]]:
+        """The types of the inputs' columns after the change, by table and lower-case name."""
+        return {
+            table: {
+                one.name.lower(): one.type
+                for one in log.schema(self.location(table), range_.after.version)
+            }
+            for table, range_ in self.ranges.items()
+        }
+
+    def register_changes(self) -> None:
+        """Name the change of each table, for the SQL of the program."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        # Functions ask which kind of session there is, so it must be there first.
+        spark = self.context.spark
+        came = F.col(CHANGE_TYPE).isin(*CAME)
+        for table in sorted(self.changed):
+            one = self.ranges[table]
+            rows = plain.changes(
+                spark,
+                self.location(table),
+                after=one.before.version,
+                upto=one.after.version,
+            )
+            frame = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+            self.register(frame, self.change(table).name)
+
+    def register_contents(self) -> None:
+        """Name the contents that the program reads."""
+        for name, (location, version) in self.contents.items():
+            self.register(plain.read(self.context.spark, location, version), name)
+
+    def register(self, frame: DataFrame, name: str) -> None:
+        """Name a DataFrame until ``forget``."""
+        frame.createOrReplaceTempView(name)
+        self.views.append(name)
+
+    def forget(self) -> None:
+        """Remove the names again."""
+        # First: over Spark Connect, giving a relation back resolves the names that it reads.
+        for frame in self.persisted:
+            frame.unpersist()
+        for name in dict.fromkeys(self.views):
+            self.context.spark.catalog.dropTempView(name)
+
+    def _content(self, name: str, location: str, version: int) -> Relation:
+        if not self.by_name:
+            return delta_relation(location, version)
+        self.contents[name] = (location, version)
+        return named_relation(name)
+
+    def _name(self, table: str) -> str:
+        return f"{self.prefix}_{table.replace('.', '_')}"
+
+    def location(self, table: str) -> str:
+        """Where a table lies."""
+        return self.context.locations.of(TableName.parse(table))
+
+
+def prefix_of(work: WorkItem) -> str:
+    """What the names of an attempt's relations begin with: a session may serve several."""
+    return "__" + "".join(one if one.isalnum() else "_" for one in work.attempt_id)
+
+
+def ranges_of(
+    base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
+) -> dict[str, Range] | None:
+    """The range of each input since a publication; None where it had another input."""
+    found = {}
+    for table, after in vector:
+        before = base.watermark.vector.get(table)
+        if before is None:
+            return None
+        found[str(table)] = Range(before, after)
+    return found

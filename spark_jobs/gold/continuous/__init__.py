@@ -1,0 +1,1 @@
+"""Continuous views: refreshed as soon as their inputs move."""

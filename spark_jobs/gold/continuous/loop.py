@@ -1,0 +1,231 @@
+"""Continuous gold: views that are refreshed as soon as their inputs move.
+
+One thread of the streaming application looks at the logs of their inputs and runs the same refresh
+as everybody else; between two changes it costs no Spark job and reads no log. An error of one view
+is that view's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.compute.pinned import first_lines
+from spark_jobs.gold.continuous.view import FollowedView, Versions
+from spark_jobs.gold.refresh import ledger
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import Layer, TableName, TableVersion
+from spark_jobs.quality.errors import GateBlockedError
+from spark_jobs.settings import Settings
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.progress import StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.errors import LogUnreadableError
+from spark_jobs.storage.watch import LogWatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+STOP_SECONDS = 30.0
+
+
+class _Stopped(Exception):  # noqa: N818 - an order, not an error
+    """The application is to end; the attempt stays open and is taken up again."""
+
+
+@dataclass
+class ContinuousGold:
+    """Keeps the continuous views of a project up to date.
+
+    Attributes:
+        manifest: the compiled project as it is now; a new object where it was recompiled.
+        stopping: set to end it.
+    """
+
+    settings: Settings
+    store: ControlStore
+    manifest: Callable[[], Manifest]
+    stopping: threading.Event = field(default_factory=threading.Event)
+    clock: Callable[[], float] = time.monotonic
+    views: list[FollowedView] = field(default_factory=list, init=False)
+    # Who reports is another thread than who follows.
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _begun: threading.Event = field(default_factory=threading.Event, init=False)
+    _watch: LogWatch = field(default_factory=LogWatch, init=False)
+    _refresher: Refresher | None = field(default=None, init=False)
+
+    @contextmanager
+    def following(self, spark: SparkSession) -> Iterator[None]:
+        """Follow in a thread while the context lasts, from the first report on."""
+        thread = threading.Thread(target=self._run, args=(spark,), name="gold", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stopping.set()
+            self._begun.set()
+            thread.join(STOP_SECONDS)
+            for view in self.views:
+                if view.state in {StreamState.STARTING, StreamState.RUNNING, StreamState.WAITING}:
+                    view.state = StreamState.STOPPED
+            self.report()
+
+    def report(self) -> None:
+        """Say how each view stands. The first report is the sign to begin.
+
+        It comes when all streams were started: before that, views would take the cores from them
+        and find little to read.
+        """
+        self._begun.set()
+        with self._lock:
+            self.store.record_reports([view.progress() for view in self.views])
+
+    def follow_once(self, spark: SparkSession) -> int:
+        """Bring every view up to date that is due; returns how many were looked at.
+
+        A view comes after the views that it reads. All of one pass read the same versions: of
+        other tables those at its start, of continuous views those that the pass leaves.
+        """
+        refresher = self._current(spark)
+        pins = dict(self._versions(refresher))
+        looked_at = 0
+        for view in self.views:
+            if self.stopping.is_set():
+                break
+            looked_at += self._follow(refresher, view, pins)
+        return looked_at
+
+    def _run(self, spark: SparkSession) -> None:
+        session = spark.newSession()
+        # In the application's one pool the jobs of two dozen streams would come first.
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", str(Layer.GOLD))
+        problem = None
+        self._begun.wait()
+        while not self.stopping.wait(LOOK_SECONDS):
+            began = time.monotonic()
+            try:
+                looked_at, problem = self.follow_once(session), None
+            except Exception as error:  # noqa: BLE001 - the next pass may reach what this did not
+                if str(error) != problem:
+                    problem = str(error)
+                    logger.warning("no pass over continuous views error=%s", problem)
+                looked_at = 1
+            if looked_at:
+                pace = self.settings.streams.gold_trigger_seconds
+                self.stopping.wait(max(0.0, began + pace - time.monotonic()))
+
+    def _current(self, spark: SparkSession) -> Refresher:
+        """The refresh of the project as it is compiled now; views that changed start afresh."""
+        manifest = self.manifest()
+        if self._refresher is not None and manifest is self._refresher.context.manifest:
+            return self._refresher
+        known = {view.entry.name: view for view in self.views}
+        followed = [
+            entry for entry in manifest.gold.values() if entry.refresh is RefreshPolicy.CONTINUOUS
+        ]
+        views = [
+            known[entry.name]
+            if entry.name in known and known[entry.name].entry == entry
+            else FollowedView(entry, self.settings.gold.clock_seconds)
+            for entry in sorted(followed, key=lambda entry: (entry.tier, entry.name))
+        ]
+        ours = {str(view.table) for view in views}
+        with self._lock:
+            self.views = views
+            for row in self.store.progress():
+                if row.query.startswith(f"{Layer.GOLD}.") and row.query not in ours:
+                    self.store.forget_query(row.query)
+        logger.info("continuous views following=%s", ", ".join(sorted(ours)) or "none")
+        self._refresher = Refresher(
+            self.settings, manifest, self.store, session_factory=lambda _: spark
+        )
+        return self._refresher
+
+    def _versions(self, refresher: Refresher) -> Iterator[tuple[TableName, TableVersion]]:
+        """The newest versions of all that the views read and none of them writes."""
+        ours = {view.table for view in self.views}
+        for table in {table for view in self.views for table in view.looks_at} - ours:
+            # A table that cannot be read is the trouble of the views that read it, not of all.
+            with suppress(LogUnreadableError, OSError):
+                version = self._newest(refresher, table)
+                if version is not None:
+                    yield table, version
+
+    def _newest(self, refresher: Refresher, table: TableName) -> TableVersion | None:
+        return self._watch.version(refresher.context.locations.of(table))
+
+    def _follow(
+        self, refresher: Refresher, view: FollowedView, pins: dict[TableName, TableVersion]
+    ) -> bool:
+        """Bring one view up to date where it is due; whether it was."""
+        now = self.clock()
+        try:
+            newest = {
+                table: pins.get(table) or self._newest(refresher, table) for table in view.looks_at
+            }
+            if not view.due(newest, now=now):
+                return False
+            self._refresh(refresher, view, pins, newest=newest)
+        except _Stopped:
+            return True
+        except Exception as error:  # noqa: BLE001 - the other views go on
+            if self.stopping.is_set():
+                return True
+            before, told = view.error, _told(error)
+            view.failed(told, now=self.clock())
+            if told != before:
+                logger.warning("view not refreshed name=%s error=%s", view.table, told)
+        return True
+
+    def _refresh(
+        self,
+        refresher: Refresher,
+        view: FollowedView,
+        pins: dict[TableName, TableVersion],
+        *,
+        newest: Versions,
+    ) -> None:
+        name, started = view.entry.name, self.clock()
+        if view.failures:
+            ledger.keep_newest_unpublished(refresher.context, name)
+        # What the pass has not pinned yet, it keeps to from its first reader on.
+        plan = refresher.follow(name, pin=pins.setdefault)
+        if plan.skips:
+            view.skipped(plan, newest, now=started)
+            return
+        try:
+            refresher.carry_out(plan, on_step=self._may_go_on)
+        except GateBlockedError as blocked:
+            view.blocked(plan, newest[view.table], blocked.render(), now=started)
+            logger.warning("view blocked name=%s", view.table)
+            return
+        outcome = refresher.outcome(plan, seconds=self.clock() - started)
+        own = None
+        if outcome.status is AttemptStatus.PUBLISHED and outcome.version is not None:
+            found = self._newest(refresher, view.table)
+            own = None if found is None else TableVersion(found.table_id, outcome.version)
+        view.refreshed(outcome, own, now=started)
+        if own is not None:
+            pins[view.table] = own
+            at, seconds = f"{view.table}@{own.version}", outcome.seconds
+            logger.info("view refreshed name=%s seconds=%.1f %s", at, seconds, plan.line)
+
+    def _may_go_on(self, step: str) -> None:
+        del step
+        if self.stopping.is_set():
+            raise _Stopped
+
+
+def _told(error: Exception) -> str:
+    return error.render() if isinstance(error, LakehouseError) else first_lines(error)

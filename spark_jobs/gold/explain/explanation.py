@@ -1,0 +1,202 @@
+"""What a refresh would do about a view, in full: how, why, what it reads, keeps and writes.
+
+Reads logs and the ends of files only; nothing is written and no Spark is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.gold.compute.in_process import spark_because
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.gold.refresh.observe import estimate
+from spark_jobs.graph.maintenance.state_columns import state_columns
+from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceStrategy
+from spark_jobs.graph.obstacle_place import obstacle_place
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.changes import ChangeKind, InputChange
+from spark_jobs.planning.plan import Estimate, RefreshPlan
+from spark_jobs.storage import log
+from spark_jobs.storage.log import TableSize
+
+# For people; programs read the strategy's own name.
+_STRATEGIES = {
+    MaintenanceStrategy.ROW_DELTAS: "row deltas",
+    MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE: "affected-group recompute",
+    MaintenanceStrategy.AGGREGATE_STATE: "aggregate state: changes are added to it",
+    MaintenanceStrategy.FULL: "full",
+}
+_NOBODY = Maintenance(
+    rule=MaintenanceStrategy.FULL, detail="no maintenance strategy was derived for the view"
+)
+
+
+@dataclass(frozen=True)
+class AggregateState:
+    """Counts and sums beside a view.
+
+    Attributes:
+        name: the name that the SQL of a refresh has for them.
+        columns: pairs of a column and the expression whose counts or sums it holds.
+        version: the version that belongs to the publication; None where there is none yet.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    version: TableVersion | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        version = None if self.version is None else self.version.version
+        return {"name": self.name, "columns": dict(self.columns), "version": version}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A plan with everything that bears on it.
+
+    Attributes:
+        published: the version and the size of the published table; None before the first.
+        states: the aggregate state of the view, those tables first that others read.
+        incremental: the rows that changed and about their bytes; None where logs do not tell,
+            or where the view has no maintenance strategy.
+        full: all rows of all inputs; None where an input is missing.
+        place: where the obstacle stands, as ``file:line:column``; None where there is none.
+        engine: what computes it, and why where that is Spark.
+    """
+
+    plan: RefreshPlan
+    entry: GoldEntry
+    published: tuple[int, TableSize] | None
+    states: tuple[AggregateState, ...]
+    incremental: Estimate | None
+    full: Estimate | None
+    place: str | None
+    engine: str
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return self.entry.maintenance or _NOBODY
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs: the plan, and what is added here."""
+        published = None
+        if self.published is not None:
+            version, size = self.published
+            published = {"version": version, "rows": size.rows, "bytes": size.bytes}
+        return {
+            **self.plan.as_dict(),
+            "strategy": self.entry.strategy.value,
+            "maintenance": {**self.maintenance.model_dump(mode="json"), "place": self.place},
+            "engine": self.engine,
+            "kept_groups": [one.as_dict() for one in self.states],
+            "published": published,
+            "estimates": {
+                "incremental": None if self.incremental is None else self.incremental.as_dict(),
+                "full": None if self.full is None else self.full.as_dict(),
+            },
+        }
+
+
+def strategy_words(entry: GoldEntry) -> str:
+    """How a change of its inputs reaches a view, for people."""
+    rule = MaintenanceStrategy.FULL if entry.maintenance is None else entry.maintenance.rule
+    if entry.strategy is not Strategy.FULL:
+        return _STRATEGIES[rule]
+    # What a view that declares strategy full could have.
+    allowed = "" if rule is MaintenanceStrategy.FULL else f"; its SQL allows: {_STRATEGIES[rule]}"
+    return f"full, as declared{allowed}"
+
+
+def strategy_name(entry: GoldEntry) -> str:
+    """The same in two or three words, for a column."""
+    if entry.strategy is Strategy.FULL or entry.maintenance is None:
+        return MaintenanceStrategy.FULL.words
+    return entry.maintenance.rule.words
+
+
+def explained(context: GoldContext, plan: RefreshPlan) -> Explanation:
+    """Explain a plan.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+        TableMissingError: an input was removed after the plan.
+    """
+    entry = context.entry(plan.view)
+    maintenance = entry.maintenance or _NOBODY
+    publication = latest_publication(context.published_at(plan.view))
+    maintained = maintenance.rule is not MaintenanceStrategy.FULL
+    return Explanation(
+        plan=plan,
+        entry=entry,
+        published=_published(context, plan.view, publication),
+        states=_states(context, entry, plan, publication) if maintained else (),
+        incremental=_of_changes(context, plan.changes) if maintained else None,
+        full=_of_everything(context, plan),
+        place=None if maintenance.obstacle is None else _place(context, entry),
+        engine=_engine(context, plan),
+    )
+
+
+def _engine(context: GoldContext, plan: RefreshPlan) -> str:
+    reason = spark_because(context, plan)
+    return "DuckDB, in the process of the refresh" if reason is None else f"Spark, for {reason}"
+
+
+def _published(
+    context: GoldContext, view: str, publication: Publication | None
+) -> tuple[int, TableSize] | None:
+    if publication is None:
+        return None
+    return publication.version, log.size(context.published_at(view), publication.version)
+
+
+def _of_everything(context: GoldContext, plan: RefreshPlan) -> Estimate | None:
+    whole = all(plan.vector.get(change.table) is not None for change in plan.changes)
+    return estimate(context, plan) if whole else None
+
+
+def _of_changes(context: GoldContext, changes: tuple[InputChange, ...]) -> Estimate | None:
+    """The rows that changed, and their part of the bytes of their tables."""
+    rows, size = 0, 0.0
+    for change in changes:
+        moved = change.movement
+        if change.kind is ChangeKind.UNCHANGED:
+            continue
+        if change.kind is not ChangeKind.CHANGED or change.after is None or moved.rows is None:
+            return None
+        rows += moved.rows
+        if moved.total:
+            at = context.locations.of(change.table)
+            size += log.size(at, change.after.version).bytes * moved.rows / moved.total
+    return Estimate(rows=rows, bytes=round(size))
+
+
+def _states(
+    context: GoldContext, entry: GoldEntry, plan: RefreshPlan, publication: Publication | None
+) -> tuple[AggregateState, ...]:
+    rule = None if entry.maintenance is None else entry.maintenance.rule
+    if rule is not MaintenanceStrategy.AGGREGATE_STATE:
+        return ()
+    types = {str(table): _types(context, table, at) for table, at in plan.vector}
+    mark = None if publication is None else publication.watermark
+    current = mark is not None and mark.fingerprint == entry.fingerprint
+    versions = mark.states if mark is not None and current else {}
+    return tuple(
+        AggregateState(table, columns, versions.get(table))
+        for table, columns in state_columns(entry.query, types).items()
+    )
+
+
+def _types(context: GoldContext, table: TableName, at: TableVersion) -> dict[str, str]:
+    columns = log.schema(context.locations.of(table), at.version)
+    return {one.name.lower(): one.type for one in columns}
+
+
+def _place(context: GoldContext, entry: GoldEntry) -> str:
+    file = context.settings.project_dir / entry.file
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return str(obstacle_place(entry, text))

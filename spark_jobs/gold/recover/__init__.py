@@ -1,0 +1,1 @@
+"""Replay, rollback, release and recomputation on request."""

@@ -1,0 +1,88 @@
+"""How a staged result differs from the published table: rows to delete and to insert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.gold.compute.difference import (
+    count_difference,
+    differing_rows,
+    has_incomparable,
+    same_columns,
+)
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.refresh.staging import staged_result, staged_rows, staged_rows_changed
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.storage import log, plain
+
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeReport:
+    """What publishing would do to the table's rows.
+
+    Attributes:
+        deleted: rows that would be deleted; None where they cannot be told apart. Of a range, with
+            all copies of a row of which the number differs.
+        inserted: rows that would be inserted; the same.
+        same_versions: whether both sides come from the same versions of the inputs, so that
+            every row that differs was wrong before.
+        examples: some rows as text; the key "" says by how many they differ.
+        detail: what stands in the way of counting.
+    """
+
+    deleted: int | None
+    inserted: int | None
+    same_versions: bool
+    examples: tuple[dict[str, str | None], ...] = ()
+    detail: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "leaving": self.deleted,
+            "entering": self.inserted,
+            "same_versions": self.same_versions,
+            "examples": [dict(one) for one in self.examples],
+            "detail": self.detail,
+        }
+
+
+def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
+    """Compare what an attempt staged with the published table, as multisets."""
+    location = context.published_at(work.view)
+    staged = staged_rows(context, work)
+    if log.table_version(location) is None:
+        rows = staged_result(context, work).rows
+        return ChangeReport(
+            deleted=0, inserted=rows, same_versions=False, detail="nothing is published yet"
+        )
+    latest = latest_publication(location)
+    vector = work.vector
+    same = latest is not None and latest.watermark.vector == vector
+    if work.stages_change:
+        change = staged_rows_changed(context, work, staged_result(context, work))
+        some = change.deletes or change.inserts
+        return ChangeReport(
+            deleted=change.deletes,
+            inserted=change.inserts,
+            same_versions=same,
+            examples=differing_rows(*change.frames(context.spark), limit=_EXAMPLES) if some else (),
+        )
+    published = plain.read(context.spark, location)
+    if not same_columns(published, staged):
+        return ChangeReport(
+            deleted=None, inserted=None, same_versions=same, detail="the columns differ"
+        )
+    if has_incomparable(staged):
+        return ChangeReport(
+            deleted=None, inserted=None, same_versions=same, detail="values cannot be compared"
+        )
+    found = count_difference(published, staged)
+    examples = differing_rows(published, staged, limit=_EXAMPLES) if found else ()
+    return ChangeReport(
+        deleted=found.missing, inserted=found.unexpected, same_versions=same, examples=examples
+    )

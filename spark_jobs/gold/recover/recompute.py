@@ -1,0 +1,157 @@
+"""Computing a view again on request, beside its live refreshes.
+
+Whoever computes for long may find that a live refresh published meanwhile. The rows are then
+computed once more at the newer versions, while refreshes of this view stand back: the table never
+shows an older state of its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from time import perf_counter
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import BaseMovedError, RecomputeOvertakenError
+from spark_jobs.gold.refresh import ledger
+from spark_jobs.gold.refresh.observe import catch_up, estimate, inputs_readable, newest, observe
+from spark_jobs.gold.refresh.publishing import Published
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recompute
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.types import utc_now
+
+# Refreshes that were planned before they had to stand back may still publish: rarely more than one.
+_ROUNDS = 5
+
+
+class Recomputer:
+    """Plans, builds and publishes; each step may be killed and called again."""
+
+    def __init__(self, refresher: Refresher) -> None:
+        self._refresher = refresher
+        self._context: GoldContext = refresher.context
+
+    def explain(self, view: str, *, asked: Recompute) -> RefreshPlan:
+        """The plan that would be followed now; nothing is written.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        plan, _ = self._plan(view, tick="", asked=asked)
+        return plan
+
+    def plan(self, view: str, *, tick: str, asked: Recompute) -> RefreshPlan:
+        """Decide, and put the attempt into the ledger.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        started = perf_counter()
+        self._context.entry(view)
+        ledger.settle(self._context, view)
+        plan, epoch = self._plan(view, tick=tick, asked=asked)
+        seconds = perf_counter() - started
+        attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=seconds)
+        failpoint("gold.plan.recorded")
+        return ledger.with_attempt(plan, attempt)
+
+    def build(self, attempt_id: str) -> str:
+        """Stage and audit; returns the attempt that was built, which may be a later one.
+
+        Raises:
+            GateBlockedError: a critical expectation failed; the published content stays.
+            RecomputeOvertakenError: live refreshes published again and again.
+        """
+        attempt_id = self.stage(attempt_id)
+        self._refresher.audit(attempt_id)
+        return attempt_id
+
+    def stage(self, attempt_id: str) -> str:
+        """Stage; returns the attempt that was staged, which may be a later one.
+
+        Raises:
+            RecomputeOvertakenError: live refreshes published again and again.
+        """
+        try:
+            self._refresher.stage(attempt_id)
+        except BaseMovedError:
+            attempt = self._overtaken(attempt_id)
+            with self._yielding_to_live(attempt):
+                return self._stage_again(attempt)
+        return attempt_id
+
+    def publish(
+        self, attempt_id: str, *, on_built: Callable[[str], None] = lambda _: None
+    ) -> Published:
+        """Publish what was built, or the same at newer versions where a refresh was faster.
+
+        Args:
+            attempt_id: what ``build`` returned.
+            on_built: hears of every later attempt before it is published.
+
+        Raises:
+            GateBlockedError: a critical expectation failed at the newer versions.
+            RecomputeOvertakenError: live refreshes published again and again.
+        """
+        published = self._publish(attempt_id)
+        if published is not None:
+            return published
+        attempt = self._overtaken(attempt_id)
+        with self._yielding_to_live(attempt):
+            for _ in range(_ROUNDS):
+                attempt_id = self._stage_again(attempt)
+                self._refresher.audit(attempt_id)
+                on_built(attempt_id)
+                published = self._publish(attempt_id)
+                if published is not None:
+                    return published
+                attempt = self._overtaken(attempt_id)
+        raise RecomputeOvertakenError(attempt.view)
+
+    def _plan(self, view: str, *, tick: str, asked: Recompute) -> tuple[RefreshPlan, int]:
+        entry = self._context.entry(view)
+        seen = observe(self._context, view, pin=newest)
+        readable = inputs_readable(self._context, seen.published)
+        plan = plan_recompute(
+            entry, seen, tick=tick, clock=utc_now(), asked=asked, readable=readable
+        )
+        if not plan.skips:
+            plan = replace(plan, estimate=estimate(self._context, plan))
+        return plan, seen.epoch
+
+    def _stage_again(self, before: RefreshAttempt) -> str:
+        asked = Recompute.again(before.reason_code or "", before.scope)
+        for _ in range(_ROUNDS):
+            attempt_id = self.plan(before.view, tick=before.tick, asked=asked).attempt_id
+            try:
+                self._refresher.stage(attempt_id)
+            except BaseMovedError:
+                self._overtaken(attempt_id)
+            else:
+                return attempt_id
+        raise RecomputeOvertakenError(before.view)
+
+    def _publish(self, attempt_id: str) -> Published | None:
+        try:
+            published = self._refresher.publish(attempt_id)
+        except BaseMovedError:
+            return None
+        return None if published.superseded else published
+
+    def _overtaken(self, attempt_id: str) -> RefreshAttempt:
+        return self._context.store.update_attempt(
+            attempt_id, status=AttemptStatus.SUPERSEDED, error=None
+        )
+
+    def _yielding_to_live(self, attempt: RefreshAttempt) -> AbstractContextManager[object]:
+        """While this lasts, plans of refreshes skip the view; it ends with this process."""
+        return self._context.store.lease(
+            catch_up(attempt.view),
+            owner=f"{RECOMPUTE_WORDS[ReasonCode(attempt.reason_code or '')]} {attempt.tick}",
+            seconds=self._context.settings.gold.lease_seconds,
+        )

@@ -1,0 +1,317 @@
+"""Replay: views computed again beside their tables, compared, and published as one change.
+
+Build, publish and follow are steps; each may be killed anywhere and called again with the same id.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Unpack
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.context import gold_table
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.recover.change_report import change_report
+from spark_jobs.gold.recover.recompute import Recomputer
+from spark_jobs.gold.refresh import ledger
+from spark_jobs.gold.refresh.observe import parked
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.planning.recompute import Recompute
+from spark_jobs.planning.replay import ReplayPlan, ViewPlan
+from spark_jobs.planning.request import ReplayRequest, Why, downstream
+from spark_jobs.planning.work import work_item
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.replays import (
+    Decision,
+    DecisionKind,
+    ReplayKind,
+    ReplayRecord,
+    ReplayStatus,
+    ReplayView,
+    ViewChange,
+    ViewProgress,
+    approval,
+)
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+from spark_jobs.storage.errors import LogUnreadableError
+
+# Where a crash test may end the process, beside those of the refresh's own steps.
+FAILPOINTS = (
+    "gold.replay.begun",
+    "gold.replay.planned",
+    "gold.replay.built",
+    "gold.replay.committed",
+    "gold.replay.published",
+    "gold.replay.followed",
+)
+_ENDED = frozenset({ViewProgress.PUBLISHED, ViewProgress.SKIPPED})
+
+
+def new_id(kind: ReplayKind) -> str:
+    """An id that nobody has used: when it was asked for, and a few random characters."""
+    return f"{kind}-{utc_now():%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+
+class Replayer:
+    """Replays gold views of one project. Planning starts no Spark."""
+
+    def __init__(self, refresher: Refresher) -> None:
+        self._refresher = refresher
+        self._context = refresher.context
+        self._store = refresher.context.store
+        self._recomputer = Recomputer(refresher)
+
+    def plan(self, request: ReplayRequest) -> ReplayPlan:
+        """What a replay would do now; nothing is written."""
+        found, left_out = [], []
+        for view in request.views:
+            if request.only_stale and self._fresh(view):
+                left_out.append(view)
+            else:
+                found.append(self._view_plan(view, request))
+        names = {one.view for one in found}
+        return ReplayPlan(
+            request=request,
+            views=tuple(found),
+            left_out=tuple(left_out),
+            followers=self._ordered(downstream(self._context.manifest, names) - names),
+        )
+
+    def begin(
+        self,
+        plan: ReplayPlan,
+        *,
+        replay_id: str,
+        who: str,
+        why: Why,
+        approved_by: str | None = None,
+    ) -> ReplayRecord:
+        """Record the replay; one that is recorded is returned as it stands."""
+        record = ReplayRecord(
+            replay_id=replay_id,
+            kind=ReplayKind.REPLAY,
+            who=who,
+            reason=why.reason,
+            ticket=why.ticket,
+            request=plan.request.as_dict(),
+            plan=plan.as_dict(),
+            decisions=approval(approved_by),
+        )
+        begun = self._store.begin_replay(record, views=[one.view for one in plan.views])
+        failpoint("gold.replay.begun")
+        return begun
+
+    def unfinished(self, request: ReplayRequest) -> ReplayRecord | None:
+        """The replay of the same request that was begun and has not ended."""
+        running = self._store.replays(statuses=(ReplayStatus.RUNNING,), limit=100)
+        asked = request.as_dict()
+        return next((one for one in running if one.request == asked), None)
+
+    def views(self, replay_id: str) -> list[ReplayView]:
+        """The views of a replay and how far each came; none where it was never begun."""
+        return self._store.replay_views(replay_id)
+
+    def build(self, replay_id: str, view: str) -> ReplayView:
+        """Compute a view beside its table, audit it, and record how it differs.
+
+        Raises:
+            GateBlockedError: a critical expectation failed; the published content stays.
+            LakehouseError: any other condition of the steps.
+        """
+        row = self._settled(replay_id, view)
+        if row.status in _ENDED:
+            return row
+        request = ReplayRequest.from_dict(self._store.replay(replay_id).request)
+        asked = Recompute(code=ReasonCode.REPLAYED, time=request.time, piece=request.piece)
+        with self._noted(replay_id, view):
+            plan = self._recomputer.plan(view, tick=replay_id, asked=asked)
+            self._change(replay_id, view, attempt_id=plan.attempt_id)
+            failpoint("gold.replay.planned")
+            if plan.skips:
+                return self._change(replay_id, view, status=ViewProgress.SKIPPED, error=plan.line)
+            self._built(replay_id, view, self._recomputer.build(plan.attempt_id))
+        failpoint("gold.replay.built")
+        return self._store.replay_view(replay_id, view)
+
+    def publish(self, replay_id: str, view: str) -> ReplayView:
+        """Commit what was built as one change, at newer versions where a refresh was faster.
+
+        Raises:
+            GateBlockedError: a critical expectation failed at the newer versions.
+            LakehouseError: any other condition of the steps.
+        """
+        row = self._settled(replay_id, view)
+        if row.status in _ENDED:
+            return row
+        if row.status is not ViewProgress.BUILT or row.attempt_id is None:
+            row = self.build(replay_id, view)
+            if row.status in _ENDED or row.attempt_id is None:
+                return row
+        with self._noted(replay_id, view):
+            published = self._recomputer.publish(
+                row.attempt_id, on_built=lambda later: self._built(replay_id, view, later)
+            )
+        failpoint("gold.replay.committed")
+        return self._published(replay_id, view, published.version)
+
+    def follow(self, replay_id: str) -> dict[str, str]:
+        """Refresh the views that were replayed and all that read them; returns each one's news.
+
+        What arrived while they were computed, and what changed in the views that they read, is
+        taken up here as every refresh would do it.
+        """
+        replayed = {
+            one.view
+            for one in self._store.replay_views(replay_id)
+            if one.status is ViewProgress.PUBLISHED
+        }
+        news = {}
+        for view in self._ordered(downstream(self._context.manifest, replayed)):
+            try:
+                allowed = f"{replay_id} was asked for"
+                outcome = self._refresher.run(view, tick=_follow(replay_id), let_pass=allowed)
+                news[view] = outcome.plan.line
+            except LakehouseError as error:
+                news[view] = f"failed: {error.condition}: {error.primary}"
+        failpoint("gold.replay.followed")
+        return news
+
+    def followed(self, replay_id: str) -> list[str]:
+        """The attempts that published in ``follow``, in their order."""
+        done = self._store.attempts(
+            tick=_follow(replay_id), statuses=(AttemptStatus.PUBLISHED,), limit=1000
+        )
+        return [one.attempt_id for one in reversed(done)]
+
+    def end(self, replay_id: str, *, problems: tuple[str, ...] = ()) -> ReplayRecord:
+        """Note how it ended: done where every view is, and nothing else went wrong."""
+        rows = self._store.replay_views(replay_id)
+        problems += tuple(
+            f"{one.view}: {one.error or one.status}" for one in rows if one.status not in _ENDED
+        )
+        status = ReplayStatus.FAILED if problems else ReplayStatus.DONE
+        self._store.end_replay(replay_id, status=status, error="\n".join(problems) or None)
+        return self._store.replay(replay_id)
+
+    def reject(self, replay_id: str, *, who: str) -> None:
+        """Note that somebody said no."""
+        decision = Decision(what=DecisionKind.REJECTED, who=who)
+        self._store.add_decision(replay_id, decision)
+        self._store.end_replay(replay_id, status=ReplayStatus.REJECTED)
+
+    def run(
+        self, replay_id: str, *, on_step: Callable[[str, str], None] = lambda *_: None
+    ) -> ReplayRecord:
+        """All steps, from wherever they stand; a view that fails does not stop the others.
+
+        Args:
+            replay_id: what ``begin`` recorded.
+            on_step: hears of each step and its view.
+        """
+        self._store.end_replay(replay_id, status=ReplayStatus.RUNNING)
+        views = [one.view for one in self._store.replay_views(replay_id)]
+        for step in (self.build, self.publish):
+            for view in views:
+                row = self._store.replay_view(replay_id, view)
+                if step == self.publish and row.status is ViewProgress.FAILED:
+                    continue
+                on_step(step.__name__, view)
+                # It is noted with the view, and shown at the end.
+                with suppress(LakehouseError):
+                    step(replay_id, view)
+        on_step("follow", "")
+        news = self.follow(replay_id)
+        failed = tuple(f"{view}: {text}" for view, text in news.items() if "failed:" in text)
+        return self.end(replay_id, problems=failed)
+
+    def _view_plan(self, view: str, request: ReplayRequest) -> ViewPlan:
+        asked = Recompute(code=ReasonCode.REPLAYED, time=request.time, piece=request.piece)
+        location = self._context.published_at(view)
+        rows = None
+        with suppress(LogUnreadableError):
+            rows = log.size(location).rows if log.table_version(location) else None
+        return ViewPlan(
+            refresh=self._recomputer.explain(view, asked=asked),
+            rows=rows,
+            in_the_way=tuple(self._in_the_way(view)),
+        )
+
+    def _in_the_way(self, view: str) -> list[str]:
+        found = []
+        if (lease := self._store.lease_holder(gold_table(view))) is not None:
+            found.append(f"{lease.owner} writes it until {lease.expires_at:%H:%M:%S} UTC")
+        if (reason := parked(self._context, view)) is not None:
+            found.append(reason.text)
+        running = self._store.replays(statuses=(ReplayStatus.RUNNING,), limit=100)
+        found += [
+            f"{one.kind} {one.replay_id} has not ended"
+            for one in running
+            if view in one.request["views"]
+        ]
+        return found
+
+    def _fresh(self, view: str) -> bool:
+        return self._refresher.explain(view).reason.code is ReasonCode.NO_UPSTREAM_CHANGE
+
+    def _ordered(self, views: set[str]) -> tuple[str, ...]:
+        tiers = self._context.manifest.gold_by_tier()
+        return tuple(one.name for tier in tiers for one in tier if one.name in views)
+
+    def _settled(self, replay_id: str, view: str) -> ReplayView:
+        """The view's row, in line with the published table's log."""
+        ledger.settle(self._context, view)
+        row = self._store.replay_view(replay_id, view)
+        if row.status not in _ENDED:
+            done = self._store.attempts(
+                view, tick=replay_id, statuses=(AttemptStatus.PUBLISHED,), limit=1
+            )
+            if done:
+                return self._published(replay_id, view, done[0].published_version)
+        return row
+
+    def _built(self, replay_id: str, view: str, attempt_id: str) -> None:
+        report = change_report(self._context, work_item(self._store.attempt(attempt_id)))
+        latest = latest_publication(self._context.published_at(view))
+        self._change(
+            replay_id,
+            view,
+            status=ViewProgress.BUILT,
+            attempt_id=attempt_id,
+            before_version=None if latest is None else latest.version,
+            difference=report.as_dict(),
+            error=None,
+        )
+
+    def _published(self, replay_id: str, view: str, version: int | None) -> ReplayView:
+        pinned = self._store.pinned_views().get(view)
+        if pinned is not None and pinned.since < self._store.replay(replay_id).started_at:
+            self._store.release(view)
+        row = self._change(
+            replay_id, view, status=ViewProgress.PUBLISHED, published_version=version, error=None
+        )
+        failpoint("gold.replay.published")
+        return row
+
+    def _change(self, replay_id: str, view: str, **change: Unpack[ViewChange]) -> ReplayView:
+        self._store.update_replay_view(replay_id, view, **change)
+        return self._store.replay_view(replay_id, view)
+
+    @contextmanager
+    def _noted(self, replay_id: str, view: str) -> Iterator[None]:
+        """Note an error of the block with the view."""
+        try:
+            yield
+        except LakehouseError as error:
+            text = f"{error.condition}: {error.primary}"
+            self._change(replay_id, view, status=ViewProgress.FAILED, error=text)
+            raise
+
+
+def _follow(replay_id: str) -> str:
+    """The tick of what is refreshed after a replay."""
+    return f"{replay_id}/follow"

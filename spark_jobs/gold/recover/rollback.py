@@ -1,0 +1,257 @@
+"""Rollback: an earlier content of a view as one new commit, pinned until somebody releases it.
+
+Delta's RESTORE would leave transaction numbers behind and no watermark. Here the view gets a new
+epoch first, so that no refresh that was planned before can publish over it, and the commit says
+from which versions of the inputs its rows come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.context import gold_table
+from spark_jobs.gold.errors import NothingToReleaseError, NotPublishedError, RollbackRefusedError
+from spark_jobs.gold.publications import Publication, intruder, publications
+from spark_jobs.gold.recover.change_report import change_report
+from spark_jobs.gold.refresh import ledger
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.planning.decision import Reason, ReasonCode, Rollback
+from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.request import Why
+from spark_jobs.planning.work import work_item
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import (
+    Decision,
+    DecisionKind,
+    ReplayKind,
+    ReplayRecord,
+    ReplayStatus,
+    ReplayView,
+    ViewProgress,
+    approval,
+)
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.history import readable
+
+FAILPOINTS = (
+    "gold.rollback.begun",
+    "gold.rollback.pinned",
+    "gold.rollback.renumbered",
+    "gold.rollback.planned",
+    "gold.rollback.published",
+)
+_SHOWN = 10
+
+
+class Rollbacker:
+    """Takes gold views of one project back, and releases them."""
+
+    def __init__(self, refresher: Refresher) -> None:
+        self._refresher = refresher
+        self._context = refresher.context
+        self._store = refresher.context.store
+
+    def target(self, view: str, *, to: int | None = None, replay: str | None = None) -> Publication:
+        """The publication whose content a rollback would publish again.
+
+        Args:
+            view: the gold view.
+            to: a version of the published table; without one, what was published before the
+                newest change.
+            replay: a replay or a rollback: the content before it.
+
+        Raises:
+            NotPublishedError: nothing is published.
+            ReplayNotFoundError: there is no such replay of this view.
+            RollbackRefusedError: that version is none of ours, or its files are gone.
+            ViewUnknownError: the project has no such view.
+        """
+        self._context.entry(view)
+        location = self._context.published_at(view)
+        found = list(publications(location))
+        if not found:
+            raise NotPublishedError(view)
+        known = [one.version for one in found[1 : _SHOWN + 1] if readable(location, one.version)]
+        if replay is not None:
+            to = self._store.replay_view(replay, view).before_version
+            if to is None:
+                raise RollbackRefusedError(view, f"{replay} published nothing", known=known)
+        if to is None and intruder(location, found[0]) is not None:
+            # What somebody else wrote is the newest change.
+            to = found[0].version
+        if to is None:
+            to = _before_newest_change(found)
+        if to is None:
+            raise RollbackRefusedError(view, "nothing else was published", known=known)
+        chosen = next((one for one in found if one.version == to), None)
+        if chosen is None:
+            raise RollbackRefusedError(view, f"version {to} is no publication", known=known)
+        if not readable(location, to):
+            raise RollbackRefusedError(view, f"files of version {to} are gone", known=known)
+        return chosen
+
+    def begin(
+        self,
+        view: str,
+        target: Publication,
+        *,
+        replay_id: str,
+        who: str,
+        why: Why,
+        approved_by: str | None = None,
+    ) -> ReplayRecord:
+        """Record the rollback; one of that id, or one that was killed, is taken up again."""
+        request = {"views": [view], "version": target.version}
+        record = ReplayRecord(
+            replay_id=replay_id,
+            kind=ReplayKind.ROLLBACK,
+            who=who,
+            reason=why.reason,
+            ticket=why.ticket,
+            request=request,
+            plan={"attempt": target.watermark.attempt, "vector": target.watermark.vector.as_dict()},
+            decisions=approval(approved_by),
+        )
+        for one in self._store.replays(statuses=(ReplayStatus.RUNNING,), limit=100):
+            if one.kind is ReplayKind.ROLLBACK and one.request == request:
+                return one
+        begun = self._store.begin_replay(record, views=[view])
+        failpoint("gold.rollback.begun")
+        return begun
+
+    def run(self, replay_id: str) -> ReplayView:
+        """Pin the view, publish the earlier content, record; from wherever it stands.
+
+        Raises:
+            RollbackRefusedError: the files of that version are gone.
+            LakehouseError: any other condition of staging and publishing.
+        """
+        record = self._store.replay(replay_id)
+        (row,) = self._store.replay_views(replay_id)
+        if row.status is ViewProgress.PUBLISHED:
+            return row
+        target = self.target(row.view, to=record.request["version"])
+        self._store.pin_view(
+            PinnedView(
+                view=row.view,
+                version=target.version,
+                who=record.who,
+                reason=record.reason,
+                replay_id=replay_id,
+            )
+        )
+        failpoint("gold.rollback.pinned")
+        try:
+            version = self._publish(record, row, target)
+        except LakehouseError as error:
+            # Nothing was published: the view goes on as before.
+            self._store.release(row.view)
+            text = f"{error.condition}: {error.primary}"
+            self._store.update_replay_view(
+                replay_id, row.view, status=ViewProgress.FAILED, error=text
+            )
+            self._store.end_replay(replay_id, status=ReplayStatus.FAILED, error=text)
+            raise
+        self._store.update_replay_view(
+            replay_id, row.view, status=ViewProgress.PUBLISHED, published_version=version
+        )
+        self._store.end_replay(replay_id, status=ReplayStatus.DONE)
+        failpoint("gold.rollback.published")
+        return self._store.replay_view(replay_id, row.view)
+
+    def pinned(self, view: str) -> PinnedView | None:
+        """The end of the last rollback that the view waits for; None where it does not.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        self._context.entry(view)
+        return self._store.pinned_views().get(view)
+
+    def release(
+        self, view: str, *, who: str, why: Why | None = None, approved_by: str | None = None
+    ) -> None:
+        """Let refreshes touch the view again, and keep who decided that.
+
+        Raises:
+            NothingToReleaseError: it is not pinned.
+            ViewUnknownError: the project has no such view.
+        """
+        pinned = self.pinned(view)
+        decision = Decision(
+            what=DecisionKind.PIN_ENDED,
+            who=who,
+            reason=None if why is None else why.reason,
+            ticket=None if why is None else why.ticket,
+            approved_by=approved_by,
+        )
+        if pinned is None or not self._store.end_pin(pinned, decision):
+            raise NothingToReleaseError(view)
+
+    def _publish(self, record: ReplayRecord, row: ReplayView, target: Publication) -> int | None:
+        attempt_id = row.attempt_id or self._plan(record, row, target)
+        ledger.settle(self._context, row.view)
+        attempt = self._store.attempt(attempt_id)
+        if attempt.status is AttemptStatus.PUBLISHED:
+            return attempt.published_version
+        self._refresher.stage(attempt_id)
+        # The gate let this content through when it was published; whoever takes it back now
+        # knows of none that is better.
+        self._store.update_attempt(
+            attempt_id, status=AttemptStatus.AUDITED, verdict=self._verdict(target)
+        )
+        report = change_report(self._context, work_item(attempt))
+        self._store.update_replay_view(
+            record.replay_id,
+            row.view,
+            status=ViewProgress.BUILT,
+            before_version=next(publications(self._context.published_at(row.view))).version,
+            difference=report.as_dict(),
+        )
+        version = self._refresher.publish(attempt_id).version
+        if version is None:
+            raise RollbackRefusedError(row.view, "another rollback was faster", known=())
+        return version
+
+    def _verdict(self, target: Publication) -> dict[str, Any]:
+        """What the gate found then: from the ledger, or in brief where that is trimmed."""
+        known = self._store.find_attempt(target.watermark.attempt)
+        return dict((known.verdict if known else None) or target.watermark.verdict)
+
+    def _plan(self, record: ReplayRecord, row: ReplayView, target: Publication) -> str:
+        """The attempt, in an epoch of its own: what was planned before is overtaken by it."""
+        published = next(publications(self._context.published_at(row.view)))
+        epoch = self._store.bump_epoch(
+            gold_table(row.view),
+            reason=f"rollback {record.replay_id}",
+            above=published.watermark.epoch,
+        )
+        failpoint("gold.rollback.renumbered")
+        mark = target.watermark
+        text = f"rollback to the content of version {target.version}"
+        plan = RefreshPlan(
+            view=row.view,
+            tick=record.replay_id,
+            attempt_id="",
+            fingerprint=mark.fingerprint,
+            decision=Rollback(Reason(ReasonCode.ROLLED_BACK, text), target.version),
+            vector=mark.vector,
+            changes=(),
+            # Rows that show the clock show what it was when they were computed.
+            clock=mark.clock if self._context.entry(row.view).reads_clock else utc_now(),
+        )
+        attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=0.0)
+        self._store.update_replay_view(record.replay_id, row.view, attempt_id=attempt.attempt_id)
+        failpoint("gold.rollback.planned")
+        return attempt.attempt_id
+
+
+def _before_newest_change(found: list[Publication]) -> int | None:
+    """The publication before the newest one that changed rows."""
+    for at, one in enumerate(found[:-1]):
+        if one.watermark.changed:
+            return found[at + 1].version
+    return None

@@ -1,0 +1,252 @@
+"""The ledger's side of a refresh: opening attempts, noting steps, settling what was left open."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from time import perf_counter
+from typing import Any, Unpack
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import latest_publication, publication_of
+from spark_jobs.gold.refresh.staging import DUCKDB, discard
+from spark_jobs.gold.telemetry.reporting import report_begin, report_end
+from spark_jobs.planning.breaker import ASKED_FOR
+from spark_jobs.planning.decision import Incremental, ReasonCode, rule_of, scope_of
+from spark_jobs.planning.experience import PastRefresh
+from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.watermark import transaction_app_id
+from spark_jobs.planning.work import covers_view, decision_in
+from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
+from spark_jobs.state.ticks import CONTINUOUS
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+
+OPEN = (AttemptStatus.PLANNED, AttemptStatus.STAGED, AttemptStatus.AUDITED)
+# Attempts whose staged result may still lie there.
+_UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.BLOCKED)
+_LONGEST_ERROR = 4000
+# So many of the last refreshes bear on what the next is likely to take.
+_REMEMBERED = 40
+# And so many publications tell how many rows are usual.
+_COUNTED = 20
+
+
+def open_attempt(
+    context: GoldContext,
+    plan: RefreshPlan,
+    *,
+    epoch: int,
+    seconds: float,
+    asked_by: str | None = None,
+) -> RefreshAttempt:
+    """Put a plan into the ledger, or find the open attempt that an interrupted run left.
+
+    An open attempt of the same tick, definition and versions is the same piece of work, so that
+    what it staged is used.
+    """
+    vector, scope = plan.vector.as_dict(), scope_of(plan.decision)
+    if not plan.skips:
+        for found in context.store.attempts(plan.view, tick=plan.tick, statuses=OPEN):
+            same = found.fingerprint == plan.fingerprint and found.vector == vector
+            same = same and found.scope == scope
+            if same and found.epoch == epoch and found.reason_code == plan.reason.code:
+                return found
+    app_id = transaction_app_id(plan.view, epoch)
+    location = context.published_at(plan.view)
+    attempt = context.store.create_attempt(
+        RefreshAttempt(
+            attempt_id=_attempt_id(plan),
+            view=plan.view,
+            tick=plan.tick,
+            status=AttemptStatus.SKIPPED if plan.skips else AttemptStatus.PLANNED,
+            decision=plan.word,
+            rule=rule_of(plan.decision),
+            reason_code=plan.reason.code.value,
+            reason=plan.reason.text,
+            epoch=epoch,
+            fingerprint=plan.fingerprint,
+            vector=vector,
+            scope=scope,
+            estimate=None if plan.estimate is None else plan.estimate.as_dict(),
+            actual={"seconds": {"plan": round(seconds, 3)}},
+            started_at=plan.clock,
+            updated_at=utc_now(),
+            asked_by=asked_by,
+        ),
+        above=log.transaction_version(location, app_id) or 0,
+    )
+    tell = report_end if plan.skips else report_begin
+    tell(context, attempt)
+    return attempt
+
+
+def end_attempt(
+    context: GoldContext, attempt_id: str, **change: Unpack[AttemptChange]
+) -> RefreshAttempt:
+    """Record how an attempt ended, and report it."""
+    attempt = context.store.update_attempt(attempt_id, **change)
+    report_end(context, attempt)
+    return attempt
+
+
+@contextmanager
+def timed_step(
+    context: GoldContext, attempt: RefreshAttempt, step: str, *, done: AttemptStatus | None = None
+) -> Iterator[dict[str, Any]]:
+    """Time a step; an error in it marks the attempt failed.
+
+    Args:
+        context: of the project.
+        attempt: as the ledger has it when the step begins.
+        step: its name.
+        done: what the attempt is afterwards; None where that is not the step's to say.
+
+    Yields:
+        facts to be recorded beside the seconds; the step fills them in.
+    """
+    facts: dict[str, Any] = {}
+    started = perf_counter()
+    try:
+        yield facts
+    except Exception as error:
+        text = str(error)[:_LONGEST_ERROR]
+        end_attempt(
+            context, attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
+        )
+        raise
+    actual = attempt.actual or {}
+    seconds = {**actual.get("seconds", {}), step: round(perf_counter() - started, 3)}
+    change: AttemptChange = {} if done is None else {"status": done}
+    change["actual"] = {**actual, **facts, "seconds": seconds}
+    context.store.update_attempt(attempt.attempt_id, **change)
+
+
+def settle(context: GoldContext, view: str) -> None:
+    """Bring open attempts of a view in line with the published table's log.
+
+    One that was killed after its commit has been published; one whose number lies below the
+    newest publication can never be.
+    """
+    location = context.published_at(view)
+    latest = latest_publication(location)
+    if latest is None:
+        return
+    newest = (latest.watermark.epoch, latest.watermark.sequence)
+    for attempt in context.store.attempts(view, statuses=OPEN, limit=100):
+        found = publication_of(location, attempt.attempt_id)
+        overtaken = (attempt.epoch, attempt.sequence or 0) < newest
+        if found is None and not overtaken:
+            continue
+        discard(context, attempt)
+        end_attempt(
+            context,
+            attempt.attempt_id,
+            status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
+            published_version=None if found is None else found.version,
+        )
+
+
+def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
+    """What earlier refreshes of the view's definition took, the newest first."""
+    fingerprint = context.entry(view).fingerprint
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
+    found = []
+    for attempt, incremental in _of_whole_view(published):
+        actual = attempt.actual or {}
+        seconds = actual.get("seconds", {})
+        same = attempt.fingerprint == fingerprint
+        if same and {"stage", "publish"} <= seconds.keys():
+            estimate = attempt.estimate or {}
+            found.append(
+                PastRefresh(
+                    incremental=incremental,
+                    seconds=seconds["stage"] + seconds["publish"],
+                    changed=estimate.get("changed"),
+                    total=estimate.get("rows"),
+                    counted=bool(actual.get("counted")),
+                    in_process=actual.get("engine") == DUCKDB,
+                    tried=attempt.reason_code == ReasonCode.FULL_IS_TRIED,
+                )
+            )
+    return tuple(found)
+
+
+def rows_read(context: GoldContext, view: str) -> list[int]:
+    """The rows that the view's last refreshes read, of whatever definition; where logs said so.
+
+    What a person asked for, and the first build, are no refreshes of every day.
+    """
+    unusual = {*ASKED_FOR, ReasonCode.FIRST_BUILD}
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
+    estimates = (
+        (attempt.estimate or {}).get("changed" if incremental else "rows")
+        for attempt, incremental in _of_whole_view(published)
+        if attempt.reason_code not in unusual
+    )
+    return [rows for rows in estimates if rows is not None]
+
+
+def _of_whole_view(
+    attempts: Iterable[RefreshAttempt],
+) -> Iterator[tuple[RefreshAttempt, bool]]:
+    """Attempts that brought all of a view up to date, and whether they were incremental.
+
+    Part of a view, or an earlier content, says nothing about all of it. A decision that only
+    another release knows says nothing either.
+    """
+    for attempt in attempts:
+        try:
+            decision = decision_in(attempt)
+        except ValueError:
+            continue
+        if covers_view(decision):
+            yield attempt, isinstance(decision, Incremental)
+
+
+def past_row_counts(context: GoldContext, view: str) -> tuple[int, ...]:
+    """How many rows the last publications of the view's definition had, the newest first."""
+    fingerprint = context.entry(view).fingerprint
+    published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_COUNTED)
+    counts = ((one.actual or {}).get("rows") for one in published if one.fingerprint == fingerprint)
+    return tuple(count for count in counts if count is not None)
+
+
+def keep_newest_unpublished(context: GoldContext, view: str) -> None:
+    """Discard what a continuous refresh staged in vain, but for the newest: it is to be looked at.
+
+    A view that is tried again and again would fill the disk within hours. What failed does not
+    take the place of a result that waits for a person.
+    """
+    for status in (AttemptStatus.FAILED, AttemptStatus.BLOCKED):
+        found = context.store.attempts(view, tick=CONTINUOUS, statuses=(status,), limit=2)
+        for attempt in found[1:]:
+            discard(context, attempt)
+
+
+def sweep(context: GoldContext, view: str) -> None:
+    """Discard what the settings keep no longer: results that were blocked or failed, and pins.
+
+    So are attempts of continuous refreshes, of which there may be thousands a day.
+    """
+    days = context.settings.gold.staging_days
+    for attempt in context.store.attempts(view, statuses=_UNSETTLED, limit=100):
+        if (utc_now() - attempt.updated_at).total_seconds() > days * 86_400:
+            discard(context, attempt)
+    pins_kept = timedelta(days=context.settings.gold.tick_days)
+    context.store.forget_ticks(before=utc_now() - pins_kept)
+    kept = timedelta(days=max(days, context.settings.gold.tick_days))
+    before = utc_now() - kept
+    context.store.forget_attempts(view, tick=CONTINUOUS, before=before, keep=_REMEMBERED)
+
+
+def with_attempt(plan: RefreshPlan, attempt: RefreshAttempt) -> RefreshPlan:
+    """The plan as it stands in the ledger: an attempt that is taken up again keeps its clock."""
+    return replace(plan, attempt_id=attempt.attempt_id, clock=attempt.started_at)
+
+
+def _attempt_id(plan: RefreshPlan) -> str:
+    return f"{plan.view}-{plan.clock:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

@@ -1,0 +1,155 @@
+"""Observing a view before it is planned: its publication, its inputs, and the tick's pins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.publications import Publication, intruder, latest_publication
+from spark_jobs.gold.refresh.ledger import past_refreshes
+from spark_jobs.names import Layer, TableName, TableVersion
+from spark_jobs.planning.changes import InputObservation, Movement
+from spark_jobs.planning.decision import Reason, ReasonCode
+from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation
+from spark_jobs.planning.rules import changed_rows
+from spark_jobs.planning.watermark import Watermark
+from spark_jobs.storage import log
+from spark_jobs.storage.errors import LogUnreadableError
+from spark_jobs.storage.history import changes_between, readable
+
+# Given a table and its newest version, the version that the tick uses.
+Pin = Callable[[TableName, TableVersion], TableVersion]
+
+
+def pinned_for(context: GoldContext, tick: str) -> Pin:
+    """Pin for a tick: the first view that asks decides for all of them.
+
+    It pins every table that any view reads and none writes, at one moment, so that views of one
+    tick agree on how much of the world they have seen. A gold table is pinned by its own
+    publication, or by its first reader.
+    """
+    pinned = context.store.pins(tick)
+    if not pinned:
+        pinned = context.store.pin_versions(tick, dict(_base_versions(context)))
+    return lambda table, version: (
+        pinned.get(table) or context.store.pin_version(tick, table, version)
+    )
+
+
+def newest(table: TableName, version: TableVersion) -> TableVersion:
+    """Use the newest version and pin nothing."""
+    del table
+    return version
+
+
+def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
+    """Look at the logs of a view's published table and of its inputs."""
+    location = context.published_at(view)
+    publication = latest_publication(location)
+    epoch = context.store.epoch(gold_table(view))
+    if publication is not None:
+        # The control database may have been lost; the log knows how far it had come.
+        epoch = max(epoch, publication.watermark.epoch)
+    published = None if publication is None else publication.watermark
+    changed = published is not None and published.fingerprint != context.entry(view).fingerprint
+    return ViewObservation(
+        published=published,
+        intruder=None if publication is None else intruder(location, publication),
+        epoch=epoch,
+        inputs=tuple(
+            _observe_input(context, table, publication, pin)
+            for table in context.manifest.inputs_of(view)
+        ),
+        past=past_refreshes(context, view),
+        parked=parked(context, view),
+        readable=changed and inputs_readable(context, published),
+    )
+
+
+def parked(context: GoldContext, view: str) -> Reason | None:
+    """Why no refresh may touch a view now; None where one may."""
+    pinned = context.store.pinned_views().get(view)
+    if pinned is not None:
+        text = (
+            f"{pinned.who} pinned the view to version {pinned.version} "
+            f"({pinned.reason}); the form ops__release, or tidemark release {view}, lets it go on"
+        )
+        return Reason(ReasonCode.VIEW_PINNED, text)
+    lease = context.store.lease_holder(catch_up(view))
+    if lease is not None:
+        text = f"{lease.owner} is about to publish the view; the next run takes up what came"
+        return Reason(ReasonCode.REPLAY_PUBLISHES, text)
+    return None
+
+
+def catch_up(view: str) -> str:
+    """The lease under which a view is computed again while its refreshes wait."""
+    return f"recompute/{gold_table(view)}"
+
+
+def inputs_readable(context: GoldContext, publication: Watermark | None) -> bool:
+    """Whether the inputs can still be read at the versions that were published from."""
+    return publication is None or all(
+        readable(context.locations.of(table), version.version)
+        for table, version in publication.vector
+    )
+
+
+def estimate(context: GoldContext, plan: RefreshPlan) -> Estimate:
+    """What reading every input in full amounts to, and how much of it changed."""
+    sizes = [log.size(context.locations.of(table), one.version) for table, one in plan.vector]
+    rows = [size.rows for size in sizes if size.rows is not None]
+    return Estimate(
+        rows=sum(rows) if len(rows) == len(sizes) else None,
+        bytes=sum(size.bytes for size in sizes),
+        changed=changed_rows(plan.changes),
+        seconds=plan.expected,
+    )
+
+
+def _base_versions(context: GoldContext) -> Iterator[tuple[TableName, TableVersion]]:
+    manifest = context.manifest
+    tables = {table for view in manifest.gold for table in manifest.inputs_of(view)}
+    for table in tables:
+        if table.layer is not Layer.GOLD:
+            # A table that cannot be read is the trouble of the views that read it, not of all.
+            with suppress(LogUnreadableError, OSError):
+                version = log.table_version(context.locations.of(table))
+                if version is not None:
+                    yield table, version
+
+
+def _observe_input(
+    context: GoldContext, table: TableName, publication: Publication | None, pin: Pin
+) -> InputObservation:
+    location = context.locations.of(table)
+    current = log.table_version(location)
+    pinned = None if current is None else pin(table, current)
+    before = None if publication is None else publication.watermark.vector.get(table)
+    return InputObservation(
+        table=table,
+        before=before,
+        pinned=pinned,
+        current=current,
+        movement=movement_between(location, before, pinned),
+    )
+
+
+def movement_between(
+    location: str, before: TableVersion | None, after: TableVersion | None
+) -> Movement:
+    """What lies between two versions; anything may where they are not of one table."""
+    if before is None or after is None or before.table_id != after.table_id:
+        return Movement()
+    total = log.size(location, after.version).rows
+    if after.version <= before.version:
+        return Movement(rows_changed=False, total=total)
+    found = changes_between(location, after=before.version, upto=after.version)
+    return Movement(
+        rows_changed=found.rows_changed,
+        fed=found.fed,
+        reshaped=found.reshaped,
+        rows=found.rows,
+        total=total,
+    )

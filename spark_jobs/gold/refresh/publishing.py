@@ -1,0 +1,233 @@
+"""Publish: one commit on the published table that carries rows, watermark and transaction id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from spark_jobs.gold.compute.row_change import RowChange
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.publications import intruder, latest_publication, publication_of
+from spark_jobs.gold.refresh.lease import sole_writer
+from spark_jobs.gold.refresh.net_change import net_change
+from spark_jobs.gold.refresh.staging import (
+    staged_result,
+    staged_rows,
+    staged_rows_changed,
+)
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.decision import ReasonCode, decision_word, rule_of
+from spark_jobs.planning.watermark import Watermark
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.keeper import LeaseKeeper
+from spark_jobs.storage import log, policy, small, tables
+from spark_jobs.storage.compaction import join_small_files
+from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.tables import CHANGE_FEED, SHORT_LOG, Txn
+
+# How often a publication is tried where others commit to its table at the same moment.
+_TRIES = 3
+_PROPERTIES = {**CHANGE_FEED, **SHORT_LOG}
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where an attempt ended.
+
+    Attributes:
+        version: the published table's version; None where a newer attempt was there first.
+        changed: whether the publication changed any row.
+    """
+
+    view: str
+    attempt_id: str
+    version: int | None
+    changed: bool
+
+    @property
+    def superseded(self) -> bool:
+        return self.version is None
+
+
+def publish(context: GoldContext, work: WorkItem) -> Published:
+    """Commit the staged result, unless this attempt or a newer one did so before.
+
+    The table's own log is asked, before and after: it alone knows what was committed.
+
+    Raises:
+        BaseMovedError: an incremental refresh is not based on the newest publication.
+        LeaseTakenError: another writer keeps the table.
+        TableLockedError: another process of this machine keeps the table.
+        LeaseLostError: this writer held the lease no longer when it was to commit.
+    """
+    location = context.published_at(work.view)
+    with sole_writer(context, work.view, attempt_id=work.attempt_id) as keeper:
+        failpoint("gold.publish.locked")
+        found = publication_of(location, work.attempt_id)
+        if found is None and not _overtaken(location, work):
+            _commit_again(context, work, keeper)
+            failpoint("gold.publish.committed")
+            # Delta skips a transaction that it has seen silently, so the log is read back.
+            found = publication_of(location, work.attempt_id)
+            if found is not None and found.watermark.changed:
+                maintenance = context.settings.maintenance
+                join_small_files(location, maintenance, spark=lambda: context.spark)
+    if found is None:
+        return Published(work.view, work.attempt_id, version=None, changed=False)
+    return Published(work.view, work.attempt_id, found.version, found.watermark.changed)
+
+
+def _overtaken(location: str, work: WorkItem) -> bool:
+    """Whether the published content already comes from later versions of an input."""
+    latest = latest_publication(location)
+    if latest is None:
+        return False
+    watermark = latest.watermark
+    if (watermark.epoch, watermark.sequence) > (work.epoch, work.sequence):
+        return True
+    # Going back is what these were decided for; a rollback has an epoch of its own.
+    if work.decision.reason.code in {ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK}:
+        return False
+    ours = work.vector
+    return watermark.epoch == work.epoch and any(
+        (published := watermark.vector.get(table)) is not None
+        and published.table_id == version.table_id
+        and published.version > version.version
+        for table, version in ours
+    )
+
+
+def _commit_again(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
+    """Commit, and look again where somebody else committed meanwhile, a compaction for instance."""
+    for _ in range(_TRIES - 1):
+        with suppress(TableMovedError):
+            _commit(context, work, keeper)
+            return
+    _commit(context, work, keeper)
+
+
+def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
+    location = context.published_at(work.view)
+    seen = log.table_version(location)
+    with _prepared(context, work) as (change, states):
+        changed = change is None or bool(change.deletes or change.inserts)
+        watermark = _watermark(context, work, changed=changed, states=states)
+        txn = Txn(watermark.app_id, watermark.sequence)
+        metadata = watermark.as_metadata()
+        keeper.check()
+        failpoint("gold.publish.before_commit")
+        if change is None:
+            # The same properties again where the table exists: an overwrite keeps them.
+            staged = staged_rows(context, work)
+            tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
+        elif not _commit_few(location, change, seen, txn, metadata):
+            _commit_many(context, location, change, txn, metadata)
+
+
+def _commit_few(
+    location: str,
+    change: RowChange,
+    seen: TableVersion | None,
+    txn: Txn,
+    metadata: Mapping[str, object],
+) -> bool:
+    """Commit a change of few rows without Spark's writer; False where that cannot be done.
+
+    Raises:
+        TableMovedError: the table is not at the version that the change was checked against.
+    """
+    if not policy.RESULT.fits(rows=change.deletes + change.inserts):
+        return False
+    table = small.open_for_rows(location, change.kinds, change.key)
+    if table is None:
+        return False
+    if seen is None or seen.version != table.version():
+        raise TableMovedError(location, f"It is at version {table.version()}, not at {seen}.")
+    deleted, inserted = change.fetched()
+    small.change_rows(
+        table,
+        deleted=deleted,
+        inserted=inserted,
+        key=change.key,
+        txn=txn,
+        metadata=metadata,
+    )
+    return True
+
+
+def _commit_many(
+    context: GoldContext, location: str, change: RowChange, txn: Txn, metadata: Mapping[str, object]
+) -> None:
+    deleted, inserted = change.frames(context.spark)
+    if change.deletes:
+        tables.merge_rows(
+            context.spark,
+            location,
+            deleted=deleted,
+            inserted=inserted,
+            key=change.key,
+            txn=txn,
+            metadata=metadata,
+        )
+    else:
+        # Without any row it is a commit without files: the watermark moves, readers of the
+        # change feed see nothing.
+        some = inserted if change.inserts else inserted.limit(0)
+        tables.append(some, location, txn=txn, metadata=metadata)
+
+
+@contextmanager
+def _prepared(
+    context: GoldContext, work: WorkItem
+) -> Iterator[tuple[RowChange | None, Mapping[str, TableVersion]]]:
+    """What is to be committed: the rows that change (None: all), and the aggregate state with them.
+
+    Raises:
+        BaseMovedError: what was staged is a change of another publication than the newest.
+    """
+    if not work.stages_change:
+        with net_change(context, work) as change:
+            yield change, {}
+        return
+    location = context.published_at(work.view)
+    staged = staged_result(context, work)
+    latest = latest_publication(location)
+    if latest is None or latest.version != staged.base:
+        raise BaseMovedError(work.view, f"it was staged for version {staged.base}")
+    if (stranger := intruder(location, latest)) is not None:
+        raise BaseMovedError(work.view, f"somebody else wrote version {stranger.version}")
+    yield staged_rows_changed(context, work, staged), staged.states
+
+
+def _watermark(
+    context: GoldContext,
+    work: WorkItem,
+    *,
+    changed: bool,
+    states: Mapping[str, TableVersion],
+) -> Watermark:
+    entry = context.entry(work.view)
+    return Watermark(
+        view=work.view,
+        sequence=work.sequence,
+        epoch=work.epoch,
+        fingerprint=work.fingerprint,
+        rule=rule_of(work.decision) or decision_word(work.decision),
+        vector=work.vector,
+        tick=work.tick,
+        attempt=work.attempt_id,
+        clock=work.clock,
+        changed=changed,
+        verdict=_brief(work),
+        states=states,
+        parts=entry.parts if entry.fingerprint == work.fingerprint else None,
+    )
+
+
+def _brief(work: WorkItem) -> dict[str, object]:
+    """The verdict without its rows of detail: a commit is no place for reports."""
+    verdict = work.verdict or {}
+    return {key: value for key, value in verdict.items() if isinstance(value, str | int | bool)}

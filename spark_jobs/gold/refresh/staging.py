@@ -1,0 +1,254 @@
+"""Stage: compute once what a refresh will publish, beside the published table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from spark_jobs.gold.compute.columns import with_columns
+from spark_jobs.gold.compute.in_process import whole_result
+from spark_jobs.gold.compute.in_process_change import computed_change
+from spark_jobs.gold.compute.increment import base_of, staged_change
+from spark_jobs.gold.compute.pinned import first_lines, named_inputs, pinned_result
+from spark_jobs.gold.compute.ranges import write_range
+from spark_jobs.gold.compute.relations import prefix_of
+from spark_jobs.gold.compute.row_change import RowChange, SparkChange, few_rows
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import AttemptStateError, QueryFailedError
+from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.decision import Full, Incremental, Range, Rollback, Skip
+from spark_jobs.planning.watermark import states_as_dict, states_from_dict
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage import log, plain, policy, small, tables
+from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.policy import Place
+from spark_jobs.storage.tables import Txn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# What computed a staged result.
+SPARK, DUCKDB = "spark", "duckdb"
+_TXN = Txn("stage", 1)
+
+
+@dataclass(frozen=True)
+class StagedResult:
+    """What waits for its audit.
+
+    Attributes:
+        rows: rows of the table as it would be.
+        bytes: of what is staged.
+        deleted: rows to delete from the published table; None where the whole result is staged.
+        inserted: rows to insert into it.
+        base: the published table's version that they are to be applied to.
+        states: the aggregate state that belong to the change.
+        counted: whether aggregate state had to be counted from all rows first.
+        engine: what computed it.
+    """
+
+    view: str
+    attempt_id: str
+    location: str
+    rows: int
+    bytes: int
+    deleted: int | None = None
+    inserted: int | None = None
+    base: int | None = None
+    states: Mapping[str, TableVersion] = field(default_factory=dict)
+    counted: bool = False
+    engine: str = SPARK
+
+
+def stage(context: GoldContext, work: WorkItem) -> StagedResult:
+    """Write the result, or its change, to the attempt's own table; again: what is there stays.
+
+    Raises:
+        BaseMovedError: somebody published after an incremental refresh was planned.
+        InputReplacedError: another table lies where the plan pinned one.
+        QueryFailedError: Spark refuses or fails the query.
+        UntypedColumnError: a column has no type.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    location = staged_at(context, work)
+    try:
+        _write(context, work, location)
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryFailedError(work.view, first_lines(error)) from error
+    return staged_result(context, work)
+
+
+def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
+    """What an attempt has staged, from the logs alone."""
+    location = staged_at(context, work)
+    size = log.size(location)
+    metadata = log.commits(location, limit=1)[0].metadata or {}
+    engine = str(metadata.get("engine", SPARK))
+    if not work.stages_change:
+        return StagedResult(
+            work.view, work.attempt_id, location, size.rows or 0, size.bytes, engine=engine
+        )
+    counts = metadata.get("rows") or log.rows_by_partition(location, OPERATION)
+    deleted, inserted = int(counts.get(DELETE, 0)), int(counts.get(INSERT, 0))
+    base = int(metadata["base"])
+    before = log.size(context.published_at(work.view), base).rows or 0
+    return StagedResult(
+        work.view,
+        work.attempt_id,
+        location,
+        before - deleted + inserted,
+        size.bytes,
+        deleted=deleted,
+        inserted=inserted,
+        base=base,
+        states=states_from_dict(metadata.get("states") or {}),
+        counted=bool(metadata.get("counted")),
+        engine=engine,
+    )
+
+
+def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
+    """Where an attempt's result lies until it is published."""
+    return context.lake.staging(work.view, work.attempt_id)
+
+
+def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
+    """The table as it would be once the attempt is published."""
+    if not work.stages_change:
+        return plain.read(context.spark, staged_at(context, work))
+    staged = staged_result(context, work)
+    deleted, inserted = staged_rows_changed(context, work, staged).frames(context.spark)
+    published = plain.read(context.spark, context.published_at(work.view), staged.base)
+    same = tables.same_row("p", "l", published.columns)
+    kept = published.alias("p").join(deleted.alias("l"), same, "left_anti")
+    return kept.unionAll(inserted)
+
+
+def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:
+    """The rows of a staged change."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    maintenance = context.entry(work.view).maintenance
+    # Rows that are computed again may be wrong in any way: also two with one key.
+    trusted = isinstance(work.decision, Incremental)
+    key = maintenance.key if trusted and maintenance is not None else ()
+    kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
+    deletes, inserts = staged.deleted or 0, staged.inserted or 0
+    local = policy.RESULT.fits(rows=deletes + inserts) and small.compared(kinds)
+    if local and (rows := small.read_rows(staged.location)) is not None:
+        return few_rows(rows, kinds=kinds, key=key)
+    frame = plain.read(context.spark, staged.location)
+    deleted = frame.where(F.col(OPERATION) == DELETE).drop(OPERATION)
+    return SparkChange(
+        deleted=deleted if key else deleted.distinct(),
+        inserted=frame.where(F.col(OPERATION) == INSERT).drop(OPERATION),
+        deletes=deletes,
+        inserts=inserts,
+        kinds=kinds,
+        key=key,
+    )
+
+
+def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
+    """Remove an attempt's result."""
+    remove_table(staged_at(context, work))
+
+
+def _write(context: GoldContext, work: WorkItem, location: str) -> None:
+    decision = work.decision
+    if isinstance(decision, Range):
+        # A range comes in pieces, and goes on after the last that is there.
+        write_range(context, work, decision.rows, location)
+        return
+    if log.table_version(location) is not None:
+        return
+    match decision:
+        case Incremental():
+            _write_change(context, work, location)
+        case Full():
+            _write_result(context, work, decision.columns, location)
+        case Rollback(version=earlier):
+            frame = plain.read(context.spark, context.published_at(work.view), earlier)
+            tables.overwrite(frame, location, txn=_TXN)
+        case Skip():
+            raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
+        case _:
+            assert_never(decision)
+    failpoint("gold.stage.written")
+
+
+def _write_result(
+    context: GoldContext, work: WorkItem, columns: Collection[str] | None, location: str
+) -> None:
+    found = whole_result(context, work) if columns is None else None
+    if found is not None:
+        failpoint("gold.stage.before_write")
+        said = {one.name: one.description for one in context.entry(work.view).columns}
+        small.write_rows(found, location, metadata={"engine": DUCKDB}, comments=said)
+        return
+    with named_inputs(context, work.view, work.vector, prefix=prefix_of(work)) as names:
+        entry = context.entry(work.view)
+        frame = pinned_result(context, entry, vector=work.vector, clock=work.clock, names=names)
+        if columns is not None:
+            frame = with_columns(context, work, frame, columns)
+        _write_frame(context, work, frame, location)
+
+
+def _write_frame(context: GoldContext, work: WorkItem, frame: DataFrame, location: str) -> None:
+    failpoint("gold.stage.before_write")
+    rows = small.fetched(frame) if _expected_at(context, work) is Place.LOCAL else None
+    if rows is None:
+        tables.overwrite(frame, location, txn=_TXN)
+    else:
+        said = {one.name: one.metadata.get("comment") for one in frame.schema.fields}
+        small.write_rows(rows, location, metadata={}, comments=said)
+
+
+def _expected_at(context: GoldContext, work: WorkItem) -> Place:
+    """Where the result is written if the view has about as many rows as before."""
+    location = context.published_at(work.view)
+    if log.table_version(location) is None:
+        return Place.SPARK
+    return policy.EXPECTED_RESULT.place(rows=log.size(location).rows or None)
+
+
+def _write_change(context: GoldContext, work: WorkItem, location: str) -> None:
+    base = base_of(context, work)
+    computed = computed_change(context, work)
+    if computed is not None:
+        failpoint("gold.stage.before_write")
+        metadata = {
+            "base": base.version,
+            "states": states_as_dict(computed.states),
+            "counted": computed.counted,
+            "engine": DUCKDB,
+        }
+        _write_few(computed.rows, location, metadata)
+        return
+    with staged_change(context, work) as change:
+        failpoint("gold.stage.before_write")
+        metadata = {
+            "base": base.version,
+            "states": states_as_dict(change.states),
+            "counted": change.counted,
+        }
+        rows = small.fetched(change.rows) if change.place is Place.LOCAL else None
+        if rows is None:
+            tables.overwrite(
+                change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION]
+            )
+        else:
+            _write_few(rows, location, metadata)
+
+
+def _write_few(rows: pa.Table, location: str, metadata: Mapping[str, object]) -> None:
+    counted = rows.column(OPERATION).value_counts().to_pylist()
+    counts = {one["values"]: one["counts"] for one in counted}
+    small.write_rows(rows, location, metadata={**metadata, "rows": counts})

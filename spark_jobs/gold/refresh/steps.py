@@ -1,0 +1,399 @@
+"""The refresh of a gold view as steps that can be called one by one, or all at once.
+
+Each step may be killed anywhere and run again with the same attempt; together they publish once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from spark_jobs.gold.compute.aggregate_state import sweep_groups
+from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
+from spark_jobs.gold.refresh import (
+    auditing,
+    ledger,
+    publishing,
+    staging,
+)
+from spark_jobs.gold.refresh.arrivals import arrivals
+from spark_jobs.gold.refresh.observe import Pin, estimate, newest, observe, pinned_for
+from spark_jobs.gold.refresh.publishing import Published
+from spark_jobs.gold.refresh.staging import StagedResult
+from spark_jobs.gold.refresh.waiting import keeps_waiting
+from spark_jobs.gold.telemetry.reporting import report_end
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.breaker import guarded, usual_rows
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.planning.plan import RefreshPlan, plan_refresh
+from spark_jobs.planning.work import work_item
+from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
+from spark_jobs.quality.verdict import Verdict
+from spark_jobs.settings import Settings
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.ticks import CONTINUOUS
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+from spark_jobs.storage.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Where a crash test may end the process; between any two of them state changes.
+FAILPOINTS = (
+    "gold.plan.recorded",
+    "gold.stage.before_write",
+    "gold.stage.written",
+    "gold.stage.recorded",
+    "gold.audit.judged",
+    "gold.audit.recorded",
+    "gold.publish.locked",
+    "gold.publish.before_commit",
+    "gold.publish.committed",
+    "gold.publish.cleaned",
+    "gold.publish.recorded",
+)
+# The same, passed only where a refresh keeps groups.
+KEPT_FAILPOINTS = ("gold.stage.groups_written",)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the refresh of a view ended.
+
+    Attributes:
+        version: the published table's version, where this attempt published one.
+        changed: whether it changed any row.
+    """
+
+    plan: RefreshPlan
+    status: AttemptStatus
+    rows: int | None
+    bytes: int | None
+    seconds: float
+    version: int | None
+    changed: bool
+    verdict: dict[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            **self.plan.as_dict(),
+            "status": self.status.value,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "version": self.version,
+            "changed": self.changed,
+            "verdict": self.verdict,
+        }
+
+
+class Refresher:
+    """Refreshes the gold views of one project. Planning starts no Spark."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        store: ControlStore,
+        *,
+        session_factory: Callable[[Settings], SparkSession] = open_session,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.context = GoldContext(settings, manifest, store, session_factory)
+        self._now = now
+
+    def explain(self, view: str) -> RefreshPlan:
+        """The plan that a refresh would follow now; nothing is written or pinned.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        plan, _ = self._plan(view, tick="", force=False, pin=newest)
+        return plan
+
+    def plan(
+        self,
+        view: str,
+        *,
+        tick: str,
+        force: bool = False,
+        let_pass: str | None = None,
+        asked_by: str | None = None,
+    ) -> RefreshPlan:
+        """Decide, with the tick's versions, and put the attempt into the ledger.
+
+        Args:
+            view: the gold view.
+            tick: the views of one tick use the same versions.
+            force: compute again also where nothing moved.
+            let_pass: who lets a refresh pass that would wait for a person, and why.
+            asked_by: the person who asks for it; None: a schedule or a stream. What a person asks
+                for takes the place of a result that waits.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        started = perf_counter()
+        self.context.entry(view)
+        ledger.settle(self.context, view)
+        pin = pinned_for(self.context, tick)
+        plan, epoch = self._plan(view, tick=tick, force=force, pin=pin, let_pass=let_pass)
+        seconds = perf_counter() - started
+        return self._recorded(plan, epoch=epoch, seconds=seconds, asked_by=asked_by)
+
+    def follow(self, view: str, *, pin: Pin) -> RefreshPlan:
+        """Decide for a continuous view; only what is to be done is put into the ledger.
+
+        Args:
+            view: the gold view.
+            pin: the versions that the views of one pass share.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        started = perf_counter()
+        self.context.entry(view)
+        ledger.settle(self.context, view)
+        plan, epoch = self._plan(view, tick=CONTINUOUS, force=False, pin=pin)
+        if plan.skips and not self._waits_again(plan):
+            return plan
+        return self._recorded(plan, epoch=epoch, seconds=perf_counter() - started)
+
+    def stage(self, attempt_id: str) -> StagedResult:
+        """Compute the result beside the published table.
+
+        Raises:
+            AttemptStateError: the plan was to skip, or another attempt was faster.
+            QueryFailedError: Spark refuses or fails the query.
+        """
+        attempt = self._attempt(attempt_id, step="stage")
+        begins = attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}
+        done = AttemptStatus.STAGED if begins else None
+        with ledger.timed_step(self.context, attempt, "stage", done=done) as facts:
+            staged = staging.stage(self.context, work_item(attempt))
+            facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
+            facts["engine"] = staged.engine
+        failpoint("gold.stage.recorded")
+        return staged
+
+    def audit(self, attempt_id: str) -> Verdict:
+        """Judge the staged result.
+
+        Raises:
+            GateBlockedError: a critical expectation failed; the published content stays.
+            StillBlockedError: the same, and an earlier result keeps waiting for a person.
+            AttemptStateError: nothing is staged, the plan was to skip, or another was faster.
+        """
+        attempt = self._attempt(attempt_id, step="audit")
+        if log.table_version(staging.staged_at(self.context, attempt)) is None:
+            raise AttemptStateError(attempt_id, status="not staged", step="audit")
+        with ledger.timed_step(self.context, attempt, "audit"):
+            verdict = auditing.audit(self.context, work_item(attempt))
+        failpoint("gold.audit.judged")
+        blocked = GateBlockedError(verdict) if verdict.blocking else None
+        if blocked is not None and (waiting := keeps_waiting(self.context, attempt)) is not None:
+            self._keep(waiting, attempt, verdict)
+        recorded = self.context.store.update_attempt(
+            attempt_id,
+            status=AttemptStatus.AUDITED if blocked is None else AttemptStatus.BLOCKED,
+            verdict=verdict.as_dict(),
+            error=None if blocked is None else str(blocked),
+        )
+        failpoint("gold.audit.recorded")
+        if blocked is not None:
+            report_end(self.context, recorded)
+            raise blocked
+        return verdict
+
+    def publish(self, attempt_id: str) -> Published:
+        """Commit the audited result to the published table, once.
+
+        Raises:
+            AttemptStateError: the result did not pass the audit.
+            LeaseTakenError: another writer keeps the table.
+        """
+        attempt = self._attempt(attempt_id, step="publish")
+        if not _passed(attempt):
+            raise AttemptStateError(attempt_id, status=attempt.status, step="publish")
+        with ledger.timed_step(self.context, attempt, "publish") as facts:
+            published = publishing.publish(self.context, work_item(attempt))
+            facts["changed"] = published.changed
+        self._record(attempt, published)
+        return published
+
+    def publish_on_newest(self, attempt_id: str) -> Published:
+        """Publish; where another publication came between, refresh once more on top of it.
+
+        Raises:
+            GateBlockedError: a critical expectation failed on the newer content.
+            LakehouseError: any other condition of the steps.
+        """
+        try:
+            return self.publish(attempt_id)
+        except BaseMovedError:
+            attempt = self.context.store.update_attempt(
+                attempt_id, status=AttemptStatus.SUPERSEDED, error=None
+            )
+        passed = f"attempt {attempt_id} was let pass"
+        outcome = self.run(
+            attempt.view, tick=attempt.tick, let_pass=passed, asked_by=attempt.asked_by
+        )
+        attempt_id = outcome.plan.attempt_id
+        return Published(attempt.view, attempt_id, outcome.version, outcome.changed)
+
+    def run(
+        self,
+        view: str,
+        *,
+        tick: str,
+        force: bool = False,
+        let_pass: str | None = None,
+        asked_by: str | None = None,
+    ) -> Outcome:
+        """Plan, stage, audit, publish and record; the arguments are those of ``plan``.
+
+        Raises:
+            GateBlockedError: a critical expectation failed; the published content stays.
+            LakehouseError: any other condition of the steps.
+        """
+        started = perf_counter()
+        plan = self.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
+        self.carry_out(plan)
+        return self.outcome(plan, seconds=perf_counter() - started)
+
+    def carry_out(self, plan: RefreshPlan, *, on_step: Callable[[str], None] | None = None) -> None:
+        """The steps after the plan; ``on_step`` hears the name of each before it begins.
+
+        Raises:
+            GateBlockedError: a critical expectation failed; the published content stays.
+            LakehouseError: any other condition of the steps.
+        """
+        steps = {"stage": self.stage, "audit": self.audit, "publish": self.publish}
+        for name, step in steps.items() if not plan.skips else ():
+            if on_step is not None:
+                on_step(name)
+            step(plan.attempt_id)
+
+    def outcome(self, plan: RefreshPlan, *, seconds: float) -> Outcome:
+        """What the ledger says about a plan's attempt."""
+        attempt = self.context.store.attempt(plan.attempt_id)
+        actual = attempt.actual or {}
+        return Outcome(
+            plan=plan,
+            status=attempt.status,
+            rows=actual.get("rows"),
+            bytes=actual.get("bytes"),
+            seconds=seconds,
+            version=attempt.published_version,
+            changed=bool(actual.get("changed")),
+            verdict=attempt.verdict,
+        )
+
+    def begin_epoch(self, view: str, *, reason: str) -> int:
+        """Number the view's publications afresh, for instance after its table was restored.
+
+        Raises:
+            ViewUnknownError: the project has no such view.
+        """
+        self.context.entry(view)
+        published = observe(self.context, view, pin=newest).published
+        return self.context.store.bump_epoch(
+            gold_table(view), reason=reason, above=published.epoch if published else 0
+        )
+
+    def _plan(
+        self, view: str, *, tick: str, force: bool, pin: Pin, let_pass: str | None = None
+    ) -> tuple[RefreshPlan, int]:
+        entry = self.context.entry(view)
+        seen = observe(self.context, view, pin=pin)
+        plan = plan_refresh(entry, seen, tick=tick, clock=self._now(), force=force)
+        if not plan.skips:
+            plan = replace(plan, estimate=estimate(self.context, plan))
+            plan = guarded(
+                plan,
+                usual=usual_rows(ledger.rows_read(self.context, view)),
+                limits=self.context.settings.breaker,
+                arrivals=arrivals(self.context, view, published=seen.published),
+                let_pass=let_pass,
+            )
+        return plan, seen.epoch
+
+    def _waits_again(self, plan: RefreshPlan) -> bool:
+        """Whether the ledger is to hear that a view waits for a person: once, not of each pass."""
+        if plan.reason.code is not ReasonCode.WAITS_FOR_PERSON:
+            return False
+        last = self.context.store.attempts(plan.view, limit=1)
+        return not last or last[0].reason_code != plan.reason.code
+
+    def _recorded(
+        self, plan: RefreshPlan, *, epoch: int, seconds: float, asked_by: str | None = None
+    ) -> RefreshPlan:
+        attempt = ledger.open_attempt(
+            self.context, plan, epoch=epoch, seconds=seconds, asked_by=asked_by
+        )
+        failpoint("gold.plan.recorded")
+        return ledger.with_attempt(plan, attempt)
+
+    def _attempt(self, attempt_id: str, *, step: str) -> RefreshAttempt:
+        attempt = self.context.store.attempt(attempt_id)
+        if attempt.status is AttemptStatus.SKIPPED:
+            raise AttemptStateError(attempt_id, status=attempt.status, step=step)
+        return attempt
+
+    def _keep(self, waiting: RefreshAttempt, attempt: RefreshAttempt, verdict: Verdict) -> NoReturn:
+        """Give an attempt up for an earlier one that a person is to decide about."""
+        still = StillBlockedError(verdict, waiting.attempt_id)
+        staging.discard(self.context, attempt)
+        ledger.end_attempt(
+            self.context,
+            attempt.attempt_id,
+            status=AttemptStatus.SUPERSEDED,
+            verdict=verdict.as_dict(),
+            error=str(still),
+        )
+        raise still
+
+    def _record(self, attempt: RefreshAttempt, published: Published) -> None:
+        view = attempt.view
+        # Discarded first: once the ledger says published, nothing looks at the attempt again.
+        staging.discard(self.context, attempt)
+        failpoint("gold.publish.cleaned")
+        if published.version is None:
+            ledger.end_attempt(self.context, attempt.attempt_id, status=AttemptStatus.SUPERSEDED)
+        else:
+            self._pin(attempt.tick, view, published.version)
+            ledger.end_attempt(
+                self.context,
+                attempt.attempt_id,
+                status=AttemptStatus.PUBLISHED,
+                published_version=published.version,
+                error=None,
+            )
+        failpoint("gold.publish.recorded")
+        ledger.settle(self.context, view)
+        ledger.sweep(self.context, view)
+        sweep_groups(self.context, view)
+
+    def _pin(self, tick: str, view: str, version: int) -> None:
+        """Let the views that read this one in the same tick use what was published in it."""
+        if tick == CONTINUOUS:
+            return
+        found = log.table_version(self.context.published_at(view))
+        if found is not None:
+            pin = TableVersion(found.table_id, version)
+            self.context.store.pin_version(tick, gold_table(view), pin)
+
+
+def _passed(attempt: RefreshAttempt) -> bool:
+    """Whether the gate let the attempt through, also where a later step has failed since."""
+    verdict = attempt.verdict
+    return verdict is not None and attempt.status is not AttemptStatus.BLOCKED

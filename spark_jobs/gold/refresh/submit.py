@@ -1,0 +1,44 @@
+"""A Spark application: stage, audit and publish an attempt that was planned before.
+
+A result that the gate blocks is an outcome, not a failure of the application: it is in the ledger,
+where the task after this one reads it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.quality.errors import GateBlockedError
+from spark_jobs.settings import load_settings
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.session import driver_session
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Refresh the attempt that the only argument names.
+
+    Raises:
+        LakehouseError: a condition of the steps, other than that the gate blocks the result.
+    """
+    (attempt_id,) = arguments
+    settings = load_settings()
+    with ControlStore.open(settings.control_url) as store:
+        refresher = Refresher(
+            settings,
+            Manifest.read(settings.manifest_file),
+            store,
+            session_factory=lambda own: driver_session(own, f"tidemark {attempt_id}"),
+        )
+        refresher.stage(attempt_id)
+        try:
+            refresher.audit(attempt_id)
+        except GateBlockedError:
+            return
+        refresher.publish_on_newest(attempt_id)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

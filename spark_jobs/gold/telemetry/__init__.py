@@ -1,0 +1,1 @@
+"""Metrics and lineage of refreshes, for other systems."""

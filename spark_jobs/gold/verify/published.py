@@ -1,0 +1,214 @@
+"""Verify: a published table against its SQL at the versions that its publication records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.gold.compute.difference import count_difference, differing_rows, same_columns
+from spark_jobs.gold.compute.pinned import first_lines, pinned_result
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import NotPublishedError, QueryFailedError
+from spark_jobs.gold.publications import Publication, intruder, latest_publication
+from spark_jobs.gold.verify.sampling import Sample, in_buckets, sample_of
+from spark_jobs.gold.verify.tolerance import close_rows
+from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.names import passed_keys
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.state.verifications import VerificationRecord
+from spark_jobs.storage import log, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_EXAMPLES = 5
+# Given the rows of a published table, the hash buckets to compare.
+Buckets = Callable[[int | None], Sequence[int]]
+
+
+class Finding(StrEnum):
+    """What a verification found."""
+
+    EQUAL = "EQUAL"
+    # Equal, but for the last digits of floating-point numbers.
+    EQUAL_WITHIN_TOLERANCE = "EQUAL_WITHIN_TOLERANCE"
+    ROWS_DIFFER = "ROWS_DIFFER"
+    COLUMNS_DIFFER = "COLUMNS_DIFFER"
+    # Somebody else changed rows after the newest publication.
+    FOREIGN_COMMIT = "FOREIGN_COMMIT"
+    # The SQL is not the one that was published; only a refresh can make them agree.
+    DEFINITION_CHANGED = "DEFINITION_CHANGED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What a verification found.
+
+    Attributes:
+        vector: the versions of the inputs that the publication records.
+        version: the published table's version that was compared.
+        rows: rows of the published table; None where its log does not count them.
+        missing: rows that the SQL gives and the table does not have, duplicates counted.
+        unexpected: rows that the table has and the SQL does not give.
+        examples: some of the rows that differ, as text; "" says by how many.
+        largest_difference: the largest relative difference of floats, where it was accepted.
+        sample: what was compared; None where all rows were.
+    """
+
+    view: str
+    finding: Finding
+    detail: str
+    vector: VersionVector
+    version: int
+    rows: int | None
+    missing: int = 0
+    unexpected: int = 0
+    examples: tuple[dict[str, str | None], ...] = ()
+    largest_difference: float | None = None
+    sample: Sample | None = None
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.finding in {Finding.EQUAL, Finding.EQUAL_WITHIN_TOLERANCE}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "view": self.view,
+            **passed_keys(passed=self.passed),
+            "finding": self.finding.value,
+            "detail": self.detail,
+            "vector": self.vector.as_dict(),
+            "version": self.version,
+            "rows": self.rows,
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "examples": [dict(example) for example in self.examples],
+            "largest_difference": self.largest_difference,
+            "sample": None if self.sample is None else self.sample.as_dict(),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def verify(context: GoldContext, view: str, *, buckets: Buckets | None = None) -> Verification:
+    """Compare a view's published table with its SQL, as multisets, and keep the evidence.
+
+    Args:
+        context: the project.
+        view: the view's name.
+        buckets: chooses the hash buckets to compare, see ``sampling``; None: all rows.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+        NotPublishedError: there is nothing to compare.
+        QueryFailedError: the SQL does not run at the recorded versions any more.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    started = perf_counter()
+    entry = context.entry(view)
+    location = context.published_at(view)
+    publication = latest_publication(location)
+    if publication is None:
+        raise NotPublishedError(view)
+    try:
+        found = _verification(context, entry, publication, buckets)
+    except PySparkException as error:
+        raise QueryFailedError(view, first_lines(error)) from error
+    found = replace(found, seconds=perf_counter() - started)
+    context.store.record_verification(_record(found))
+    return found
+
+
+def _verification(
+    context: GoldContext,
+    entry: GoldEntry,
+    publication: Publication,
+    buckets: Buckets | None,
+) -> Verification:
+    location = context.published_at(entry.name)
+    mark = publication.watermark
+    found = Verification(
+        view=entry.name,
+        finding=Finding.EQUAL,
+        detail="the table equals its SQL",
+        vector=mark.vector,
+        version=publication.version,
+        rows=log.size(location, publication.version).rows,
+    )
+    foreign = intruder(location, publication)
+    if foreign is not None:
+        detail = f"version {foreign.version} ({foreign.operation}) was not written by a refresh"
+        return replace(found, finding=Finding.FOREIGN_COMMIT, detail=detail)
+    if mark.fingerprint != entry.fingerprint:
+        detail = f"sql/gold/{entry.name}.sql changed after version {publication.version}"
+        return replace(found, finding=Finding.DEFINITION_CHANGED, detail=detail)
+    expected = pinned_result(context, entry, vector=mark.vector, clock=mark.clock)
+    actual = tables.read(context.spark, location, publication.version)
+    if not same_columns(expected, actual):
+        wanted, has = expected.schema.simpleString(), actual.schema.simpleString()
+        detail = f"the SQL gives {wanted}, the table has {has}"
+        return replace(found, finding=Finding.COLUMNS_DIFFER, detail=detail)
+    if buckets is not None:
+        key = entry.maintenance.key if entry.maintenance is not None else ()
+        sample = sample_of(expected, actual, key=key, numbers=buckets(found.rows))
+        found = replace(found, sample=sample, detail=_sampled(sample))
+        if not sample.differing:
+            return found
+        expected = in_buckets(expected, sample.by, sample.differing)
+        actual = in_buckets(actual, sample.by, sample.differing)
+    return _compared(found, expected, actual, tolerance=context.settings.gold.float_tolerance)
+
+
+def _compared(
+    found: Verification, expected: DataFrame, actual: DataFrame, *, tolerance: float
+) -> Verification:
+    """Row by row: exactly first, and then with the tolerance for floats."""
+    difference = count_difference(expected, actual)
+    if not difference:
+        return found
+    close = close_rows(expected, actual, tolerance=tolerance)
+    if close is not None:
+        detail = (
+            f"{found.detail}, but for floats in {close.rows} rows, by {close.largest:.2g} of their "
+            f"value at most; {tolerance:g} is tolerated"
+        )
+        return replace(
+            found,
+            finding=Finding.EQUAL_WITHIN_TOLERANCE,
+            detail=detail,
+            largest_difference=close.largest,
+        )
+    return replace(
+        found,
+        finding=Finding.ROWS_DIFFER,
+        detail=f"{difference.missing} rows missing, {difference.unexpected} unexpected",
+        missing=difference.missing,
+        unexpected=difference.unexpected,
+        examples=differing_rows(expected, actual, limit=_EXAMPLES),
+    )
+
+
+def _sampled(sample: Sample) -> str:
+    compared = f"{len(sample.buckets)} of {sample.of} buckets, {sample.rows:,} rows"
+    return f"the table equals its SQL in {compared}"
+
+
+def _record(found: Verification) -> VerificationRecord:
+    return VerificationRecord(
+        view=found.view,
+        version=found.version,
+        finding=found.finding.value,
+        detail=found.detail,
+        vector=found.vector.as_dict(),
+        rows=found.rows if found.sample is None else found.sample.rows,
+        missing=found.missing,
+        unexpected=found.unexpected,
+        largest_difference=found.largest_difference,
+        sample=None if found.sample is None else found.sample.as_dict(),
+        seconds=found.seconds,
+    )

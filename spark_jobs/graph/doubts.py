@@ -1,0 +1,64 @@
+"""What is right SQL and probably not what its author meant; a warning, never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from spark_jobs.errors import LakehouseError, SubjectError
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry
+from spark_jobs.graph.parsing import SqlText, in_file, parse_select
+
+
+class ImplicitAliasError(SubjectError):
+    """A column behind another one without a comma between them, which makes it an alias."""
+
+    condition = "IMPLICIT_ALIAS"
+    column: str
+    alias: str
+    primary = '{subject} selects "{column}" under the name "{alias}", without AS'
+    hint = "Is a comma missing before it? If a new name is meant, write AS {alias}."
+
+
+def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:
+    """What a person should look at in the SQL of a project that compiles."""
+    found: list[LakehouseError] = []
+    entries: list[SilverEntry | GoldEntry] = [*manifest.silver.values(), *manifest.gold.values()]
+    for entry in entries:
+        text = (project_dir / entry.file).read_text(encoding="utf-8-sig")
+        source = in_file(entry.sql, file=entry.file, text=text)
+        if source is not None:
+            kind = "gold view" if isinstance(entry, GoldEntry) else "silver table"
+            found += implicit_aliases(source, subject=f'{kind} "{entry.name}"')
+    return found
+
+
+def implicit_aliases(source: SqlText, *, subject: str) -> Iterator[ImplicitAliasError]:
+    """Columns that a SELECT renames without AS.
+
+    An alias of an expression that is no column is left alone: nobody forgets a comma there.
+
+    Raises:
+        LakehouseError: the text is not one SELECT.
+
+    >>> text = SqlText("a.sql", "SELECT o.id status, COUNT(*) n FROM silver.orders o")
+    >>> [found.alias for found in implicit_aliases(text, subject="")]
+    ['status']
+    """
+    tree = parse_select(source)
+    tokens = list(dialect().tokenize(source.text))
+    places = {token.start: at for at, token in enumerate(tokens)}
+    for select in tree.find_all(exp.Select):
+        for one in select.expressions:
+            if not isinstance(one, exp.Alias) or not isinstance(one.this, exp.Column):
+                continue
+            name = one.args["alias"]
+            at = places.get(name.meta.get("start", -1), 0)
+            if at and tokens[at - 1].token_type is not TokenType.ALIAS:
+                yield ImplicitAliasError(
+                    subject, one.this.name, one.alias, location=source.at(tokens[at].start)
+                )

@@ -1,0 +1,34 @@
+"""What the groups that are kept beside a view hold, in words of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.relation import COUNT
+from spark_jobs.graph.maintenance.states import Cutter
+
+
+def state_columns(
+    query: str, types: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """For each table of aggregate state, those first that others read, columns and what they hold.
+
+    Args:
+        query: of a view that keeps groups, as in ``GoldEntry.query``.
+        types: of its inputs' columns, by table and by column in lower case.
+    """
+    cutter = Cutter(types)
+    root, _ = build(query)
+    cutter.cut(root)
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for state in cutter.states:
+        keys = zip(state.keys, (to_sql(value) for _, value in state.node.keys), strict=True)
+        columns = [*keys, (COUNT, "COUNT(*)")]
+        for term in state.terms:
+            argument = to_sql(term.argument)
+            columns.append((term.present, f"COUNT({argument})"))
+            columns += [(term.total, f"SUM({argument})")] if term.summed else []
+        found[state.table] = tuple(columns)
+    return found

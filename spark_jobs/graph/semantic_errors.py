@@ -1,0 +1,73 @@
+"""Conditions of SQL whose names resolve, and which Spark refuses all the same."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+
+from spark_jobs.errors import SubjectError
+
+
+class UngroupedColumnError(SubjectError):
+    """A column beside aggregates that is neither grouped by nor aggregated."""
+
+    condition = "UNGROUPED_COLUMN"
+    column: str
+    _: KW_ONLY
+    grouped: bool
+    primary = '{subject}: column "{column}" stands outside of {where}'
+    hint = (
+        "Add {column} to GROUP BY, write GROUP BY ALL, or aggregate it: MAX({column}), "
+        "ANY_VALUE({column})."
+    )
+
+    @property
+    def where(self) -> str:
+        return "GROUP BY" if self.grouped else "a query of aggregates without GROUP BY"
+
+
+class MisplacedAggregateError(SubjectError):
+    """An aggregate or a window function in a clause that is computed before it."""
+
+    condition = "MISPLACED_AGGREGATE"
+    call: str
+    clause: str
+    _: KW_ONLY
+    hint: str
+    primary = "{subject}: {call} cannot stand in {clause}"
+
+
+class SetArityError(SubjectError):
+    """Two queries of a UNION, INTERSECT or EXCEPT with different numbers of columns."""
+
+    condition = "SET_ARITY"
+    word: str
+    left: int
+    right: int
+    primary = "{subject}: the queries of {word} have {left} and {right} columns"
+    hint = (
+        "Give both the same number of columns, in the same order; CAST(NULL AS type) AS name "
+        "stands for one that a side does not have."
+    )
+
+
+class IncomparableTypesError(SubjectError):
+    """An operator between a time and a number."""
+
+    condition = "INCOMPARABLE_TYPES"
+    expression: str
+    left: str
+    right: str
+    primary = "{subject}: {expression} is between {left} and {right}"
+    hint = (
+        "Spark converts neither. Compare times with times, as in TIMESTAMP '2026-01-31 00:00:00', "
+        "and add an interval: created_at + INTERVAL 1 DAY."
+    )
+
+
+class QuotedTableError(SubjectError):
+    """A table's layer and name in one pair of back-ticks, which make one name of both."""
+
+    condition = "QUOTED_TABLE"
+    name: str
+    primary = "{subject}: `{name}` is one name with a dot in it, not a table of a layer"
+    hint = "Write {name} without back-ticks."

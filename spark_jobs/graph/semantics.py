@@ -1,0 +1,234 @@
+"""What Spark's analyzer refuses although every name resolves.
+
+Only what Spark refuses in any case is a problem here: where a type or a place is not sure, nothing
+is said, and Spark decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from typing_extensions import TypeIs
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.functions import aggregates, called_name, is_aggregate
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantic_errors import (
+    IncomparableTypesError,
+    MisplacedAggregateError,
+    SetArityError,
+    UngroupedColumnError,
+)
+
+_SET_WORDS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+# What may stand around an aggregate without being one.
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
+
+def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Ungrouped columns, misplaced aggregates, sets of other arity, times beside numbers.
+
+    Args:
+        tree: a query as ``resolve`` qualified and typed it, without problems.
+        source: the text, for places.
+        subject: how messages call the table that is declared.
+    """
+    for one in tree.find_all(exp.SetOperation):
+        yield from _arity(one, source, subject)
+    for select in tree.find_all(exp.Select):
+        misplaced = list(_misplaced(select, source, subject))
+        yield from misplaced
+        if not misplaced:
+            yield from _ungrouped(select, source, subject)
+    yield from _incomparable(tree, source, subject)
+
+
+def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    left, right = node.left.unnest(), node.right.unnest()
+    if node.args.get("by_name") or not (
+        isinstance(left, exp.Query) and isinstance(right, exp.Query)
+    ):
+        return
+    if any(one.is_star for one in (*left.selects, *right.selects)):
+        return
+    counts = len(left.selects), len(right.selects)
+    if counts[0] != counts[1]:
+        word = _SET_WORDS.get(type(node), "a set operation")
+        place = source.of(right.selects[0]) if right.selects else source.first()
+        yield SetArityError(subject, word, *counts, location=place)
+
+
+def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Aggregates and windows in clauses that Spark computes before them; aggregates in one."""
+    joins = [on for join in select.args.get("joins") or () if (on := join.args.get("on"))]
+    clauses: list[tuple[str, exp.Expr | None]] = [
+        ("WHERE", select.args.get("where")),
+        ("GROUP BY", select.args.get("group")),
+        *(("the condition of a join", on) for on in joins),
+    ]
+    for clause, node in clauses:
+        if node is None:
+            continue
+        for call in _calls(node):
+            over = isinstance(call.parent, exp.Window)
+            hint = (
+                "Filter in QUALIFY, or in a query around this one."
+                if over
+                else "Filter groups in HAVING, or aggregate in a subquery."
+            )
+            yield MisplacedAggregateError(
+                subject, _shown(call), clause, hint=hint, location=source.of(call)
+            )
+    having = select.args.get("having")
+    for window in having.find_all(exp.Window) if having is not None else ():
+        if _own(window, select):
+            yield MisplacedAggregateError(
+                subject,
+                f"{_shown(window.this)} OVER",
+                "HAVING",
+                hint="Filter in QUALIFY, or in a query around this one.",
+                location=source.of(window),
+            )
+    for call in select.find_all(exp.Func):
+        if _own(call, select) and is_aggregate(call) and _inside_aggregate(call, select):
+            yield MisplacedAggregateError(
+                subject,
+                _shown(call),
+                "another aggregate",
+                hint="Aggregate in a subquery first, and then its result.",
+                location=source.of(call),
+            )
+
+
+def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
+    """Aggregates and window functions of a clause, without those of queries in it."""
+    for node in clause.walk(prune=lambda inner: isinstance(inner, exp.Query)):
+        if isinstance(node, exp.Window) and isinstance(node.this, exp.Func):
+            yield node.this
+        elif _aggregates(node):
+            yield node
+
+
+def _aggregates(node: exp.Expr) -> TypeIs[exp.Func]:
+    """Whether a node is an aggregate over a group, and not over a window."""
+    called = isinstance(node, exp.Func) and is_aggregate(node)
+    return called and not isinstance(_outside(node), exp.Window)
+
+
+def _outside(call: exp.Expr) -> exp.Expr | None:
+    parent = call.parent
+    while isinstance(parent, _AROUND):
+        parent = parent.parent
+    return parent
+
+
+def _inside_aggregate(call: exp.Func, select: exp.Select) -> bool:
+    """Whether an aggregate of the same SELECT, not a window function, is around this one."""
+    if isinstance(_outside(call), exp.Window):
+        return False
+    node = call.parent
+    while node is not None and node is not select:
+        if _aggregates(node):
+            return True
+        node = node.parent
+    return False
+
+
+def _own(node: exp.Expr, select: exp.Select) -> bool:
+    return node.parent_select is select
+
+
+def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Columns beside aggregates that no expression of GROUP BY names."""
+    group = select.args.get("group")
+    if (group is not None and group.args.get("all")) or select.args.get("pivots"):
+        return
+    having = select.args.get("having")
+    parts = [*select.expressions, *([having.this] if having is not None else [])]
+    if group is None and not any(aggregates(one) for one in parts):
+        return
+    grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
+    relations = {one.alias_or_name.lower() for one in _relations(select)}
+    seen: set[str] = set()
+    for part in parts:
+        for column in _bare_columns(part):
+            name = _name(column)
+            if column.table.lower() not in relations or name in grouped | seen:
+                continue
+            seen.add(name)
+            yield UngroupedColumnError(
+                subject, column.name, grouped=group is not None, location=source.of(column)
+            )
+
+
+def _relations(select: exp.Select) -> Iterator[exp.Expr]:
+    """What FROM, JOIN and LATERAL VIEW name."""
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from_.this
+    for join in select.args.get("joins") or ():
+        yield join.this
+    yield from select.args.get("laterals") or ()
+
+
+def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
+    """The columns that no aggregate takes; those of queries within belong to them."""
+
+    def prune(node: exp.Expr) -> bool:
+        return isinstance(node, exp.Query) or _aggregates(node)
+
+    for node in part.walk(prune=prune):
+        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
+            # The filter of an aggregate stands beside it in the tree.
+            around = node.find_ancestor(exp.Filter, exp.WithinGroup)
+            if around is None:
+                yield node
+
+
+def _name(column: exp.Column) -> str:
+    return f"{column.table}.{column.name}".lower()
+
+
+def _incomparable(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """A time compared with a number, or a number added to a timestamp."""
+    for node in tree.find_all(*_COMPARISONS, exp.Add, exp.Sub):
+        left, right = _sure_type(node.left), _sure_type(node.right)
+        if left is None or right is None:
+            continue
+        kinds = {_kind(left), _kind(right)}
+        added = isinstance(node, exp.Add | exp.Sub)
+        wrong = kinds == {"timestamp", "number"} or (not added and kinds == {"date", "number"})
+        if wrong:
+            yield IncomparableTypesError(
+                subject,
+                _shown(node),
+                left.sql("spark").lower(),
+                right.sql("spark").lower(),
+                location=source.of(node),
+            )
+
+
+def _sure_type(node: exp.Expr) -> exp.DataType | None:
+    """The type of a column, a literal or a cast; of anything else inference may be wrong."""
+    node = node.unnest()
+    sure = isinstance(node, exp.Column | exp.Literal | exp.Cast)
+    return node.type if sure and node.type is not None else None
+
+
+def _kind(kind: exp.DataType) -> str | None:
+    if kind.this in exp.DataType.NUMERIC_TYPES:
+        return "number"
+    if kind.is_type("date"):
+        return "date"
+    timestamps = ("timestamp", "timestampltz", "timestamptz", "timestampntz", "datetime")
+    return "timestamp" if kind.is_type(*timestamps) else None
+
+
+def _shown(node: exp.Expr) -> str:
+    """A part of the SQL, short enough for a message."""
+    name = called_name(node) if isinstance(node, exp.Func) else ""
+    text = f"{name.upper()}(…)" if name else to_sql(node)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,1 +1,0 @@
-"""The local stack: real parts as supervised processes on loopback."""

@@ -1,0 +1,207 @@
+"""The DAGs that maintain the lake: each task runs one verb of the command line.
+
+A verb has a process of its own, as if somebody had typed it: its Spark session ends with it, and
+what it prints is the task's log. They are made paused where only some views are scheduled at
+first, as in the demo, whose machine has no cores to spare.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from spark_jobs.orchestration.alerts import AlertNotifier
+from spark_jobs.orchestration.blueprint import Pool
+from spark_jobs.orchestration.retries import RetryTransient
+from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
+from spark_jobs.settings import Settings, load_settings
+
+MINUTE = 60
+WIDTH = "160"
+# So many of the last lines of a verb that failed are in the error, and so in its alert.
+_LINES_TOLD = 10
+# How a verb ends that judged, and found something wrong.
+FOUND = 1
+
+log = logging.getLogger("airflow.task.tidemark")
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A task.
+
+    Attributes:
+        words: of the command line, after the program's name.
+        runbook: where an alert sends its reader.
+        judges: it ends with 1 where something is wrong, which no other try would change.
+    """
+
+    task_id: str
+    words: tuple[str, ...]
+    timeout_seconds: int
+    runbook: str
+    pool: str = Pool.MAINTENANCE
+    judges: bool = True
+
+
+@dataclass(frozen=True)
+class MaintenanceDag:
+    """A DAG of verbs, which do not wait for each other; the schedule is in UTC."""
+
+    dag_id: str
+    description: str
+    cron: str
+    verbs: tuple[Verb, ...]
+    does: str
+    runbooks: tuple[str, ...]
+
+    @property
+    def doc_md(self) -> str:
+        """What somebody wants to know who finds it red."""
+        lines = "\n".join(f"- `tidemark {' '.join(verb.words)}`" for verb in self.verbs)
+        books = "\n".join(f"- `docs/runbooks/{name}.md`" for name in self.runbooks)
+        return (
+            f"## {self.description}\n\n{self.does}\n\n### Runs\n\n{lines}\n\n"
+            f"### When it is red\n\nThe task's log says what is wrong. Runbooks:\n\n{books}\n"
+        )
+
+
+MAINTENANCE = (
+    MaintenanceDag(
+        dag_id="ops__maintenance",
+        description="Remove what has expired, and what nobody needs any more.",
+        cron="17 3 * * *",
+        verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
+        does="Rows older than their table's `ttl`, in one commit a table, which gold views and "
+        "sinks follow. Files that no readable version needs, expired staged results, old rows of "
+        "the ledger. What a view, a sink, a stream or a run has yet to read is kept; the log says "
+        "for whom. Small files are joined by whoever writes a table, not here.",
+        runbooks=("lake-grows",),
+    ),
+    MaintenanceDag(
+        dag_id="ops__reconcile",
+        description="Compare what came in with what is there.",
+        cron="47 3 * * *",
+        verbs=(
+            Verb(
+                "reconcile",
+                ("reconcile", "--wait", "300"),
+                60 * MINUTE,
+                "records-do-not-add-up",
+            ),
+            Verb("verify", ("verify", "--all", "--sample"), 4 * 60 * MINUTE, "gold-is-wrong"),
+            Verb(
+                "quality",
+                ("quality",),
+                10 * MINUTE,
+                "records-in-quarantine",
+                pool=CONTROL,
+                judges=False,
+            ),
+        ),
+        does="Kafka against bronze, bronze against silver, silver against the source database; "
+        "and of each gold view a sample of rows against its SQL. The log of `quality` is the "
+        "report of yesterday: attempts, failed expectations, late publications, rejected records.",
+        runbooks=("records-do-not-add-up", "gold-is-wrong", "records-in-quarantine"),
+    ),
+    MaintenanceDag(
+        dag_id="ops__stream_watch",
+        description="See that everything that should run reports.",
+        cron="*/5 * * * *",
+        verbs=(
+            Verb("watch", ("status", "--check"), 5 * MINUTE, "stream-silent", pool=CONTROL),
+            Verb("page", ("page",), 5 * MINUTE, "stream-silent", pool=CONTROL, judges=False),
+        ),
+        does="The streams, continuous views and sinks report every few seconds. Red, with its "
+        "name and its runbook, is what was silent for a minute, failed, is refused or blocked, has "
+        "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
+        "large refresh waits for a person. The other task writes the page that Airflow shows at "
+        "`/tidemark/status`: all tables at a glance.",
+        runbooks=(
+            "stream-silent",
+            "stream-refused",
+            "continuous-view",
+            "sink-behind",
+            "refresh-waits",
+        ),
+    ),
+)
+
+
+def maintenance_dags(settings: Settings | None = None) -> dict[str, DAG]:
+    """The DAGs by id, or the one whose task runs in this process."""
+    settings = settings or load_settings()
+    wanted = get_parsing_context().dag_id
+    return {one.dag_id: _dag(one, settings) for one in MAINTENANCE if wanted in {None, one.dag_id}}
+
+
+def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
+    """Run a verb in a process of its own, with what it prints as the task's log.
+
+    Raises:
+        AirflowFailException: a verb that judges found something wrong; with its last lines.
+        RuntimeError: it failed otherwise, or another verb failed; it may be tried again.
+    """
+    last: deque[str] = deque(maxlen=_LINES_TOLD)
+    program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
+    with subprocess.Popen(
+        program,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "COLUMNS": WIDTH},
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                log.info("%s", line.rstrip())
+                last.append(line.rstrip())
+            code = process.wait()
+        finally:
+            # A task that is stopped or takes too long leaves nothing behind.
+            process.terminate()
+    if code:
+        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
+        # With any other status it did not come to a judgement.
+        raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
+
+
+def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
+    # Without a start date, and with no time to look back, the first run is the next of the
+    # schedule. With False, its default, Airflow makes up for one that is some minutes old.
+    next_only = timedelta()
+    with DAG(
+        dag_id=maintenance.dag_id,
+        description=maintenance.description,
+        schedule=CronTriggerTimetable(maintenance.cron, timezone="UTC", run_immediately=next_only),
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=bool(settings.gold.scheduled_at_first),
+        tags=["operations", "maintenance"],
+        doc_md=maintenance.doc_md,
+        default_args={"owner": OWNER, "retry_policy": RetryTransient()},
+        render_template_as_native_obj=False,
+    ) as dag:
+        for verb in maintenance.verbs:
+            _task(verb, settings)()
+    return dag
+
+
+def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
+    options = operator_task(verb.task_id, timeout_seconds=verb.timeout_seconds, pool=str(verb.pool))
+    alert = AlertNotifier(settings, runbook=verb.runbook)
+
+    @task(**options, on_failure_callback=[alert])
+    def run() -> None:
+        run_verb(verb.words, judges=verb.judges)
+
+    made: Callable[[], object] = run
+    return made

@@ -1,0 +1,1 @@
+"""Planning and applying a change of the project: the facts, the steps, and previews."""

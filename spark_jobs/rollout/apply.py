@@ -1,0 +1,182 @@
+"""Applies a plan: step by step, each noted when it is done, one apply of a lake at a time."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_jobs.deploy.change import Action, Kind
+from spark_jobs.deploy.errors import ApplyRunningError, PlanOutdatedError
+from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.deploy.plan import Plan
+from spark_jobs.deploy.steps import Step, StepKind
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.settings import Settings
+from spark_jobs.state.deployments import OPEN, Deployment, DeploymentStatus
+from spark_jobs.state.errors import TableLockedError
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.locks import table_lock
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.lake import lock_directory
+
+if TYPE_CHECKING:
+    from spark_jobs.rollout.planning import Planned
+
+LOCK = "apply"
+# Where a crash test may end the process: before a step, and before it is noted.
+FAILPOINTS = (
+    "apply.begun",
+    *(f"apply.{kind.name.lower()}.{moment}" for kind in StepKind for moment in ("begins", "ends")),
+    "apply.all_done",
+)
+# Says what a step is about while it runs.
+Note = Callable[[str], None]
+# Carries a step out; what it returns is told to the person, where it is anything.
+Carry = Callable[[Step, Deployment, Note], str | None]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How an apply ended.
+
+    Attributes:
+        told: what a person should know of steps that came to their end.
+        failed: the error of each step that did not.
+    """
+
+    deployment: str
+    told: Mapping[str, str]
+    failed: Mapping[str, LakehouseError]
+
+
+@contextmanager
+def only_apply(settings: Settings) -> Iterator[None]:
+    """Keep any other apply off this lake.
+
+    Raises:
+        ApplyRunningError: one runs.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(table_lock(lock_directory(settings.lake, settings.state), LOCK))
+        except TableLockedError as error:
+            raise ApplyRunningError(error.detail) from error
+        yield
+
+
+def apply(
+    settings: Settings,
+    store: ControlStore,
+    planned: Planned,
+    *,
+    who: str,
+    carry: Carry,
+    watch: Callable[[Step], object],
+) -> Applied:
+    """Do what the plan says; the lock is held by the caller.
+
+    A build that fails does not stop the others; any other step does, and what comes after it stays
+    open for the next apply.
+
+    Args:
+        settings: of the project.
+        store: the control database.
+        planned: the plan.
+        who: who asked for it.
+        carry: carries one step out.
+        watch: shows a step while it runs: a context manager that yields a ``Note``.
+
+    Raises:
+        ProblemsError: the plan has problems; nothing was done.
+        PlanOutdatedError: something else is in force than the plan was made against.
+        DeploymentOvertakenError: another machine began on the same base.
+    """
+    if planned.plan.problems:
+        raise ProblemsError(planned.plan.problems)
+    deployment = begin(settings, store, planned, who=who)
+    failpoint("apply.begun")
+    told: dict[str, str] = {}
+    failed: dict[str, LakehouseError] = {}
+    for step in map(Step.parse, deployment.open_steps):
+        point = f"apply.{step.kind.name.lower()}"
+        failpoint(f"{point}.begins")
+        try:
+            with watch(step) as note:  # type: ignore[attr-defined]
+                said = carry(step, deployment, note)
+        except LakehouseError as error:
+            failed[str(step)] = error
+            if step.kind is StepKind.BUILD:
+                continue
+            break
+        except BaseException:
+            store.end_deployment(deployment.deployment_id, status=DeploymentStatus.FAILED)
+            raise
+        failpoint(f"{point}.ends")
+        store.step_done(deployment.deployment_id, str(step))
+        if said:
+            told[str(step)] = said
+    failpoint("apply.all_done")
+    status = DeploymentStatus.FAILED if failed else DeploymentStatus.APPLIED
+    problem = "\n".join(error.render() for error in failed.values()) or None
+    store.end_deployment(deployment.deployment_id, status=status, error=problem)
+    return Applied(deployment.deployment_id, told, failed)
+
+
+def settle(store: ControlStore, plan: Plan) -> None:
+    """Note the end of a deployment that was killed when nothing was left to do."""
+    if plan.empty and plan.unfinished is not None:
+        store.end_deployment(plan.unfinished, status=DeploymentStatus.APPLIED)
+
+
+def begin(settings: Settings, store: ControlStore, planned: Planned, *, who: str) -> Deployment:
+    """Record the deployment, which is then the one whose steps are open.
+
+    Raises:
+        PlanOutdatedError: something else is in force than the plan was made against.
+        DeploymentOvertakenError: another machine began on the same base.
+    """
+    plan = planned.plan
+    current = store.deployment_in_force()
+    # Parts have the settings with which they were started, whatever is applied.
+    settings_of_parts = current.settings if current else kept_settings(settings)
+    if (current.deployment_id if current else None) != plan.base:
+        was, now = plan.base or "nothing", current.deployment_id if current else "nothing"
+        raise PlanOutdatedError(was, now)
+    newest = store.newest_deployment()
+    number = newest.number + 1 if newest else 1
+    name = deployment_id(number)
+    deployment = Deployment(
+        deployment_id=name,
+        number=number,
+        who=who,
+        manifest=planned.project.model_copy(update={"deployment": name}).model_dump_json(),
+        settings=settings_of_parts,
+        plan=plan.as_dict(),
+        steps={str(step): OPEN for step in plan.steps},
+        kept=kept_after(plan),
+    )
+    store.begin_deployment(deployment)
+    return deployment
+
+
+def deployment_id(number: int) -> str:
+    """A name that sorts by time and that no other deployment has."""
+    return f"d{number}-{utc_now():%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+def kept_after(plan: Plan) -> dict[str, str]:
+    """The tables that are declared no more, by name, with when they left."""
+    now = utc_now().isoformat(timespec="seconds")
+    kept = dict(plan.kept)
+    for change in plan.changes:
+        name = f"bronze.{change.name}" if change.kind is Kind.SOURCE else change.name
+        if change.kind in {Kind.SOURCE, Kind.SILVER, Kind.GOLD}:
+            if change.action is Action.REMOVED:
+                kept.setdefault(name, now)
+            else:
+                kept.pop(name, None)
+    return kept

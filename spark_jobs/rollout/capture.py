@@ -1,0 +1,115 @@
+"""The steps that reach into Kafka and Kafka Connect: topics, captured tables, and their rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psycopg
+from confluent_kafka import KafkaException
+
+from spark_jobs.access.kafka import Principal
+from spark_jobs.deploy.errors import StepFailedError
+from spark_jobs.graph.manifest import Manifest, SourceEntry
+from spark_jobs.serving.source_dsn import source_dsn
+from spark_jobs.settings import Settings
+from spark_jobs.stack.connect import CONNECTOR, MESSAGE_PREFIX, register
+from spark_jobs.stack.kafka import admin, ensure_topics, records_in
+from spark_jobs.stack.kafka_rights import declared_rights, grant
+from spark_jobs.stack.snapshot_signal import ask_for_rows
+
+ASK_AGAIN_SECONDS = 45.0
+# A waiter of the apply: it asks until None is answered, and shows the answers.
+Waiter = Callable[[Callable[[], str | None]], None]
+
+
+def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
+    """Make a topic that is not there, and let the clients at it.
+
+    Raises:
+        StepFailedError: no broker answers, or it refuses.
+    """
+    try:
+        ensure_topics(settings, [topic])
+        if settings.security.enabled:
+            users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
+            grant(admin(settings), declared_rights(manifest), *users)
+    except KafkaException as error:
+        raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
+
+
+def capture_tables(settings: Settings, manifest: Manifest) -> None:
+    """Let the connector capture what the manifest declares.
+
+    Raises:
+        ConnectorFailedError: Connect refuses, does not answer, or the connector fails.
+    """
+    register(settings, manifest)
+
+
+def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Waiter) -> None:
+    """Ask for the rows that a table has, and wait until they are in its topic.
+
+    Rows that are deleted meanwhile never come, and changes count too, so it is enough that the
+    topic has as many records as the table had rows.
+
+    Raises:
+        ConnectorFailedError: the worker runs elsewhere.
+        StepFailedError: they do not come.
+    """
+    table, topic = source.table or "", source.topic or ""
+    before = topic_records(settings, topic)
+    rows = _count(settings, table)
+    if rows is None or rows == 0:
+        return
+    asked: list[float] = []
+
+    def lacks() -> str | None:
+        arrived = topic_records(settings, topic) - before
+        if arrived >= rows:
+            return None
+        # A connector that starts again at this moment may not hear it.
+        if not asked or (arrived <= 0 and time.monotonic() - asked[-1] > ASK_AGAIN_SECONDS):
+            name = f"{request}-{source.name}-{len(asked)}"
+            ask_for_rows(settings, table, request=name, connector=CONNECTOR)
+            asked.append(time.monotonic())
+        move_log(settings)
+        return f"{max(0, arrived):,} of {rows:,} rows"
+
+    wait(lacks)
+
+
+def move_log(settings: Settings) -> None:
+    """Commit a transaction that changes nothing, where the source database is known.
+
+    The connector sends a chunk of rows once it has seen a transaction that began after the chunk
+    was read. In a quiet database none would come.
+    """
+    address = source_dsn(settings)
+    if address is not None:
+        with psycopg.connect(address, connect_timeout=5, autocommit=True) as connection:
+            connection.execute("SELECT pg_logical_emit_message(true, %s, '')", [MESSAGE_PREFIX])
+
+
+def topic_records(settings: Settings, topic: str) -> int:
+    """How many records a topic has taken.
+
+    Raises:
+        StepFailedError: no broker answers, or there is no such topic.
+    """
+    try:
+        return records_in(settings, topic)
+    except KafkaException as error:
+        raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
+
+
+def _count(settings: Settings, table: str) -> int | None:
+    address = source_dsn(settings)
+    if address is None:
+        return None
+    name = psycopg.sql.Identifier(*table.split("."))
+    with psycopg.connect(address, connect_timeout=5, autocommit=True) as connection:
+        found = connection.execute(
+            psycopg.sql.SQL("SELECT count(*) FROM {}").format(name)
+        ).fetchone()
+    return int(found[0]) if found else None

@@ -1,0 +1,111 @@
+"""The plan of a change, with the facts that it needs: what runs, what views cost, what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_jobs.deploy.change import Cost
+from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.deploy.plan import Plan, Running, plan_change
+from spark_jobs.deploy.steps import Step
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.rollout.sources import new_source_facts
+from spark_jobs.settings import Settings
+from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import log
+from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
+from spark_jobs.storage.lake import Lake, TableLocations
+
+# Attempts of a view that are asked for what the last full computation took.
+_REMEMBERED = 20
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the two manifests that it is about."""
+
+    plan: Plan
+    running: Running
+    project: Manifest
+
+
+def make_plan(settings: Settings, store: ControlStore, project: Manifest) -> Planned:
+    """Compare the compiled project with what runs; nothing is written.
+
+    Args:
+        settings: of the project.
+        store: the control database.
+        project: the compiled project.
+    """
+    running = running_now(store, project)
+    problems, existing = new_source_facts(settings, running.manifest, project)
+    plan = plan_change(
+        running,
+        project,
+        kept_settings(settings),
+        costs=costs(settings, store, running.manifest, project),
+        existing=existing,
+        problems=problems,
+    )
+    return Planned(plan, running, project)
+
+
+def running_now(store: ControlStore, project: Manifest) -> Running:
+    """What is in force, as the control database has it.
+
+    Args:
+        store: the control database.
+        project: what stands for a manifest that another release wrote: nobody can compare it.
+    """
+    found = store.deployment_in_force()
+    newest = store.newest_deployment()
+    unfinished = newest if newest is not None and newest.unfinished else None
+    steps = tuple(map(Step.parse, unfinished.open_steps)) if unfinished else ()
+    if found is None:
+        return Running(
+            deployment=None,
+            manifest=Manifest(project=project.project),
+            settings={},
+            unfinished=unfinished.deployment_id if unfinished else None,
+        )
+    return Running(
+        deployment=found.deployment_id,
+        manifest=Manifest.stored(found.manifest) or project,
+        settings=found.settings,
+        unfinished=unfinished.deployment_id if unfinished else None,
+        open_steps=steps,
+        kept=found.kept,
+    )
+
+
+def costs(
+    settings: Settings, store: ControlStore, before: Manifest, after: Manifest
+) -> dict[str, Cost]:
+    """What computing each view takes that is new or differs, from the ledger and the logs."""
+    locations = TableLocations(Lake(settings.lake), after)
+    found = {}
+    for name, entry in after.gold.items():
+        was = before.gold.get(name)
+        if was is None or was.fingerprint != entry.fingerprint:
+            sizes = [_rows(locations.of(table)) for table in after.inputs_of(name)]
+            known = [rows for rows in sizes if rows is not None]
+            rows = sum(known) if known and len(known) == len(sizes) else None
+            found[name] = Cost(rows=rows, seconds=_seconds(store, name))
+    return found
+
+
+def _rows(location: str) -> int | None:
+    try:
+        return log.size(location).rows
+    except (TableMissingError, LogUnreadableError, OSError):
+        return None
+
+
+def _seconds(store: ControlStore, view: str) -> float | None:
+    """What the newest full refresh took, of whatever definition."""
+    for attempt in store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED):
+        seconds = (attempt.actual or {}).get("seconds", {})
+        if attempt.decision == "full" and {"stage", "publish"} <= seconds.keys():
+            return float(seconds["stage"] + seconds["publish"])
+    return None

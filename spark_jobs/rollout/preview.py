@@ -1,0 +1,191 @@
+"""What a change of SQL does to the rows, before anything is published.
+
+Both definitions are computed over the same versions of the inputs, with one clock, so that every
+row that differs is due to the change. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.deploy.difference import gold_difference
+from spark_jobs.deploy.reach import reach
+from spark_jobs.gold.compute.pinned import pinned_result
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.graph.sql import Relation, named_relation
+from spark_jobs.names import Layer, TableName
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.rollout.row_difference import RowDifference, row_difference
+from spark_jobs.storage import log, plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PREFIX = "tidemark_preview"
+_NO_VERSIONS = VersionVector({})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewDifference:
+    """One view before and after the change.
+
+    Attributes:
+        why: ``new``, ``changed``, or the view above it that changed.
+        rows: how its rows differ; None where it cannot be computed.
+        detail: why not.
+    """
+
+    view: str
+    why: str
+    rows: RowDifference | None = None
+    detail: str | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether nobody will notice."""
+        return self.rows is not None and self.rows.same
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "view": self.view,
+            "why": self.why,
+            "detail": self.detail,
+            **({} if self.rows is None else self.rows.as_dict()),
+        }
+
+
+def changed_views(
+    before: Manifest, after: Manifest, asked: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The views to compare and why, each after those that it reads.
+
+    Args:
+        before: what runs, or the project at another commit.
+        after: the project.
+        asked: these and what reads them; without, every view whose SQL differs and what reads it.
+
+    Raises:
+        ViewUnknownError: the project has no such view.
+    """
+    wanted = [name.removeprefix("gold.") for name in asked or ()]
+    for name in wanted:
+        if name not in after.gold:
+            raise ViewUnknownError(name, sorted(after.gold))
+    reasons: dict[str, str] = {}
+    for name, entry in after.gold.items():
+        if wanted and name not in wanted:
+            continue
+        was = before.gold.get(name)
+        if was is None:
+            reasons[name] = "new"
+        elif difference := gold_difference(was, entry):
+            reasons[name] = "changed"
+            if difference.breaking:
+                below = reach(after, str(entry.table_name), difference.noticed)
+                for reader in below.affected:
+                    reasons.setdefault(TableName.parse(reader).name, f"reads gold.{name}")
+        elif name in wanted:
+            reasons[name] = "unchanged"
+    ordered = [entry.name for tier in after.gold_by_tier() for entry in tier]
+    return {name: reasons[name] for name in ordered if name in reasons}
+
+
+@dataclass
+class Preview:
+    """Computes both sides of the views of a change.
+
+    Attributes:
+        context: where tables lie; its manifest is the project's.
+        before: the manifest to compare with.
+        clock: what the clock shows on both sides.
+    """
+
+    context: GoldContext
+    before: Manifest
+    clock: datetime
+    _versions: dict[str, int] = field(default_factory=dict, init=False)
+    _frames: list[DataFrame] = field(default_factory=list, init=False)
+    _names: set[str] = field(default_factory=set, init=False)
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The input versions that both sides were computed from, by table."""
+        return dict(sorted(self._versions.items()))
+
+    def differences(self, views: dict[str, str]) -> Iterator[ViewDifference]:
+        """Compare each view, in the order in which they are given."""
+        with self._cleaned_up():
+            for name, why in views.items():
+                yield self._difference(name, why, computed=set(views))
+
+    def _difference(self, name: str, why: str, *, computed: set[str]) -> ViewDifference:
+        after = self.context.manifest.gold[name]
+        before = self.before.gold.get(name)
+        sides = [one for one in (before, after) if one is not None]
+        missing = sorted(
+            {
+                table
+                for one in sides
+                for table in one.inputs
+                if not self._there(TableName.parse(table), computed)
+            }
+        )
+        if missing:
+            told = f"{', '.join(missing)} is not there yet"
+            return ViewDifference(view=name, why=why, detail=told)
+        new = self._computed(after, "after", computed)
+        old = None if before is None else self._computed(before, "before", computed)
+        key = () if after.maintenance is None else after.maintenance.key
+        rows = row_difference(old, new, key=key or after.grain, columns=after.columns)
+        return ViewDifference(view=name, why=why, rows=rows)
+
+    def _there(self, table: TableName, computed: set[str]) -> bool:
+        if table.layer is Layer.GOLD and table.name in computed:
+            return True
+        return log.table_version(self.context.locations.of(table)) is not None
+
+    def _computed(self, entry: GoldEntry, side: str, computed: set[str]) -> DataFrame:
+        names = {
+            table: self._relation(TableName.parse(table), side, computed) for table in entry.inputs
+        }
+        frame = pinned_result(
+            self.context, entry, vector=_NO_VERSIONS, clock=self.clock, names=names
+        ).cache()
+        self._frames.append(frame)
+        name = f"{_PREFIX}_{side}_{entry.name}"
+        frame.createOrReplaceTempView(name)
+        self._names.add(name)
+        return frame
+
+    def _relation(self, table: TableName, side: str, computed: set[str]) -> Relation:
+        if table.layer is Layer.GOLD and table.name in computed:
+            name = f"{_PREFIX}_{side}_{table.name}"
+            if name in self._names:
+                return named_relation(name)
+        name = f"{_PREFIX}_{table.layer}_{table.name}"
+        if name not in self._names:
+            location = self.context.locations.of(table)
+            found = log.table_version(location)
+            version = found.version if found else 0
+            self._versions[str(table)] = version
+            frame = plain.read(self.context.spark, location, version)
+            frame.createOrReplaceTempView(name)
+            self._names.add(name)
+        return named_relation(name)
+
+    @contextmanager
+    def _cleaned_up(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            for frame in self._frames:
+                frame.unpersist()
+            for name in self._names:
+                self.context.spark.catalog.dropTempView(name)

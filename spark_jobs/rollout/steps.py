@@ -1,0 +1,196 @@
+"""How each step of an apply is carried out; each can be run again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import assert_never
+
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.deploy.errors import StepFailedError
+from spark_jobs.deploy.steps import Step, StepKind
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.rollout.apply import Note
+from spark_jobs.rollout.capture import add_topic, capture_tables, read_rows, topic_records
+from spark_jobs.settings import Settings
+from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.errors import LeaseTakenError, TableLockedError
+from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.lake import Lake
+
+LOOK_SECONDS = 0.5
+STREAM_SECONDS = 300.0
+ROWS_SECONDS = 900.0
+BUILD_SECONDS = 900.0
+# A live application reports at least this often.
+ALIVE = timedelta(seconds=60)
+# Another refresh of the view may run at this moment.
+_TRIES = 5
+
+
+@dataclass
+class Carrier:
+    """Carries out the steps of one apply.
+
+    Attributes:
+        manifest: the project, as it is put in force.
+        refresher: computes views; made when the first is computed.
+    """
+
+    settings: Settings
+    store: ControlStore
+    manifest: Manifest
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    refresher: Refresher | None = field(default=None)
+
+    def carry(self, step: Step, deployment: Deployment, note: Note) -> str | None:
+        """Carry out a step; returns what a person should know of it.
+
+        Raises:
+            StepFailedError: it did not come to its end.
+            LakehouseError: what the step needs is not there, or refuses.
+        """
+        match step.kind:
+            case StepKind.TOPIC:
+                add_topic(self.settings, self.manifest, step.subject)
+            case StepKind.CONNECTOR:
+                capture_tables(self.settings, self.manifest)
+            case StepKind.MANIFEST:
+                self._put_in_force(deployment)
+            case StepKind.STREAM:
+                return self._stream(step, deployment, note)
+            case StepKind.STOP:
+                return self._stopped(step, note)
+            case StepKind.SNAPSHOT:
+                source = self.manifest.sources[step.subject]
+                read_rows(
+                    self.settings,
+                    source,
+                    request=deployment.deployment_id,
+                    wait=lambda lacks: self._until(step, lacks, note, seconds=ROWS_SECONDS),
+                )
+            case StepKind.TAKE_UP:
+                return self._taken_up(step, note)
+            case StepKind.BUILD:
+                return self._build(step, deployment, note)
+            case _:
+                assert_never(step.kind)
+        return None
+
+    def close(self) -> None:
+        """End what was opened for computing."""
+        if self.refresher is not None:
+            self.refresher.context.close()
+
+    def _put_in_force(self, deployment: Deployment) -> None:
+        self.store.put_in_force(deployment.deployment_id)
+        found = self.manifest.model_copy(update={"deployment": deployment.deployment_id})
+        found.write(self.settings.manifest_file)
+
+    def _streams_run(self) -> bool:
+        now = utc_now()
+        return any(
+            now - row.heartbeat_at < ALIVE and row.state is not StreamState.STOPPED
+            for row in self.store.progress()
+            if not row.query.startswith(SINK_PREFIX)
+        )
+
+    def _row(self, query: str) -> StreamProgress | None:
+        return next((one for one in self.store.progress() if one.query == query), None)
+
+    def _stream(self, step: Step, deployment: Deployment, note: Note) -> str | None:
+        if not self._streams_run():
+            return "the streams do not run; they take it up when they start"
+
+        def lacks() -> str | None:
+            row = self._row(step.subject)
+            if row is None or (row.deployment or 0) < deployment.number:
+                return "the streams have not taken it up yet"
+            if row.state is StreamState.REFUSED:
+                raise StepFailedError(str(step), row.error or "the stream refuses its source")
+            return None if row.state is StreamState.RUNNING else f"is {row.state.value}"
+
+        self._until(step, lacks, note, seconds=STREAM_SECONDS)
+        return None
+
+    def _stopped(self, step: Step, note: Note) -> str | None:
+        if not self._streams_run():
+            return None
+
+        def lacks() -> str | None:
+            return "still runs" if self._row(step.subject) is not None else None
+
+        self._until(step, lacks, note, seconds=STREAM_SECONDS)
+        return None
+
+    def _taken_up(self, step: Step, note: Note) -> str | None:
+        if not self._streams_run():
+            return "the streams do not run; they read the rows when they start"
+        silver = self.manifest.silver[step.subject.partition(".")[2]]
+        topic = self.manifest.sources[silver.source].topic or ""
+        wanted = topic_records(self.settings, topic)
+
+        def lacks() -> str | None:
+            done = self.store.silver_totals(silver.name).records
+            return None if done >= wanted else f"{done:,} of {wanted:,} records"
+
+        self._until(step, lacks, note, seconds=ROWS_SECONDS)
+        return None
+
+    def _build(self, step: Step, deployment: Deployment, note: Note) -> str | None:
+        entry = self.manifest.gold[step.subject.partition(".")[2]]
+        if entry.refresh is RefreshPolicy.CONTINUOUS and self._streams_run():
+            self._until(step, lambda: self._unpublished(entry), note, seconds=BUILD_SECONDS)
+            return None
+        if self.refresher is None:
+            self.refresher = Refresher(self.settings, self.manifest, self.store)
+        allowed = f"deployment {deployment.deployment_id} was confirmed"
+        for attempt in range(_TRIES):
+            tick = f"{deployment.deployment_id}/{attempt}" if attempt else deployment.deployment_id
+            try:
+                plan = self.refresher.plan(entry.name, tick=tick, let_pass=allowed)
+                note(plan.line)
+                self.refresher.carry_out(plan, on_step=note)
+            except (BaseMovedError, LeaseTakenError, TableLockedError):
+                # A schedule or a stream was faster.
+                if self._unpublished(entry) is None:
+                    return None
+                self.sleep(LOOK_SECONDS * 2**attempt)
+                continue
+            missing = plan.skips and plan.reason.code is ReasonCode.INPUT_MISSING
+            return plan.reason.text if missing else None
+        raise StepFailedError(str(step), "other refreshes of it published again and again")
+
+    def _unpublished(self, entry: GoldEntry) -> str | None:
+        row = self._row(str(entry.table_name))
+        if row is not None and row.state in {StreamState.BLOCKED, StreamState.FAILED} and row.error:
+            raise StepFailedError(f"build {entry.table_name}", row.error)
+        found = latest_publication(Lake(self.settings.lake).location(entry.table_name))
+        if found is None:
+            return "the streams have not published it yet"
+        same = found.watermark.fingerprint == entry.fingerprint
+        return None if same else "the streams have not recomputed it yet"
+
+    def _until(
+        self, step: Step, lacks: Callable[[], str | None], note: Note, *, seconds: float
+    ) -> None:
+        """Wait until nothing is lacking.
+
+        Raises:
+            StepFailedError: it takes longer than so many seconds.
+        """
+        deadline = self.clock() + seconds
+        while (lacking := lacks()) is not None:
+            note(lacking)
+            if self.clock() > deadline:
+                raise StepFailedError(str(step), f"{lacking} after {seconds:.0f} s")
+            self.sleep(LOOK_SECONDS)

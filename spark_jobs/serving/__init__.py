@@ -1,0 +1,1 @@
+"""What people read: SQL, the status page, reports, the data dictionary."""

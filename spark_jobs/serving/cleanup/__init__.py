@@ -1,0 +1,1 @@
+"""What ``tidemark maintain`` may remove."""

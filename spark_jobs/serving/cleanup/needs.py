@@ -1,0 +1,139 @@
+"""Who still has to read an old version of a table, or the changes since then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.project import OpenProject
+
+
+@dataclass(frozen=True)
+class Need:
+    """A version that somebody reads, or reads the changes since.
+
+    Attributes:
+        table_id: of the table that was meant; None where it is the one that is there.
+        who: in words.
+    """
+
+    table: str
+    version: int
+    table_id: str | None
+    who: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How far back a table is kept.
+
+    Attributes:
+        since: versions from then on are kept; None where all of them are.
+        why: who needs more than the retention; empty where nobody does.
+    """
+
+    since: datetime | None
+    why: str = ""
+
+
+def needs_of(project: OpenProject, *, now: datetime) -> list[Need]:
+    """What published views, refreshes that are under way, ticks, sinks and streams still need."""
+    return [*_views(project, now), *_ticks(project, now), *_sinks(project), *_streams(project)]
+
+
+def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> Kept:
+    """How far back a table's files are to be kept.
+
+    Where it cannot be told when a version was committed, nothing is removed: a person decides.
+
+    Args:
+        location: of the table.
+        needs: of this table.
+        retained: the start of the retention.
+    """
+    from spark_jobs.storage import log
+
+    newest = log.table_version(location)
+    kept = Kept(retained)
+    for need in needs:
+        if newest is None or need.table_id not in {None, newest.table_id}:
+            continue
+        at = log.committed_at(location, max(need.version, 0))
+        if at is None:
+            return Kept(None, f"{need.who} needs version {need.version}, which has no log any more")
+        # A file of changes is written before its commit, and clocks of a store may differ.
+        since = at - timedelta(hours=1)
+        if need.version < newest.version and kept.since is not None and since < kept.since:
+            kept = Kept(since, f"{need.who} needs version {need.version}")
+    return kept
+
+
+def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
+    """The inputs of what is published, and of attempts that may yet be."""
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.publications import latest_publication
+    from spark_jobs.planning.work import vector_in
+    from spark_jobs.state.attempts import AttemptStatus
+
+    context = GoldContext(project.settings, project.manifest, project.store)
+    oldest = now - timedelta(days=project.settings.gold.staging_days)
+    waiting = (
+        AttemptStatus.PLANNED,
+        AttemptStatus.STAGED,
+        AttemptStatus.AUDITED,
+        AttemptStatus.BLOCKED,
+    )
+    for view in sorted(project.manifest.gold):
+        published = latest_publication(context.published_at(view))
+        if published is not None:
+            yield from _vector(published.watermark.vector, f"gold.{view}")
+        for attempt in project.store.attempts(view, statuses=waiting, limit=100):
+            if attempt.updated_at >= oldest:
+                yield from _vector(vector_in(attempt), f"attempt {attempt.attempt_id}")
+
+
+def _vector(vector: Any, who: str) -> Iterator[Need]:
+    for table, version in vector:
+        yield Need(str(table), version.version, version.table_id, who)
+
+
+def _ticks(project: OpenProject, now: datetime) -> Iterator[Need]:
+    since = now - timedelta(days=project.settings.gold.tick_days)
+    for (table, table_id), version in project.store.oldest_pins(since=since).items():
+        yield Need(table, version, table_id, "a pinned tick")
+
+
+def _sinks(project: OpenProject) -> Iterator[Need]:
+    from spark_jobs.state.progress import sink_query
+
+    reports = {one.query: one for one in project.store.progress()}
+    for name, sink in project.manifest.sinks.items():
+        report = reports.get(sink_query(name))
+        if report is not None and report.batch_id >= 0:
+            yield Need(str(sink.table_name), report.batch_id, None, f"sink {name}")
+
+
+def _streams(project: OpenProject) -> Iterator[Need]:
+    """Bronze from where the stream of each silver table goes on."""
+    from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
+    from spark_jobs.storage.lake import Lake
+
+    lake = Lake(project.settings.lake)
+    for entry in project.manifest.silver.values():
+        name = str(entry.table_name)
+        checkpoint = lake.checkpoint(name, project.store.epoch(name))
+        number = last_planned(checkpoint)
+        ended = last_committed(checkpoint)
+        batch = ended or (None if number is None else planned(checkpoint, number))
+        if batch is not None:
+            source = project.manifest.sources[entry.source]
+            yield _stream(str(source.table_name), batch.offsets, name)
+
+
+def _stream(table: str, offsets: Mapping[str, Any], silver: str) -> Need:
+    # The version that is read next; what it is compared with is the one before.
+    version = int(offsets["reservoirVersion"]) - 1
+    return Need(table, version, str(offsets["reservoirId"]), f"the stream of {silver}")

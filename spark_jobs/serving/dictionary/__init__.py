@@ -1,0 +1,1 @@
+"""The data dictionary: a page for each table, as a static site."""

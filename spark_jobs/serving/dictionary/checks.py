@@ -1,0 +1,61 @@
+"""The expectations of a table, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.serving.dictionary import markup
+
+_NOT_NULL = "expect_column_values_to_not_be_null"
+_MEANING = {
+    Severity.CRITICAL: "blocks the publication",
+    Severity.WARNING: "is reported",
+    Severity.INFO: "is written down",
+}
+
+
+def checks(suite: Mapping[str, Any] | None) -> str:
+    """The section about the gate; nothing where a table has no expectations."""
+    rows = [
+        (
+            f"{severity}: {_MEANING[severity]}",
+            f"{markup.code(rule)} {markup.words(_arguments(arguments))}",
+            markup.words(notes),
+        )
+        for severity, rule, arguments, notes in _expectations(suite)
+    ]
+    return markup.section(
+        "Checks",
+        "What must hold before a result is published, and what a failure does." if rows else "",
+        markup.table(("a failure", "rule", "why"), rows),
+    )
+
+
+def never_null(suite: Mapping[str, Any] | None) -> frozenset[str]:
+    """The columns in which a publication holds no NULL: a critical expectation says so."""
+    return frozenset(
+        str(arguments["column"])
+        for severity, rule, arguments, _ in _expectations(suite)
+        if rule == _NOT_NULL
+        and severity is Severity.CRITICAL
+        and float(arguments.get("mostly", 1)) >= 1
+    )
+
+
+def _expectations(
+    suite: Mapping[str, Any] | None,
+) -> Iterator[tuple[Severity, str, Mapping[str, Any], str]]:
+    for one in (suite or {}).get("expectations", ()):
+        notes = (one.get("meta") or {}).get("notes") or one.get("notes") or ""
+        yield (
+            Severity(one.get("severity", Severity.CRITICAL)),
+            str(one["type"]),
+            one.get("kwargs") or {},
+            " ".join(notes) if isinstance(notes, list) else str(notes),
+        )
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sorted(arguments.items()))

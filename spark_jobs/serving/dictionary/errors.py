@@ -1,0 +1,49 @@
+"""Conditions of the site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spark_jobs.errors import LakehouseError
+
+
+class SiteToolMissingError(LakehouseError):
+    """The generator of the site is not installed."""
+
+    condition = "SITE_TOOL_MISSING"
+    module: str
+    primary = "the site needs MkDocs, and Python finds no module {module!r}"
+    hint = "Run make setup: it installs the development tools too."
+
+
+class SiteBrokenError(LakehouseError):
+    """Pages that would lead nowhere."""
+
+    condition = "SITE_BROKEN"
+    problems: Sequence[str]
+    primary = "the site has pages or links that lead nowhere"
+    detail = "{sentences}"
+    hint = "Fix the page that each line names, in docs/; nothing was written."
+
+    @property
+    def sentences(self) -> str:
+        return " ".join(f"{' '.join(one.split())}." for one in self.problems)
+
+
+class SiteDirectoryTakenError(LakehouseError):
+    """A directory that holds something else than an earlier site."""
+
+    condition = "SITE_DIRECTORY_TAKEN"
+    directory: Path
+    primary = "{directory} holds something else than a site, which would be lost"
+    hint = "Name a directory that is empty, or that does not exist."
+
+
+class PageTakenError(LakehouseError):
+    """A page of docs/ where a generated one belongs."""
+
+    condition = "PAGE_TAKEN"
+    page: Path
+    primary = "{page} lies where the data dictionary belongs"
+    hint = "Give it another name."

@@ -1,0 +1,230 @@
+"""The static site: the pages of docs/ and the data dictionary, made by MkDocs.
+
+It loads nothing from elsewhere: no fonts, no scripts, no counters.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.serving.dictionary.errors import (
+    PageTakenError,
+    SiteBrokenError,
+    SiteDirectoryTakenError,
+    SiteToolMissingError,
+)
+from spark_jobs.serving.dictionary.overview import overview
+from spark_jobs.serving.dictionary.pages import table_page
+from spark_jobs.serving.dictionary.samples import sample
+from spark_jobs.serving.dictionary.tables import FOLDER, Dictionary
+
+if TYPE_CHECKING:
+    from spark_jobs.storage.lake import Lake
+
+# Tells a site from any other directory, before it is replaced.
+MARKER: Final = ".tidemark-site"
+_STYLE = Path(__file__).with_name("site.css")
+# By the words over the pages in the navigation; the other pages come first.
+_FOLDERS = {"runbooks": "Runbooks", "adr": "Decisions", "benchmarks": "Benchmarks"}
+# They would hold the day of the build, and say nothing without an address.
+_UNWANTED = ("sitemap.xml", "sitemap.xml.gz")
+
+
+def build_site(
+    manifest: Manifest, target: Path, *, project_dir: Path, lake: Lake | None = None
+) -> int:
+    """Write the site, whole or not at all; an earlier one in its place is replaced.
+
+    Args:
+        manifest: the compiled project.
+        target: the directory.
+        project_dir: where docs/ lies and the files of the declarations.
+        lake: where rows to show are read; None: pages show none.
+
+    Returns:
+        how many pages the data dictionary has.
+
+    Raises:
+        SiteToolMissingError: MkDocs is not installed.
+        SiteBrokenError: a page or a link leads nowhere.
+        SiteDirectoryTakenError: the directory holds something else.
+        PageTakenError: docs/ has a page where the data dictionary belongs.
+    """
+    if target.exists() and any(target.iterdir()) and not (target / MARKER).exists():
+        raise SiteDirectoryTakenError(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".site.") as scratch:
+        pages, built = Path(scratch, "docs"), Path(scratch, "site")
+        count = write_pages(manifest, pages, project_dir=project_dir, lake=lake)
+        settings = Path(scratch, "mkdocs.yml")
+        settings.write_text(yaml.safe_dump(_settings(manifest.project, pages, built)))
+        _run(settings)
+        for name in _UNWANTED:
+            (built / name).unlink(missing_ok=True)
+        (built / MARKER).touch()
+        if target.exists():
+            shutil.rmtree(target)
+        built.rename(target)
+    return count
+
+
+def write_pages(
+    manifest: Manifest, pages: Path, *, project_dir: Path, lake: Lake | None = None
+) -> int:
+    """Write the Markdown of the site below ``pages``; returns the dictionary's number of pages."""
+    docs = project_dir / "docs"
+    if (docs / FOLDER).exists():
+        raise PageTakenError(docs / FOLDER)
+    if docs.exists():
+        shutil.copytree(docs, pages)
+    folder = pages / FOLDER
+    folder.mkdir(parents=True)
+    found = Dictionary(manifest)
+    for name, entry in found.entries.items():
+        shown = sample(lake, entry) if lake is not None and isinstance(entry, GoldEntry) else None
+        text = table_page(found, entry, text=_text(project_dir / entry.file), sample=shown)
+        _write(folder / f"{name}.md", text, title=name)
+    _write(folder / "index.md", overview(found), title="Data dictionary")
+    if not (pages / "index.md").exists():
+        _write(pages / "index.md", _home(manifest, docs.exists()), title=manifest.project)
+    shutil.copy(_STYLE, pages / _STYLE.name)
+    return len(found.entries) + 1
+
+
+def _home(manifest: Manifest, documented: bool) -> str:  # noqa: FBT001 - one word of two
+    tables = f"{len(manifest.gold)} gold views, {len(manifest.silver)} silver tables"
+    lines = [
+        "# Tables and how they come about",
+        f"- [Data dictionary]({FOLDER}/index.md): {tables} and {len(manifest.sources)} sources.",
+    ]
+    if documented:
+        lines.append("- Guides, runbooks and decisions: see the navigation.")
+    return "\n\n".join([lines[0], "\n".join(lines[1:])]) + "\n"
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def _write(file: Path, text: str, *, title: str) -> None:
+    file.write_text(f"---\ntitle: {title}\n---\n\n{text}", encoding="utf-8")
+
+
+def _settings(name: str, pages: Path, built: Path) -> dict[str, Any]:
+    return {
+        "site_name": name,
+        "docs_dir": str(pages),
+        "site_dir": str(built),
+        "strict": True,
+        # So that the pages can be read from the disk too, without a server.
+        "use_directory_urls": False,
+        "theme": {
+            "name": "material",
+            "font": False,
+            "features": ["navigation.indexes", "navigation.top", "toc.follow"],
+            "palette": _PALETTE,
+        },
+        "extra": {"generator": False},
+        "extra_css": [_STYLE.name],
+        "plugins": ["search"],
+        "markdown_extensions": [
+            "tables",
+            {"toc": {"permalink": True}},
+            {"pymdownx.highlight": {"use_pygments": True}},
+            "pymdownx.superfences",
+        ],
+        "validation": {
+            "nav": {"omitted_files": "warn", "not_found": "warn", "absolute_links": "warn"},
+            "links": {
+                "not_found": "warn",
+                "anchors": "warn",
+                "absolute_links": "warn",
+                "unrecognized_links": "warn",
+            },
+        },
+        "nav": _navigation(pages),
+    }
+
+
+_PALETTE = [
+    {
+        "media": f"(prefers-color-scheme: {scheme})",
+        "scheme": name,
+        "primary": "teal",
+        "accent": "teal",
+    }
+    for scheme, name in (("light", "default"), ("dark", "slate"))
+]
+
+
+def _navigation(pages: Path) -> list[Any]:
+    guides = [one.name for one in sorted(pages.glob("*.md")) if one.name != "index.md"]
+    entries: list[Any] = [{"Home": "index.md"}, {"Data dictionary": _dictionary(pages / FOLDER)}]
+    if guides:
+        entries.append({"Guides": guides})
+    for folder in sorted(one for one in pages.iterdir() if one.is_dir() and one.name != FOLDER):
+        inside = sorted(
+            (str(one.relative_to(pages)) for one in folder.rglob("*.md")),
+            key=lambda name: (not name.endswith("README.md"), name),
+        )
+        if inside:
+            entries.append({_FOLDERS.get(folder.name, folder.name.capitalize()): inside})
+    return entries
+
+
+def _dictionary(folder: Path) -> list[Any]:
+    names = sorted(one.name for one in folder.glob("*.*.md"))
+    groups: list[Any] = [f"{FOLDER}/index.md"]
+    for layer in ("gold", "silver", "bronze"):
+        own = [name for name in names if name.startswith(f"{layer}.")]
+        if own:
+            # Without the layer, which stands above.
+            pages = [{name.split(".")[1]: f"{FOLDER}/{name}"} for name in own]
+            groups.append({layer.capitalize(): pages})
+    return groups
+
+
+def _run(settings: Path) -> None:
+    # The theme prints an advertisement for its successor otherwise.
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+    try:
+        from mkdocs.commands.build import build
+        from mkdocs.config import load_config
+        from mkdocs.exceptions import MkDocsException
+    except ModuleNotFoundError as error:
+        raise SiteToolMissingError(error.name or "mkdocs") from error
+    with _problems() as problems:
+        try:
+            build(load_config(str(settings)))
+        except MkDocsException as error:
+            raise SiteBrokenError(problems or [str(error)]) from error
+
+
+@contextmanager
+def _problems() -> Iterator[list[str]]:
+    """What MkDocs complains about; it tells the rest to nobody."""
+    problems: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            problems.append(record.getMessage())
+
+    logger, handler = logging.getLogger("mkdocs"), Kept(logging.WARNING)
+    spoken = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield problems
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = spoken

@@ -1,0 +1,1 @@
+"""The status page: one HTML file."""

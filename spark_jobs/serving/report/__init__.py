@@ -1,0 +1,1 @@
+"""Reports behind the verbs: balances, status, sinks, explanations, lint."""

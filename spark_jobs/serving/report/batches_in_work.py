@@ -1,0 +1,106 @@
+"""The batches that streams are at: how many records each has, read off the checkpoints.
+
+A query reports when a batch has ended. Its first one may be a whole snapshot and take minutes,
+in which there is nothing else to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.project import OpenProject
+
+
+@dataclass(frozen=True)
+class BatchInWork:
+    """A batch that was planned and has not ended.
+
+    Attributes:
+        number: of the batch, from 0.
+        records: how many it has, at most; None where that cannot be told.
+        since: when it was planned; None where that is not told.
+    """
+
+    number: int
+    records: int | None
+    since: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        since = None if self.since is None else self.since.isoformat()
+        return {"number": self.number, "records": self.records, "since": since}
+
+
+def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
+    """What each streaming query is at, by its name; nothing of those that wait for records."""
+    from spark_jobs.state.epochs import FIRST_EPOCH
+    from spark_jobs.storage.checkpoints import newest_epoch
+    from spark_jobs.storage.lake import Lake
+
+    lake, manifest = Lake(project.settings.lake), project.manifest
+    found = {}
+    for source in manifest.sources.values():
+        if source.topic is not None:
+            name = str(source.table_name)
+            above = lake.checkpoint(name, 0).removesuffix("/0")
+            newest = newest_epoch(above, FIRST_EPOCH)
+            found[name] = batch_in_work(lake.checkpoint(name, newest))
+    for entry in manifest.silver.values():
+        read = manifest.sources.get(entry.source)
+        if read is not None and read.topic is not None:
+            name = str(entry.table_name)
+            checkpoint = lake.checkpoint(name, project.store.epoch(name))
+            found[name] = batch_in_work(checkpoint, bronze=lake.location(read.table_name))
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def batch_in_work(checkpoint: str, *, bronze: str | None = None) -> BatchInWork | None:
+    """The batch that a query is at.
+
+    Args:
+        checkpoint: the query's.
+        bronze: where the table lies that it reads; None where it reads Kafka.
+    """
+    from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
+
+    number, ended = last_planned(checkpoint), last_committed(checkpoint)
+    if number is None or (ended is not None and ended.batch_id >= number):
+        return None
+    batch, before = planned(checkpoint, number), planned(checkpoint, number - 1)
+    if batch is None:
+        return None
+    start = {} if before is None else before.offsets
+    if bronze is None:
+        return BatchInWork(number, _of_topic(start, batch.offsets), batch.at)
+    records = _of_table(bronze, batch.offsets) if before is None else None
+    return BatchInWork(number, records, batch.at)
+
+
+def _of_topic(start: Mapping[str, Any], end: Mapping[str, Any]) -> int:
+    """Offsets between two places; before the first batch a partition counts from 0."""
+    return sum(_spans(start, end))
+
+
+def _spans(start: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[int]:
+    for topic, partitions in end.items():
+        for partition, offset in partitions.items():
+            yield int(offset) - int(start.get(topic, {}).get(partition, 0))
+
+
+def _of_table(location: str, end: Mapping[str, Any]) -> int | None:
+    """The rows of the version that a first batch ends at."""
+    from spark_jobs.errors import LakehouseError
+    from spark_jobs.storage.log import size, table_version
+
+    try:
+        newest = table_version(location)
+        upto = end.get("reservoirVersion")
+        if newest is None or not isinstance(upto, int):
+            return None
+        return size(location, min(upto, newest.version)).rows
+    except LakehouseError:
+        return None

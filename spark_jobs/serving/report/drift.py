@@ -1,0 +1,84 @@
+"""Where sources send other than they declare, and what that does, for status and page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.state.drift import drift_words
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.project import OpenProject
+    from spark_jobs.state.drift import Drift
+
+
+@dataclass(frozen=True)
+class DriftTelling:
+    """A difference that stands, and what it does.
+
+    Attributes:
+        policy: the source's ``on_drift``; "" where it says nothing.
+        holds: the silver tables that wait for it.
+        told: whether somebody must look at it.
+    """
+
+    drift: Drift
+    policy: str
+    holds: tuple[str, ...]
+    told: bool
+
+    @property
+    def standing(self) -> str:
+        """One word for it."""
+        if self.drift.accepted_by is not None:
+            return "accepted"
+        return "holds" if self.holds else "open" if self.told else "recorded"
+
+    @property
+    def words(self) -> str:
+        """The difference, its first record, and what waits for it, in one line."""
+        what = f"{drift_words(self.drift)} since {self.drift.position}"
+        return f"{what}; {', '.join(self.holds)} wait" if self.holds else what
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        own = {"policy": self.policy, "holds": self.holds, "standing": self.standing}
+        return {**self.drift.as_dict(), **own}
+
+
+def drift_tellings(project: OpenProject) -> list[DriftTelling]:
+    """Every difference from the declarations as they are now, accepted ones too."""
+    from spark_jobs.silver.check.drift import holding, stands, told
+
+    manifest, found = project.manifest, []
+    for one in project.store.drifts():
+        source = manifest.sources.get(one.source)
+        if source is None or not stands(one, source):
+            continue
+        entries = (entry for entry in manifest.silver.values() if entry.source == source.name)
+        holds = tuple(str(entry.table_name) for entry in entries if holding([one], source, entry))
+        policy = "" if source.on_drift is None else source.on_drift.value
+        found.append(DriftTelling(one, policy, holds, bool(told([one], source))))
+    return found
+
+
+def drift_table(found: Sequence[DriftTelling]) -> Table:
+    """A row for each difference."""
+    table = Table(title="Records that are not as declared", title_justify="left")
+    table.add_column("source", no_wrap=True)
+    for name in ("difference", "first record", "standing", "waits"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        style = {"holds": "red", "open": "yellow"}.get(one.standing, "dim")
+        table.add_row(
+            one.drift.source,
+            Text(drift_words(one.drift)),
+            Text(one.drift.position),
+            Text(one.standing, style=style),
+            ", ".join(one.holds),
+        )
+    return table

@@ -1,0 +1,116 @@
+"""A plan for people: one row for each declaration that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rich.box import HORIZONTALS
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.deploy.change import Action, Category, Change, Kind, Work
+from spark_jobs.deploy.plan import Plan
+
+_SIGNS = {
+    Action.ADDED: ("+", "green"),
+    Action.CHANGED: ("~", "yellow"),
+    Action.REMOVED: ("-", "red"),
+}
+_STYLES = {Category.BREAKING: "red", Category.NON_BREAKING: "green", Category.METADATA: "dim"}
+_SHOWN_NAMES = 6
+_NAME_WIDTH = 30
+# More steps of one kind than these are one line.
+_LISTED = 4
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """The whole plan, for a console of any width from 60 columns on."""
+    parts: list[RenderableType] = []
+    if plan.changes:
+        parts.append(changes_table(plan))
+    if plan.unfinished:
+        told = f"Deployment {plan.unfinished} did not end; its open steps are included."
+        parts.append(Text(told))
+    if plan.steps:
+        parts.append(Text(""))
+        parts.append(Text("Steps, in this order:", style="bold"))
+        grid = Table.grid(padding=(0, 1, 0, 1))
+        for at, text in enumerate(step_lines(plan), 1):
+            grid.add_row(str(at), text)
+        parts.append(grid)
+    if plan.kept:
+        parts.append(Text(""))
+        names = ", ".join(sorted(plan.kept))
+        parts.append(Text(f"Kept, declared no more: {names}. To delete: tidemark drop NAME"))
+    parts.append(Text(""))
+    parts.append(Text(plan.summary))
+    return Group(*parts)
+
+
+def changes_table(plan: Plan) -> Table:
+    """A row for each change."""
+    base = "nothing was applied yet" if plan.base is None else f"against {plan.base}"
+    table = Table(
+        title=f"Plan for {plan.project}, {base}",
+        title_justify="left",
+        pad_edge=False,
+        box=HORIZONTALS,
+        show_lines=False,
+    )
+    longest = max(len(_name(one)) for one in plan.changes)
+    table.add_column("", no_wrap=True)
+    table.add_column("declaration", overflow="fold", min_width=min(longest, _NAME_WIDTH))
+    table.add_column("class", no_wrap=True)
+    table.add_column("what happens", overflow="fold")
+    for change in plan.changes:
+        sign, style = _SIGNS[change.action]
+        table.add_row(
+            Text(sign, style=style),
+            Text(_name(change)),
+            Text(change.category.value, style=_STYLES[change.category]),
+            _happens(change),
+        )
+    return table
+
+
+def step_lines(plan: Plan) -> list[str]:
+    """The steps in their order; many of one kind are one line."""
+    lines: list[str] = []
+    for kind, group in groupby(plan.steps, key=lambda one: one.kind):
+        steps = list(group)
+        if len(steps) <= _LISTED:
+            lines += [one.title for one in steps]
+        else:
+            first = ", ".join(one.subject for one in steps[:2])
+            lines.append(f"{kind.value}: {len(steps)} of them, {first}, …")
+    return lines
+
+
+def _name(change: Change) -> str:
+    layered = change.kind in {Kind.SILVER, Kind.GOLD}
+    return change.name if layered else f"{change.kind.value} {change.name}"
+
+
+def _happens(change: Change) -> Text:
+    text = Text("; ".join(one.value for one in change.work if one is not Work.NOTHING) or "nothing")
+    for line in _lines(change):
+        text.append(f"\n{line}", style="dim")
+    return text
+
+
+def _lines(change: Change) -> Iterator[str]:
+    yield from change.details
+    if change.cost.text:
+        yield change.cost.text
+    if change.reaches:
+        yield f"reaches {_some(change.reaches)}"
+    if change.untouched:
+        yield f"leaves alone {_some(change.untouched)}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:_SHOWN_NAMES])
+    more = len(names) - _SHOWN_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown

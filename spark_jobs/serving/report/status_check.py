@@ -1,0 +1,135 @@
+"""What ``tidemark status --check`` finds wrong with what should run and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from spark_jobs.names import Layer, TableName
+from spark_jobs.serving.report.drift import drift_tellings
+from spark_jobs.serving.report.status_tables import SILENT_AFTER, ago
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.project import OpenProject
+    from spark_jobs.state.progress import StreamProgress
+
+_SILENT, _REFUSED = "stream-silent", "stream-refused"
+# By health: what happened when the query was last seen.
+_GONE = {"silent": "last seen", "down": "should run and stopped"}
+_WRONG = frozenset({"failed", "refused", "blocked"})
+# Since the last batch; what is down for less than this comes back by itself more often than not.
+WAITED_LONG = timedelta(minutes=5)
+_VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that does not run as it should, and the runbook for it."""
+
+    name: str
+    what: str
+    runbook: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.what}; see docs/runbooks/{self.runbook}.md"
+
+
+def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
+    """What is silent, failed, refused, blocked, behind, waits or is not as declared; by name."""
+    reports = {one.query: one for one in project.store.progress()}
+    found = [
+        *_troubles(project, reports, now),
+        *_waiting(project),
+        *_capture(project),
+        *_drift(project),
+    ]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _waiting(project: OpenProject) -> Iterator[Trouble]:
+    """Views whose next refresh is so large that it waits for a person."""
+    from spark_jobs.planning.decision import ReasonCode
+
+    for view in project.manifest.gold.values():
+        last = project.store.attempts(view.name, limit=1)
+        if last and last[0].reason_code == ReasonCode.WAITS_FOR_PERSON:
+            yield Trouble(str(view.table_name), last[0].reason or "", _WAITS)
+
+
+def _drift(project: OpenProject) -> Iterator[Trouble]:
+    """Records that are not as their source declares, until somebody looked at them."""
+    for one in drift_tellings(project):
+        if one.told:
+            name = str(TableName(Layer.BRONZE, one.drift.source))
+            yield Trouble(name, one.words, "schema-drift")
+
+
+def _capture(project: OpenProject) -> Iterator[Trouble]:
+    """The connector, where it failed or left out changes."""
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.stack.connect import CONNECTOR
+    from spark_jobs.stack.skipped import capture_problem
+
+    sources = project.manifest.sources.values()
+    if any(source.format is SourceFormat.DEBEZIUM for source in sources):
+        problem = capture_problem(project.settings)
+        if problem is not None:
+            yield Trouble(f"connector {CONNECTOR}", problem, "connector-failed")
+
+
+def _troubles(
+    project: OpenProject, reports: Mapping[str, StreamProgress], now: datetime
+) -> Iterator[Trouble]:
+    from spark_jobs.state.stopped import stopped_on_purpose
+
+    most = project.settings.streams.max_offsets_per_trigger
+    on_purpose = stopped_on_purpose(project.settings.state)
+    for name in _reporting(project):
+        report = reports.get(name)
+        silent, failed = _runbooks(name)
+        if report is None:
+            yield Trouble(name, "never reported", silent)
+            continue
+        health = report.health(now=now, after=SILENT_AFTER, on_purpose=on_purpose)
+        if health in _GONE:
+            seen = ago(report.heartbeat_at, now=now)
+            yield Trouble(name, f"{health}, {_GONE[health]} {seen}", silent)
+        elif report.state.value in _WRONG or _waits_long(report, now):
+            first = (report.error or "").strip().partition("\n")[0]
+            yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)
+        elif (report.lag_records or 0) > most:
+            yield Trouble(name, f"{report.lag_records:,} records behind", silent)
+
+
+def _waits_long(report: StreamProgress, now: datetime) -> bool:
+    """Whether what it reads or writes has been out of reach for a while."""
+    return report.state.value == "waiting" and now - report.at > WAITED_LONG
+
+
+def _runbooks(name: str) -> tuple[str, str]:
+    """For silence, and for an error."""
+    from spark_jobs.state.progress import SINK_PREFIX
+
+    if name.startswith(SINK_PREFIX):
+        return _SINK, _SINK
+    return (_VIEW, _VIEW) if name.startswith(f"{Layer.GOLD}.") else (_SILENT, _REFUSED)
+
+
+def _reporting(project: OpenProject) -> Iterator[str]:
+    """What the streaming application runs for this project, by the names of the reports."""
+    from spark_jobs.definitions.vocabulary import RefreshPolicy
+    from spark_jobs.state.progress import sink_query
+
+    manifest = project.manifest
+    for source in manifest.sources.values():
+        if source.topic is not None:
+            yield str(source.table_name)
+    for entry in manifest.silver.values():
+        if manifest.sources[entry.source].topic is not None:
+            yield str(entry.table_name)
+    for view in manifest.gold.values():
+        if view.refresh is RefreshPolicy.CONTINUOUS:
+            yield str(view.table_name)
+    yield from map(sink_query, manifest.sinks)

@@ -1,0 +1,75 @@
+"""Which table reads which: as pairs, as a mapping, as a Mermaid diagram, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from spark_jobs.definitions.durations import duration_text
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest
+
+
+def edges(manifest: Manifest) -> list[tuple[str, str]]:
+    """Pairs of a table and a table that reads it, sorted."""
+    pairs = [(f"bronze.{one.source}", str(one.table_name)) for one in manifest.silver.values()]
+    pairs += [(name, str(one.table_name)) for one in manifest.gold.values() for name in one.inputs]
+    return sorted(pairs)
+
+
+def as_dict(manifest: Manifest) -> dict[str, object]:
+    """Nodes with their layer and tier, and the edges between them."""
+    nodes: list[dict[str, object]] = [
+        {"table": str(one.table_name), "layer": "bronze", "file": one.file}
+        for one in manifest.sources.values()
+    ]
+    nodes += [
+        {"table": str(one.table_name), "layer": "silver", "file": one.file}
+        for one in manifest.silver.values()
+    ]
+    nodes += [
+        {"table": str(one.table_name), "layer": "gold", "tier": one.tier, "file": one.file}
+        for one in manifest.gold.values()
+    ]
+    return {"nodes": nodes, "edges": [{"from": start, "to": end} for start, end in edges(manifest)]}
+
+
+def as_mermaid(manifest: Manifest) -> str:
+    """A flowchart with one box for each table, left to right."""
+    lines = ["flowchart LR"]
+    layers: dict[str, Iterable[str]] = {
+        "bronze": manifest.sources,
+        "silver": manifest.silver,
+        "gold": manifest.gold,
+    }
+    for layer, tables in layers.items():
+        lines.append(f"  subgraph {layer}")
+        lines += [f"    {layer}_{name}[{name}]" for name in tables]
+        lines.append("  end")
+    lines += [
+        f"  {start.replace('.', '_')} --> {end.replace('.', '_')}" for start, end in edges(manifest)
+    ]
+    return "\n".join(lines)
+
+
+def as_tree(manifest: Manifest) -> Tree:
+    """The layers, and in gold the tiers; behind each table what it reads."""
+    tree = Tree(f"[bold]{escape(manifest.project)}[/bold]")
+    bronze = tree.add("bronze")
+    for source in manifest.sources.values():
+        origin = escape(source.topic or source.location or "")
+        bronze.add(f"{source.name} [dim]<- {source.format} {origin}[/dim]")
+    silver = tree.add("silver")
+    for table in manifest.silver.values():
+        silver.add(f"{table.name} [dim]<- bronze.{table.source}[/dim]")
+    for number, tier in enumerate(manifest.gold_by_tier()):
+        gold = tree.add(f"gold, tier {number}")
+        for view in tier:
+            every = f", every {duration_text(view.every_seconds)}" if view.every_seconds else ""
+            inputs = ", ".join(view.inputs)
+            gold.add(f"{view.name} [dim]<- {inputs} ({view.refresh}{every})[/dim]")
+    return tree

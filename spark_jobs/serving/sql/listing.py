@@ -1,0 +1,91 @@
+"""The names, columns and descriptions that clients of the SQL endpoint are shown.
+
+They are views in the catalog that the clients' sessions share. No query reads them: each table of
+a query is replaced by the table itself, at a version. A view only tells what there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from spark_jobs.graph.sql import text_literal
+from spark_jobs.storage.tables import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_NEVER_READ = "raise_error('this name is listed and never read') IS NULL"
+
+
+class _Column(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ListedTable:
+    """A table as clients see it."""
+
+    description: str
+    columns: tuple[_Column, ...]
+
+
+@dataclass
+class Listing:
+    """What the catalog of a session lists.
+
+    Attributes:
+        listed: what it lists now, by ``schema.name``.
+    """
+
+    spark: SparkSession
+    listed: dict[str, ListedTable] = field(default_factory=dict)
+
+    def make_schemas(self, names: Iterable[str]) -> None:
+        """Make the schemas that the tables are listed in."""
+        for name in names:
+            self.spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(name)}")
+
+    def show(self, wanted: Mapping[str, ListedTable]) -> None:
+        """List these tables and no others; what is listed right is left alone."""
+        for name in self.listed.keys() - wanted.keys():
+            self.spark.sql(f"DROP VIEW IF EXISTS {_sql_name(name)}")
+            del self.listed[name]
+            logger.info("table not listed any more table=%s", name)
+        for name, table in wanted.items():
+            if self.listed.get(name) != table:
+                self._put(name, table)
+                self.listed[name] = table
+
+    def _put(self, name: str, table: ListedTable) -> None:
+        from pyspark.errors import PySparkException
+
+        columns = ", ".join(
+            f"{quoted(one.name)} COMMENT {text_literal(one.description)}" for one in table.columns
+        )
+        values = ", ".join(
+            f"CAST(NULL AS {one.type}) AS {quoted(one.name)}" for one in table.columns
+        )
+        try:
+            self.spark.sql(
+                f"CREATE OR REPLACE VIEW {_sql_name(name)} ({columns}) "
+                f"COMMENT {text_literal(table.description)} AS SELECT {values} WHERE {_NEVER_READ}"
+            )
+        except PySparkException as error:
+            # It can be queried all the same, and the others must be listed.
+            logger.warning("table cannot be listed table=%s error=%s", name, error)
+        else:
+            logger.info("table listed table=%s columns=%d", name, len(table.columns))
+
+
+def _sql_name(name: str) -> str:
+    return ".".join(map(quoted, name.split(".")))

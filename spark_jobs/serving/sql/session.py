@@ -1,0 +1,198 @@
+"""The tables of a project as queries see them: what there is, and one SELECT over it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from spark_jobs.names import Layer
+from spark_jobs.serving.project import OpenProject, applied_manifest
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
+    from spark_jobs.names import TableName
+    from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
+    from spark_jobs.storage.lake import TableLocations
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column as people see it; the type in Spark SQL's words, "" where only Spark can tell."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class QuerySession:
+    """One person's queries. Spark starts with the first; declarations are read for each.
+
+    Attributes:
+        limit: rows of a result at most; 0 for all of them.
+        seconds: how long a query may run; 0 for as long as it takes.
+        pii: personal data is shown as it is.
+        layers: whose tables can be named.
+    """
+
+    settings: Settings
+    limit: int
+    seconds: float
+    pii: bool = False
+    layers: frozenset[Layer] = frozenset(Layer)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        from spark_jobs.storage.session import open_session
+
+        return open_session(self.settings)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The declarations as the files have them now."""
+        return applied_manifest(self.settings)
+
+    def pinned(self, text: str, *, views: str = "") -> PinnedQuery:
+        """What Spark would run; ``views`` is the schema of the views of ``ops``.
+
+        Raises:
+            LakehouseError: see ``storage.query.pinned_query``.
+        """
+        from spark_jobs.graph.personal import personal_columns
+        from spark_jobs.serving.sql.ops_tables import OPS_TABLES
+        from spark_jobs.serving.sql.query import pinned_query
+
+        manifest = self.manifest
+        known, locations = self._declared(manifest), self._locations(manifest)
+        masked = (
+            {} if self.pii else {str(name): personal_columns(one) for name, one in known.items()}
+        )
+        return pinned_query(
+            text, locations, known=known, made=OPS_TABLES, masked=masked, views=views
+        )
+
+    def run(self, query: PinnedQuery) -> QueryResult:
+        """The rows of a query.
+
+        Raises:
+            LakehouseError: see ``storage.query.run_query``.
+        """
+        from spark_jobs.serving.sql.query import run_query
+
+        with self._made(query.made):
+            return run_query(self.spark, query, limit=self.limit, seconds=self.seconds)
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Every table that a query can name, with what it is."""
+        from spark_jobs.serving.sql.ops_tables import OPS_TABLES
+
+        declared = self._declared(self.manifest)
+        found = [(str(name), entry.description or "") for name, entry in sorted(declared.items())]
+        return found + [(table.name, table.description) for table in OPS_TABLES.values()]
+
+    def columns(self, name: str) -> list[ShownColumn]:
+        """The columns of a table: as they are in the lake, or as declared where nothing is yet.
+
+        Raises:
+            TableUnknownError: a query cannot name it.
+        """
+        from spark_jobs.graph.personal import personal_columns
+        from spark_jobs.names import TableName
+        from spark_jobs.serving.sql.ops_tables import OPS_TABLES
+        from spark_jobs.storage import log
+        from spark_jobs.storage.errors import TableUnknownError
+
+        if name in OPS_TABLES:
+            return _shown(OPS_TABLES[name].columns)
+        manifest = self.manifest
+        declared = {str(table): entry for table, entry in self._declared(manifest).items()}
+        if name not in declared:
+            raise TableUnknownError(name, [*declared, *OPS_TABLES])
+        location = self._locations(manifest).of(TableName.parse(name))
+        if log.table_version(location) is None:
+            return _shown(declared[name].columns, personal_columns(declared[name]))
+        texts = {one.name: one.description for one in declared[name].columns}
+        hidden = personal_columns(declared[name])
+        return [
+            ShownColumn(
+                one.name,
+                one.type,
+                _meaning(one.description or texts.get(one.name), pii=one.name.lower() in hidden),
+            )
+            for one in log.schema(location)
+        ]
+
+    def ops(self, names: Sequence[str]) -> dict[str, DataFrame]:
+        """Tables of ``ops`` by name, as they are now.
+
+        Raises:
+            ControlUnreachableError: the control database does not answer.
+        """
+        from spark_jobs.serving.sql.ops_tables import OPS_TABLES
+        from spark_jobs.state.store import ControlStore
+        from spark_jobs.state.types import utc_now
+        from spark_jobs.storage.small import from_arrow
+        from spark_jobs.storage.tables import struct_type
+
+        with ControlStore.open(self.settings.control_url) as store:
+            project, now = OpenProject(self.settings, self.manifest, store), utc_now()
+            read = {name: OPS_TABLES[name].read(project, now=now) for name in names}
+        schema = partial(struct_type, self.spark)
+        return {
+            name: from_arrow(self.spark, rows, partial(schema, OPS_TABLES[name].columns))
+            for name, rows in read.items()
+        }
+
+    def _declared(
+        self, manifest: Manifest
+    ) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
+        declared = declared_tables(manifest)
+        return {name: entry for name, entry in declared.items() if name.layer in self.layers}
+
+    def _locations(self, manifest: Manifest) -> TableLocations:
+        from spark_jobs.storage.lake import Lake, TableLocations
+
+        return TableLocations(Lake(self.settings.lake), manifest)
+
+    @contextmanager
+    def _made(self, names: Sequence[str]) -> Iterator[None]:
+        """Views of the session over tables of ``ops``, as those are now."""
+        from spark_jobs.serving.sql.query import view_of
+
+        if not names:
+            yield
+            return
+        for name, frame in self.ops(names).items():
+            frame.createOrReplaceTempView(view_of(name))
+        try:
+            yield
+        finally:
+            for name in names:
+                self.spark.catalog.dropTempView(view_of(name))
+
+
+def declared_tables(
+    manifest: Manifest,
+) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
+    """Every table that the project declares and SQL can name."""
+    entries: list[SourceEntry | SilverEntry | GoldEntry] = []
+    for layer in (manifest.sources, manifest.silver, manifest.gold):
+        entries += layer.values()
+    return {entry.table_name: entry for entry in entries}
+
+
+def _shown(columns: Sequence[Column], personal: Collection[str] = frozenset()) -> list[ShownColumn]:
+    return [
+        ShownColumn(one.name, one.type, _meaning(one.description, pii=one.name.lower() in personal))
+        for one in columns
+    ]
+
+
+def _meaning(description: str | None, *, pii: bool) -> str:
+    return " ".join(filter(None, [description, "Personal data." if pii else None]))

@@ -1,0 +1,192 @@
+"""Spark's Thrift server in this process: who comes in and what runs is asked of functions here.
+
+Its part in Java, ``Endpoint.java``, is compiled when the server starts, by the compiler that Spark
+has for its own queries.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, MutableMapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spark_jobs.settings import Settings
+from spark_jobs.stack.endpoint_files import KeyStore, endpoint_files
+from spark_jobs.storage.accounts import own_folder
+from spark_jobs.storage.conf import session_conf
+from spark_jobs.storage.guard import ONLY_DELTA
+from spark_jobs.storage.rights import usual_rights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+JAVA_SOURCE = Path(__file__).with_name("Endpoint.java")
+JAVA_CLASS = "tidemark.Endpoint"
+CLASSES = "classes"
+
+# Says whether a user with this password may come in.
+Check = Callable[[str, str], bool]
+# Gets what is known of a statement and puts "sql" and "policy" or "refusal" into it.
+Judge = Callable[[MutableMapping[str, str]], None]
+
+
+def make_class_path(settings: Settings) -> None:
+    """Make the directory of the classes: Java looks into it only if it is there from the start."""
+    with usual_rights() if settings.endpoint.account else nullcontext():
+        (endpoint_files(settings) / CLASSES).mkdir(parents=True, exist_ok=True)
+
+
+def thrift_conf(settings: Settings) -> dict[str, str]:
+    """What a session that serves SQL clients has beyond every session's configuration.
+
+    ``make_class_path`` comes before the session starts.
+
+    Raises:
+        JarsMissingError: Delta's jars are not where the settings say.
+    """
+    files = endpoint_files(settings)
+    own = own_folder(files) if settings.endpoint.account else files
+    shared = session_conf(settings)
+    hive = {
+        "server2.thrift.bind.host": settings.endpoint.host,
+        "server2.thrift.port": str(settings.ports.endpoint),
+        "server2.thrift.max.worker.threads": str(settings.endpoint.connections),
+        "server2.authentication": "CUSTOM",
+        # Queries run as the server's own account; there is no other.
+        "server2.enable.doAs": "false",
+        "security.authorization.manager": f"{JAVA_CLASS}$Listed",
+        "server2.logging.operation.log.location": str(own / "logs"),
+        "exec.scratchdir": str(own / "scratch"),
+        "exec.local.scratchdir": str(own / "local"),
+        "downloaded.resources.dir": str(own / "resources"),
+    }
+    return {
+        **{f"spark.hadoop.hive.{key}": value for key, value in hive.items()},
+        "spark.driver.memory": settings.endpoint.memory,
+        "spark.driver.extraClassPath": f"{shared['spark.driver.extraClassPath']}:{files / CLASSES}",
+        # A task that runs out of memory fails, and with it its statement, not the process: what
+        # it held is free then. ``local.endpoint.Pulse`` ends a server that answers nobody.
+        "spark.executor.killOnFatalError.depth": "0",
+        "spark.sql.thriftServer.interruptOnCancel": "true",
+        # A result goes to its client part by part, so that none has to fit into memory.
+        "spark.sql.thriftServer.incrementalCollect": "true",
+        "spark.ui.enabled": "false",
+        ONLY_DELTA: "true",
+        **(of_another_account(own) if settings.endpoint.account else {}),
+    }
+
+
+def of_another_account(own: Path) -> dict[str, str]:
+    """What a session has beyond that where its JVM is of another account than this process.
+
+    Args:
+        own: where that account writes.
+    """
+    return {
+        # Executors of a cluster would read with the rights of the cluster's account.
+        "spark.master": "local[*]",
+        "spark.local.dir": str(own / "spark-local"),
+        "spark.sql.warehouse.dir": str(own / "spark-warehouse"),
+        # Rows come from this process by a connection; without this by a file of this account.
+        "spark.io.encryption.enabled": "true",
+    }
+
+
+def start_server(
+    spark: SparkSession,
+    check: Check,
+    judge: Judge,
+    *,
+    files: Path,
+    key_store: KeyStore | None = None,
+) -> None:
+    """Let clients connect; each gets a session over the catalog of this one.
+
+    Args:
+        spark: a classic session, made with ``thrift_conf``; what runs in it is not judged.
+        check: asked at each login.
+        judge: asked for each statement, by several threads at once; it must not raise.
+        files: as ``endpoint_files`` names it.
+        key_store: what TLS needs, until this returns; None to serve without it.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way into Java
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    local = Path(spark.conf.get("spark.hadoop.hive.exec.local.scratchdir") or files)
+    local.mkdir(exist_ok=True)
+    java = gateway.jvm
+    java.java.lang.System.setProperty("derby.system.home", str(local.parent))
+    with usual_rights():
+        _compile(java, files / CLASSES)
+    endpoint = java.java.lang.Class.forName(JAVA_CLASS).newInstance()
+    tls = (str(key_store.file), key_store.password) if key_store else (None, None)
+    endpoint.open(spark._jsparkSession, _Check(check), _Judge(judge), *tls)  # noqa: SLF001
+
+
+def _compile(java: Any, folder: Path) -> None:
+    """Write the classes of the part in Java below a folder."""
+    compiler = java.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(java.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(JAVA_SOURCE.read_text("utf-8"))
+    for name, code in compiler.getBytecodes().items():
+        file = folder.joinpath(*name.split(".")).with_suffix(".class")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(code)
+
+
+@dataclass
+class JobLimit:
+    """Stops what works for too long, also while a client fetches its rows.
+
+    Attributes:
+        seconds: how long a job may run.
+        seen: since when each job runs, by its number, on the clock of ``time.monotonic``.
+    """
+
+    spark: SparkSession
+    seconds: float
+    seen: dict[int, float] = field(default_factory=dict)
+
+    def enforce(self) -> None:
+        """Stop the jobs that ran out of time; to be called about once a second."""
+        context, now = self.spark.sparkContext, time.monotonic()
+        running = context.statusTracker().getActiveJobsIds()
+        self.seen = {job: self.seen.get(job, now) for job in running}
+        for job, since in self.seen.items():
+            if now - since > self.seconds:
+                reason = f"because a query may run for {self.seconds:g} seconds"
+                logger.warning("job stopped job=%s seconds=%d", job, now - since)
+                context._jsc.sc().cancelJob(job, reason)  # noqa: SLF001
+
+
+class _Check:
+    """A check as Java calls it."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+
+    def test(self, user: str, password: str) -> bool:
+        return self._check(user, password)
+
+    class Java:
+        implements: ClassVar = ["java.util.function.BiPredicate"]
+
+
+class _Judge:
+    """A judge as Java calls it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def accept(self, statement: Any) -> None:
+        self._judge(statement)
+
+    class Java:
+        implements: ClassVar = ["java.util.function.Consumer"]

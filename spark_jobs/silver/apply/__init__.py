@@ -1,0 +1,1 @@
+"""A batch applied to a silver table: dispositions, current rows, events, SCD type 2."""

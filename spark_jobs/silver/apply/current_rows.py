@@ -1,0 +1,161 @@
+"""Applies a batch to a table of current rows: the last change of each key counts.
+
+Truncations and values that the database did not send are rare. The first pass over a batch only
+tells whether it has any; the tables are then asked once more with them in mind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.names import Disposition
+from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN, upsert_dispositions
+from spark_jobs.silver.apply.filling import fill_current
+from spark_jobs.silver.apply.local_judgement import judged_changes
+from spark_jobs.silver.apply.outcome import HeldTables, Outcome
+from spark_jobs.silver.apply.truncations import (
+    RememberedTruncations,
+    Truncation,
+    joined,
+    truncations_in,
+)
+from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, DELETED
+from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
+from spark_jobs.silver.parse.unavailable import UNFILLED
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.batches import BatchWriter, place_of
+from spark_jobs.storage.keyed import can_look_up
+from spark_jobs.storage.policy import Place
+from spark_jobs.storage.small import fits_arrow, to_arrow
+from spark_jobs.storage.streams import Merge
+from spark_jobs.storage.tables import Txn
+
+NEWER = "s.__sequence > t.__sequence"
+_RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
+
+
+@dataclass(frozen=True)
+class CurrentRows:
+    """A table of current rows.
+
+    Attributes:
+        names: the columns that may have to be filled.
+    """
+
+    tables: SilverTables
+    held: HeldTables
+    names: tuple[str, ...]
+    writer: BatchWriter
+
+    @cached_property
+    def truncations(self) -> RememberedTruncations:
+        """Those in the tombstones."""
+        return RememberedTruncations(self.tables.tombstones, self.tables.entry, timed=False)
+
+    def outcome(self, rows: DataFrame) -> Outcome:
+        """What becomes of each record of a batch."""
+        place = place_of(rows, sf.col(BYTES))
+        known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
+        local = place is Place.LOCAL
+        here = self._judged_here(rows) if local and not known else None
+        if here is not None:
+            return here
+        near = self._near(rows) if local else None
+        held = self._held(rows) if near is None else near
+        first = self._outcome(rows, held, known, place=place)
+        truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
+        if not truncates and not lacks:
+            return first
+        if truncates:
+            known = joined(known, truncations_in(rows, timed=False))
+        if lacks:
+            after, keys = (known[-1] if known else None), self.tables.entry.keys
+            whole = self._held(rows)
+            rows = fill_current(rows, whole, keys=keys, names=self.names, after=after)
+            # How long values are that were taken from other rows, the records do not tell.
+            place = Place.SPARK
+        return self._outcome(rows, held, known, place=place)
+
+    def _judged_here(self, rows: DataFrame) -> Outcome | None:
+        """What becomes of a few records, without Spark; None where it must tell."""
+        keys = self.tables.entry.keys
+        kinds = (rows.schema[key].dataType.simpleString() for key in keys)
+        if not can_look_up(kinds) or not fits_arrow(rows):
+            return None
+        batch = to_arrow(rows)
+        truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
+        if truncated or batch.column(UNFILLED).null_count < batch.num_rows:
+            return None
+        asked = batch.filter(batch.column(CANDIDATE)).select(list(keys))
+        names = (*keys, SEQUENCE, *COORDINATES)
+        held = self.held.near_here(asked, self._places, names)
+        if held is None:
+            return None
+        judged = judged_changes(batch, held, keys=keys)
+        return Outcome.of_here(judged, rows, KNOWN, DELETED, told=dict.fromkeys(_RARE, False))
+
+    def _outcome(
+        self,
+        rows: DataFrame,
+        held: list[DataFrame],
+        known: tuple[Truncation, ...],
+        *,
+        place: Place,
+    ) -> Outcome:
+        last = known[-1] if known else None
+        annotated = upsert_dispositions(rows, held, keys=self.tables.entry.keys, truncation=last)
+        truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
+        lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
+        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, place=place)
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return self.tables.table, self.tables.tombstones
+
+    def _near(self, rows: DataFrame) -> list[DataFrame] | None:
+        keys = self.tables.entry.keys
+        read = rows.select(*keys, SEQUENCE, *COORDINATES).schema
+        return self.held.near(rows.where(CANDIDATE).select(*keys), self._places, read)
+
+    def _held(self, rows: DataFrame) -> list[DataFrame]:
+        found = (self.held.read(rows.sparkSession, place) for place in self._places)
+        return [table for table in found if table is not None]
+
+    def write(self, outcome: Outcome, txn: Txn) -> None:
+        """Tombstones first: a key that is only in the table is deleted by the batch's re-run."""
+        groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
+        if not groups:
+            return
+        names = tuple(column.name for column in self.tables.columns)
+        truncates = any(group[_TRUNCATES] for group in groups)
+        if any(group[DELETED] for group in groups):
+            # A key may be deleted many times; who asks takes the last.
+            columns = [column.name for column in self.tables.tombstone_columns]
+            gone = outcome.applied(columns, {DELETED: True})
+            self.writer.append(gone, self.tables.tombstones, txn=txn, place=outcome.place)
+            if truncates:
+                self.truncations.forget()
+            failpoint("silver.after_tombstones")
+        if truncates or any(group[KNOWN] for group in groups):
+            # Of a batch's truncations only the last of all is applied.
+            applied = outcome.having(Disposition.APPLIED) if truncates else None
+            last = None if applied is None else truncations_in(applied, timed=False)[-1].sequence
+            how = Merge(
+                self.tables.entry.keys,
+                names,
+                update=f"NOT s.{DELETED} AND {NEWER}",
+                insert=f"NOT s.{DELETED}",
+                delete=f"s.{DELETED} AND {NEWER}",
+                delete_others=None if last is None else sf.col(f"t.{SEQUENCE}") < last,
+            )
+            merged = outcome.applied([*names, DELETED])
+            self.writer.merge(merged, self.tables.table, how, txn=txn, place=outcome.place)
+        elif not all(group[DELETED] for group in groups):
+            added = outcome.applied(names, {DELETED: False})
+            self.writer.append(added, self.tables.table, txn=txn, place=outcome.place)

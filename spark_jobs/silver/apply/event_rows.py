@@ -1,0 +1,77 @@
+"""Applies a batch to a table of events: each event id is appended once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.names import Disposition
+from spark_jobs.silver.apply.dispositions import KNOWN, append_dispositions
+from spark_jobs.silver.apply.local_judgement import EXPIRED, SAME_TEXT, judged_events
+from spark_jobs.silver.apply.outcome import HeldTables, Outcome
+from spark_jobs.silver.parse.expiry import expired_sql, horizon
+from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, EVENT_ID
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.storage.batches import BatchWriter, place_of
+from spark_jobs.storage.policy import Place
+from spark_jobs.storage.small import fits_arrow, to_arrow
+from spark_jobs.storage.tables import Txn
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """A table of events; the clock tells which have expired."""
+
+    tables: SilverTables
+    held: HeldTables
+    clock: Callable[[], datetime]
+    writer: BatchWriter
+
+    def outcome(self, rows: DataFrame) -> Outcome:
+        """What becomes of each record of a batch."""
+        place = place_of(rows, sf.col(BYTES))
+        here = self._judged_here(rows) if place is Place.LOCAL else None
+        if here is not None:
+            return here
+        found = append_dispositions(
+            rows,
+            self.held.read(rows.sparkSession, self.tables.table),
+            identity=self.tables.identity,
+            expired=self._expired(),
+        )
+        return Outcome.of(found, place=place)
+
+    def _judged_here(self, rows: DataFrame) -> Outcome | None:
+        """What becomes of a few records, without Spark; None where it must tell."""
+        identity, table = self.tables.identity, self.tables.table
+        kind = rows.schema[identity].dataType.simpleString()
+        if kind not in SAME_TEXT or not fits_arrow(rows):
+            return None
+        expired = self._expired()
+        told = rows if expired is None else rows.withColumn(EXPIRED, expired)
+        batch = to_arrow(told)
+        asked = batch.filter(batch.column(CANDIDATE)).select([identity])
+        held = self.held.near_here(asked, [table], (identity, *COORDINATES))
+        if held is None:
+            return None
+        return Outcome.of_here(judged_events(batch, held, identity=identity), rows)
+
+    def _expired(self) -> Column | None:
+        expiry = self.tables.entry.expiry
+        if expiry is None:
+            return None
+        before = horizon(expiry, self.clock())
+        return sf.expr(expired_sql(expiry, "timestamp", before=before))
+
+    def write(self, outcome: Outcome, txn: Txn) -> None:
+        """Append the events that are new."""
+        if not outcome.counts[Disposition.APPLIED]:
+            return
+        identity = [EVENT_ID] if self.tables.entry.event_id is None else []
+        names = [column.name for column in self.tables.columns if column.name not in identity]
+        fresh = outcome.applied([*names, *identity], {KNOWN: False})
+        self.writer.append(fresh, self.tables.table, txn=txn, place=outcome.place)

@@ -1,0 +1,114 @@
+"""Applies a batch to an SCD type 2 table.
+
+The changes are remembered first, then the rows of their keys are recomputed from all of them and
+compared with the table. So a batch that is run again, at whatever point it was cut off, finds what
+is still to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.names import Disposition
+from spark_jobs.silver.apply.dispositions import KNOWN
+from spark_jobs.silver.apply.outcome import HeldTables, Outcome, in_few_files
+from spark_jobs.silver.apply.scd2 import (
+    ACTION,
+    DELETE,
+    INSERT,
+    UPDATE,
+    actions,
+    intervals,
+    timeline,
+)
+from spark_jobs.silver.apply.truncations import RememberedTruncations, joined, truncations_in
+from spark_jobs.silver.parse.rows import CANDIDATE
+from spark_jobs.silver.parse.typed import OPERATION, TRUNCATE
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.streams import Merge, merge
+from spark_jobs.storage.tables import Txn, append
+
+_TRUNCATES = "__truncates"
+
+
+@dataclass(frozen=True)
+class Scd2Rows:
+    """An SCD type 2 table.
+
+    Attributes:
+        names: the columns that may have to be filled.
+    """
+
+    tables: SilverTables
+    held: HeldTables
+    names: tuple[str, ...]
+
+    @cached_property
+    def truncations(self) -> RememberedTruncations:
+        """Those among the remembered changes."""
+        return RememberedTruncations(self.tables.changes, self.tables.entry, timed=True)
+
+    def outcome(self, rows: DataFrame) -> Outcome:
+        """What becomes of each record of a batch; the rows are all changes of the keys in reach."""
+        keys = self.tables.entry.keys
+        kept = self.held.read(rows.sparkSession, self.tables.changes)
+        known = () if kept is None else self.truncations.now()
+        own = truncations_in(rows, timed=True)
+        if kept is not None:
+            kept = kept.where(sf.col(keys[0]).isNotNull())
+            kept = self._in_reach(kept, rows, everything=bool(own))
+        every = joined(known, own)
+        changes = timeline(rows, kept, known=known, truncations=every, keys=keys, names=self.names)
+        return Outcome.of(changes, (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES))
+
+    def _in_reach(self, table: DataFrame, rows: DataFrame, *, everything: bool) -> DataFrame:
+        """The rows of a table whose keys a batch can change; a truncation can change all."""
+        if everything:
+            return table
+        keys = list(self.tables.entry.keys)
+        touched = rows.where(CANDIDATE).select(*keys).distinct()
+        return table.join(sf.broadcast(touched), keys, "left_semi")
+
+    def write(self, outcome: Outcome, txn: Txn) -> None:
+        """Remember the changes, then write the rows that they make another."""
+        taken = (Disposition.APPLIED, Disposition.SUPERSEDED)
+        if not any(outcome.counts[one] for one in taken):
+            return
+        fresh = outcome.having(*taken).where(~sf.col(KNOWN))
+        remembered = [column.name for column in self.tables.change_columns]
+        append(fresh.select(*remembered), self.tables.changes, txn=txn)
+        if any(group[_TRUNCATES] for group in outcome.groups):
+            self.truncations.forget()
+        failpoint("silver.after_changes")
+        self._tell(outcome, txn)
+
+    def _tell(self, outcome: Outcome, txn: Txn) -> None:
+        entry = self.tables.entry
+        selected = [column.name for column in entry.selected]
+        target = intervals(outcome.rows, keys=entry.keys, names=selected)
+        current = self.held.read(target.sparkSession, self.tables.table)
+        if current is not None:
+            truncates = any(group[_TRUNCATES] for group in outcome.groups)
+            current = self._in_reach(current, outcome.rows, everything=truncates)
+        names = tuple(column.name for column in self.tables.columns)
+        found = actions(
+            target.select(*names), current, keys=entry.row_key, names=selected
+        ).localCheckpoint(eager=False)
+        counts = {row[ACTION]: row["count"] for row in found.groupBy(ACTION).count().collect()}
+        found = in_few_files(found, sum(counts.values()))
+        if counts.keys() == {INSERT}:
+            append(found.select(*names), self.tables.table, txn=txn)
+        elif counts:
+            how = Merge(
+                entry.row_key,
+                names,
+                update=f"s.{ACTION} = '{UPDATE}'",
+                insert=f"s.{ACTION} = '{INSERT}'",
+                delete=f"s.{ACTION} = '{DELETE}'",
+            )
+            merge(found.select(*names, ACTION), self.tables.table, how, txn=txn)

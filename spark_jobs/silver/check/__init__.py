@@ -1,0 +1,1 @@
+"""Silver against bronze, and against the source database."""

@@ -1,0 +1,162 @@
+"""The rows of a source table as silver would read them if a snapshot sent them now.
+
+Each row becomes the record that the connector writes of it, and goes through the code that types
+silver's records. So a value differs from silver's only where the database's value does, whatever
+its type; and a value that silver rejects is rejected here, with the same reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+from psycopg.types import TypeInfo
+from psycopg.types.string import TextLoader
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.access.postgres import certificate_refusal
+from spark_jobs.access.source_tables import PostgresType, SourceTable, describe_table
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.names import BronzeColumn
+from spark_jobs.silver.check.connector_values import told
+from spark_jobs.silver.errors import DatabaseUnreachableError
+from spark_jobs.silver.parse.typed import typed_records
+
+# What the texts of values depend on, so that they are the ones that the connector's are made of.
+_SESSION = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex"
+_PAGE = 20_000
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+# What the connector says of a snapshot's row beside the row.
+_SNAPSHOT = '"before":null,"op":"r","source":{"lsn":0,"ts_ms":0}'
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The rows of a source table.
+
+    Attributes:
+        typed: what ``typed_records`` makes of them; a row that silver would reject has a problem.
+        count: how many.
+        unread: declared columns whose type the connector does not send, with that type; their
+            values are NULL.
+    """
+
+    typed: DataFrame
+    count: int
+    unread: tuple[tuple[str, str], ...] = ()
+
+
+def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: int) -> SourceRows:
+    """The declared columns of the source table, in one snapshot.
+
+    Args:
+        spark: any session.
+        source: a Debezium source that names its table.
+        dsn: where the source database is.
+        max_bytes: a longer record is never applied.
+
+    Raises:
+        DatabaseUnreachableError: the database or the table does not answer.
+        CertificateRefusedError: the server is not who it should be.
+    """
+    with opened(dsn, source) as (connection, table):
+        kinds = {column.name: table.columns[column.name] for column in source.columns}
+        batches = list(snapshot_records(connection, source, kinds))
+    records = pa.Table.from_batches(batches, _SCHEMA)
+    at = sf.current_timestamp()
+    nothing = sf.lit(None)
+    bronze = spark.createDataFrame(records).select(
+        *(sf.col(name) for name in _SCHEMA.names),
+        sf.array().cast("array<struct<key:string,value:binary>>").alias(BronzeColumn.HEADERS),
+        nothing.cast("string").alias(BronzeColumn.TOPIC),
+        nothing.cast("int").alias(BronzeColumn.PARTITION),
+        nothing.cast("bigint").alias(BronzeColumn.OFFSET),
+        at.alias(BronzeColumn.TIMESTAMP),
+        at.alias(BronzeColumn.ARRIVED_AT),
+    )
+    # The database gives every value, so no text of it stands for one that was not sent.
+    nothing_lacks = uuid4().hex
+    typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=nothing_lacks)
+    unread = tuple((name, kind.shown) for name, kind in kinds.items() if told(kind) is None)
+    return SourceRows(typed, records.num_rows, unread)
+
+
+@contextmanager
+def opened(dsn: str, source: SourceEntry) -> Iterator[tuple[psycopg.Connection[Any], SourceTable]]:
+    """A connection that sees one snapshot and writes nothing, and what the table looks like.
+
+    Raises:
+        DatabaseUnreachableError: the database, the table or a declared column is not there.
+        CertificateRefusedError: the server is not who it should be.
+    """
+    name = source.table or ""
+    try:
+        with psycopg.connect(dsn, connect_timeout=5, options=_SESSION) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            table = describe_table(connection, name)
+            if table is None:
+                raise DatabaseUnreachableError(name, "there is no such table")
+            for column in source.columns:
+                if column.name not in table.columns:
+                    raise DatabaseUnreachableError(name, f"it has no column {column.name!r}")
+            yield connection, table
+    except psycopg.Error as error:
+        refused = certificate_refusal(dsn, error)
+        raise refused or DatabaseUnreachableError(name, str(error)) from error
+
+
+def snapshot_records(
+    connection: psycopg.Connection[Any], source: SourceEntry, kinds: Mapping[str, PostgresType]
+) -> Iterator[pa.RecordBatch]:
+    """The key and the value of each row's record, page by page.
+
+    Args:
+        connection: of ``opened``.
+        source: a Debezium source that names its table.
+        kinds: the types of the declared columns.
+    """
+    sent = {name: kind for name, kind in kinds.items() if told(kind) is not None}
+    writers = [told(kind) for kind in sent.values()]
+    labels = [f"{json.dumps(name)}:" for name in sent]
+    keys = [at for at, name in enumerate(sent) if name in source.keys]
+    query = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(_selected(name, kind) for name, kind in sent.items()),
+        sql.Identifier(*(source.table or "").split(".")),
+    )
+    with connection.cursor(name="tidemark") as cursor:
+        for kind in sent.values():
+            _as_text(cursor, kind)
+        cursor.execute(query)
+        while rows := cursor.fetchmany(_PAGE):
+            values, names = [], []
+            for row in rows:
+                parts = [
+                    f"{label}{writer(value)}"
+                    for label, writer, value in zip(labels, writers, row, strict=True)
+                    if writer is not None
+                ]
+                values.append(f'{{{_SNAPSHOT},"after":{{{",".join(parts)}}}}}'.encode())
+                names.append(f"{{{','.join(parts[at] for at in keys)}}}".encode())
+            yield pa.record_batch([names, values], schema=_SCHEMA)
+
+
+def _as_text(cursor: psycopg.Cursor[Any], kind: PostgresType) -> None:
+    """Let a cursor give the server's own text of a type's values, and lists of such for arrays."""
+    cursor.adapters.register_loader(kind.oid, TextLoader)
+    if kind.array is not None:
+        TypeInfo(kind.name, kind.oid, kind.array).register(cursor)
+
+
+def _selected(name: str, kind: PostgresType) -> sql.Composable:
+    column = sql.Identifier(name)
+    # The text of an amount of money depends on the server's language; its number does not.
+    return sql.SQL("{}::numeric::text").format(column) if kind.name == "money" else column

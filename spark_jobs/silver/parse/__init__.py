@@ -1,0 +1,1 @@
+"""Bytes to typed rows: documents, types, reasons, the silver SELECT."""

@@ -1,0 +1,164 @@
+"""The typed source through a silver SELECT: rows to write, deletions, and what is left aside."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Column as Declared
+from spark_jobs.graph.projection import Projection, split_projection
+from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.parse.documents import PROBLEM, problem
+from spark_jobs.silver.parse.expiry import expired_on_arrival
+from spark_jobs.silver.parse.reasons import QuarantineReason
+from spark_jobs.silver.parse.sequence import declared_sequence
+from spark_jobs.silver.parse.shapes import COMMIT, SHAPE
+from spark_jobs.silver.parse.typed import (
+    CHANGES,
+    COMMITTED_AT,
+    MESSAGE,
+    OPERATION,
+    SEQUENCE,
+    TRUNCATE,
+    typed_records,
+)
+from spark_jobs.silver.parse.unavailable import UNFILLED, Carried
+
+# The identity of an event, where the SELECT leaves it out.
+EVENT_ID = "__event_id"
+# Whether the record takes part: it is a row that the SELECT keeps, or a change of one.
+CANDIDATE = "__candidate"
+DELETED = "__deleted"
+# How long the record is: about what its row takes.
+BYTES = "__bytes"
+COORDINATES = ("__partition", "__offset")
+ARRIVED_AT = "__arrived_at"
+BRONZE_SCHEMA = (
+    "key binary, value binary, headers array<struct<key:string,value:binary>>, topic string, "
+    "partition int, offset bigint, timestamp timestamp, arrived_at timestamp"
+)
+RAW_PAYLOAD = ("__key", "__value", "__headers", "__topic", "__timestamp")
+
+
+def silver_rows(
+    typed: DataFrame, source: SourceEntry, entry: SilverEntry, *, projection: Projection
+) -> DataFrame:
+    """One row for each record: the SELECT's columns and what the batch must know of the record.
+
+    Raw bytes are kept where there is or may be a problem, so that a batch is small to hold. A
+    truncation is a deletion whose key is NULL; no other candidate has a NULL in its key.
+    """
+    condition = sf.expr(projection.condition) if projection.condition else sf.lit(True)  # noqa: FBT003
+    passes = sf.coalesce(condition, sf.lit(False))  # noqa: FBT003
+    named = typed.alias(projection.relation)
+    outputs = {name: sf.expr(sql) for name, sql in projection.columns}
+    if entry.apply is ApplyMode.APPEND:
+        extra = _events(passes, source)
+        kept = sf.col(PROBLEM).isNotNull()
+    else:
+        if entry.expiry is not None:
+            time = outputs[entry.expiry.column]
+            late = expired_on_arrival(entry.expiry, time, arrived=sf.col(ARRIVED_AT))
+            passes &= ~late
+        carried = Carried.of(source, entry, projection)
+        problems = _change_problems(source, entry, carried=carried, projection=projection)
+        if problems:
+            first = sf.coalesce(sf.col(PROBLEM), *problems)
+            named = named.withColumn(PROBLEM, first).alias(projection.relation)
+        extra = _changes(passes, source=source, entry=entry)
+        kept = sf.col(PROBLEM).isNotNull()
+        if carried.outputs:
+            extra[UNFILLED] = sf.when(~extra[DELETED], carried.unfilled())
+            kept |= extra[UNFILLED].isNotNull()
+        else:
+            extra[UNFILLED] = sf.lit(None).cast("array<string>")
+        keyed = sf.col(OPERATION) != TRUNCATE
+        outputs |= {key: sf.when(keyed, outputs[key]) for key in entry.keys}
+    raw = [sf.when(kept, sf.col(name)).alias(name) for name in RAW_PAYLOAD]
+    return named.select(
+        *(value.alias(name) for name, value in outputs.items()),
+        *(value.alias(name) for name, value in extra.items()),
+        *COORDINATES,
+        ARRIVED_AT,
+        sf.octet_length("__value").alias(BYTES),
+        *raw,
+        PROBLEM,
+        SHAPE,
+        sf.col(SEQUENCE).alias(COMMIT),
+    )
+
+
+def _change_problems(
+    source: SourceEntry, entry: SilverEntry, *, carried: Carried, projection: Projection
+) -> list[Column]:
+    """What is wrong with a change in view of this table's SELECT and header."""
+    row = sf.col(OPERATION).isin(*CHANGES)
+    placed = sf.col(OPERATION).isin(*CHANGES, TRUNCATE)
+    found = []
+    if carried.needed:
+        lacking = carried.lacking()
+        reason = problem(QuarantineReason.UNAVAILABLE_VALUE, lacking)
+        found.append(sf.when(row & lacking.isNotNull(), reason))
+    for name, written in projection.columns:
+        # The source's own key is never NULL here.
+        if name in entry.keys and written.rpartition(".")[2].strip("`") not in source.keys:
+            reason = problem(QuarantineReason.KEY_MISSING, name)
+            found.append(sf.when(row & sf.expr(written).isNull(), reason))
+    if entry.sequence_by:
+        reason = problem(QuarantineReason.SEQUENCE_MISSING, entry.sequence_by)
+        found.append(sf.when(placed & _sequence(source, entry).isNull(), reason))
+    elif entry.apply is ApplyMode.HISTORY:
+        reason = problem(QuarantineReason.SEQUENCE_MISSING, "source.ts_ms")
+        found.append(sf.when(placed & sf.col(COMMITTED_AT).isNull(), reason))
+    return found
+
+
+def projected_columns(
+    spark: SparkSession, source: SourceEntry, entry: SilverEntry
+) -> tuple[Declared, ...]:
+    """The silver table's columns with the types that Spark gives the SELECT."""
+    bronze = spark.createDataFrame([], BRONZE_SCHEMA)
+    typed = typed_records(bronze, source, max_bytes=0)
+    projection = split_projection(entry.projection)
+    rows = silver_rows(typed, source, entry, projection=projection)
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    types.setdefault(HistoryColumn.VALID_TO, "timestamp")
+    return tuple(column.model_copy(update={"type": types[column.name]}) for column in entry.columns)
+
+
+def _events(passes: Column, source: SourceEntry) -> dict[str, Column]:
+    identity = sf.col(source.event_id) if source.event_id else _coordinates()
+    return {EVENT_ID: identity.cast("string"), CANDIDATE: _usable() & passes}
+
+
+def _usable() -> Column:
+    return sf.col(PROBLEM).isNull() & sf.col("__value").isNotNull()
+
+
+def _coordinates() -> Column:
+    return sf.concat_ws("-", sf.col("__topic"), *(sf.col(name) for name in COORDINATES))
+
+
+def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict[str, Column]:
+    told = sf.expr(entry.apply_as_deletes or f"{OPERATION} = 'd'")
+    removed = sf.coalesce(told, sf.lit(False)) | sf.col(OPERATION).isin("d", TRUNCATE)  # noqa: FBT003
+    found = {
+        OPERATION: sf.col(OPERATION),
+        SEQUENCE: _sequence(source, entry),
+        # A row that the SELECT no longer keeps, or that came too late, is like a deleted one.
+        DELETED: removed | ~passes,
+        CANDIDATE: _usable() & (sf.col(OPERATION) != MESSAGE),
+    }
+    if entry.apply is ApplyMode.HISTORY:
+        time = sf.expr(entry.sequence_by) if entry.sequence_by else sf.col(COMMITTED_AT)
+        found[HistoryColumn.VALID_FROM] = time.cast("timestamp")
+    return found
+
+
+def _sequence(source: SourceEntry, entry: SilverEntry) -> Column:
+    if not entry.sequence_by:
+        return sf.col(SEQUENCE)
+    types = {column.name: column.type for column in source.columns}
+    kind = types.get(entry.sequence_by, "bigint")
+    return declared_sequence(sf.expr(entry.sequence_by), kind, commit=sf.col(SEQUENCE))

@@ -1,0 +1,144 @@
+"""What a record's fields are, as one short text: records of one shape have the same text.
+
+The text is what ``schema_of_variant`` says of the row, then what the row has in its columns that
+is not as declared. Few texts are different among many records, so they are grouped and read once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache, reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.silver.parse.documents import RAW_COLUMNS
+from spark_jobs.silver.parse.unavailable import forms
+
+SHAPE = "__shape"
+# The place of the record in the order of commits; NULL for an event.
+COMMIT = "__commit"
+# No JSON text has these in a name or a value without an escape.
+_PART, _VALUE = "\x1f", "\x1e"
+_STANDS_IN = "unavailable"
+_LONGEST_VALUE = 64
+_KINDS = {
+    "BIGINT": "number",
+    "DECIMAL": "number",
+    "DOUBLE": "number",
+    "FLOAT": "number",
+    "STRING": "string",
+    "BOOLEAN": "boolean",
+    "OBJECT": "object",
+    "ARRAY": "array",
+    "VOID": "null",
+}
+
+
+class Kind(StrEnum):
+    """The kinds of a JSON value."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    OBJECT = "object"
+    ARRAY = "array"
+    NULL = "null"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The fields of a record.
+
+    Attributes:
+        fields: names as sent, with the kind of the value.
+        unlisted: pairs of a column and its value, which the declaration does not list.
+        exact: whether the kinds are those of values; a placeholder has a kind of its own.
+    """
+
+    fields: dict[str, Kind]
+    unlisted: tuple[tuple[str, str], ...] = ()
+    exact: bool = True
+
+
+def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) -> Column:
+    """The shape of a record that has a row; NULL for others.
+
+    Args:
+        source: the declaration.
+        image: the column with the row as a variant.
+        operation: the column with the change's operation; NULL for an event.
+        placeholder: what stands for a value that the database did not send.
+    """
+    # Each digit more would be a shape of its own.
+    types = sf.regexp_replace(sf.schema_of_variant(image), r"DECIMAL\(\d+,\d+\)", "DECIMAL")
+    unlisted = [
+        sf.when(
+            # What stands in a value's place is not its value.
+            ~sf.col(column.name).isin(*column.values, *forms(placeholder)),
+            sf.concat(sf.lit(column.name + _VALUE), sf.substring(column.name, 1, _LONGEST_VALUE)),
+        )
+        for column in source.columns
+        if column.values
+    ]
+    if source.format is not SourceFormat.DEBEZIUM:
+        return sf.when(sf.col(image).isNotNull(), sf.concat_ws(_PART, types, *unlisted))
+    text = sf.col(RAW_COLUMNS["value"]).cast("string")
+    # Rather once too often: a record that only mentions it tells its kinds the next time.
+    contained = [sf.contains(text, sf.lit(one)) for one in forms(placeholder)]
+    stands_in = sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN))
+    # A row before its deletion may have the key only.
+    whole = sf.col(operation).isin("c", "u", "r") & sf.col(image).isNotNull()
+    return sf.when(whole, sf.concat_ws(_PART, types, stands_in, *unlisted))
+
+
+@lru_cache(maxsize=4096)
+def read_shape(text: str) -> Shape:
+    r"""What the text of a shape says.
+
+    >>> found = read_shape("OBJECT<a: BIGINT, `b c`: ARRAY<OBJECT<d: STRING>>>\x1fstatus\x1enew")
+    >>> [(name, str(kind)) for name, kind in found.fields.items()], found.unlisted
+    ([('a', 'number'), ('b c', 'array')], (('status', 'new'),))
+    """
+    schema, *parts = text.split(_PART)
+    fields = {name: _kind(kind) for name, kind in _fields(schema)}
+    pairs = (part.partition(_VALUE) for part in parts if _VALUE in part)
+    unlisted = tuple((column, value) for column, _, value in pairs)
+    return Shape(fields, unlisted, exact=_STANDS_IN not in parts)
+
+
+def _kind(text: str) -> Kind:
+    return Kind(_KINDS.get(re.split(r"[<(]", text, maxsplit=1)[0], Kind.OTHER))
+
+
+def _fields(schema: str) -> Iterator[tuple[str, str]]:
+    """The names and types of an object's own fields."""
+    if not schema.startswith("OBJECT<"):
+        return
+    inside = schema.removeprefix("OBJECT<")[:-1]
+    depth, begin, quoted = 0, 0, False
+    for at, sign in enumerate(f"{inside},"):
+        if sign == "`":
+            quoted = not quoted
+        elif not quoted and sign in "<(":
+            depth += 1
+        elif not quoted and sign in ">)":
+            depth -= 1
+        elif not quoted and depth == 0 and sign == "," and at > begin:
+            yield _named(inside[begin:at].lstrip())
+            begin = at + 1
+
+
+def _named(field: str) -> tuple[str, str]:
+    if field.startswith("`"):
+        end = re.match(r"`((?:[^`]|``)*)`: ", field)
+        if end is not None:
+            return end[1].replace("``", "`"), field[end.end() :]
+    name, _, kind = field.partition(": ")
+    return name, kind

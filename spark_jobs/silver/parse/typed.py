@@ -1,0 +1,260 @@
+"""Bronze records as the typed source that a silver SELECT reads.
+
+Beside the declared columns: ``__op`` (c, u, d, r or t; NULL for an event), ``__sequence``, when the
+source committed the change, the columns that it did not send, the raw record under reserved names,
+and ``__problem``, which says why a record cannot be used.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import Column as Declared
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.silver.parse.casting import scalar, text_at
+from spark_jobs.silver.parse.documents import (
+    DOCUMENT,
+    KEY_DOCUMENT,
+    PROBLEM,
+    RAW_COLUMNS,
+    problem,
+    unwrapped,
+    with_documents,
+)
+from spark_jobs.silver.parse.nested import Nested, nested
+from spark_jobs.silver.parse.reasons import QuarantineReason
+from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
+from spark_jobs.silver.parse.shapes import SHAPE, shape
+from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns
+
+OPERATION = "__op"
+SEQUENCE = "__sequence"
+IMAGE = "__image"
+CHANGES = ("c", "u", "r", "d")
+# Logical messages have no row.
+MESSAGE = "m"
+# Has no row and no key: it deletes all rows.
+TRUNCATE = "t"
+# When the source committed a change; of a snapshot's row, when the snapshot read it.
+COMMITTED_AT = "__committed_at"
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+# Clocks differ, and a day begins earlier in the east.
+CLOCKS_DIFFER = "INTERVAL 1 DAY"
+# Spaces of all scripts, and invisible characters.
+_BLANK = r"^[\s\p{Z}\p{Cc}\p{Cf}]*$"
+
+
+def typed_records(
+    bronze: DataFrame,
+    source: SourceEntry,
+    *,
+    max_bytes: int,
+    placeholder: str = DEBEZIUM_PLACEHOLDER,
+) -> DataFrame:
+    """Every bronze record with its declared columns, or with a problem.
+
+    Args:
+        bronze: records of the source's bronze table.
+        source: the declaration.
+        max_bytes: a longer value is not parsed.
+        placeholder: what stands for a value that the database did not send.
+    """
+    documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
+    if source.format is SourceFormat.DEBEZIUM:
+        return _typed_changes(documents, source, placeholder)
+    image = documents.withColumn(IMAGE, sf.col(DOCUMENT))
+    types = {OPERATION: "string", SEQUENCE: "string", COMMITTED_AT: "timestamp"}
+    nothing = {name: sf.lit(None).cast(kind) for name, kind in types.items()}
+    typed = _with_declared(image.withColumns(nothing), source)
+    problems = _column_problems(source, placeholder, deleted=sf.lit(False))  # noqa: FBT003
+    return _select(typed, source, placeholder, problems=problems)
+
+
+def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) -> DataFrame:
+    changes = documents.withColumn("__change", unwrapped(DOCUMENT)).withColumn(
+        OPERATION, text_at(sf.col("__change"), "$.op")
+    )
+    operation, change = sf.col(OPERATION), sf.col("__change")
+    after = sf.try_variant_get("__change", "$.after", "variant")
+    before = sf.try_variant_get("__change", "$.before", "variant")
+    images = changes.withColumns(
+        {
+            SEQUENCE: commit_sequence(change, operation),
+            COMMITTED_AT: commit_time(change),
+            IMAGE: sf.when(operation == "d", before).otherwise(after),
+        }
+    )
+    # Of a deletion only the key counts, and a truncation has not even that.
+    deleted = operation.isin("d", TRUNCATE)
+    return _select(
+        _with_declared(images, source),
+        source,
+        placeholder,
+        problems=[
+            *_change_problems(source),
+            *_column_problems(source, placeholder, deleted=deleted),
+        ],
+    )
+
+
+def _with_declared(frame: DataFrame, source: SourceEntry) -> DataFrame:
+    image, key = sf.col(IMAGE), sf.col(KEY_DOCUMENT)
+    texts = {
+        _text(column): sf.coalesce(text_at(image, _path(column)), text_at(key, _path(column)))
+        if column.name in source.keys
+        else text_at(image, _path(column))
+        for column in source.columns
+    }
+    frame = frame.withColumns(texts)
+    return frame.withColumns({column.name: _value(column, source) for column in source.columns})
+
+
+def _value(column: Declared, source: SourceEntry) -> Column:
+    if nested(column.type):
+        return Nested(column.type, source.format).value(_document(column))
+    return scalar(sf.col(_text(column)), column.type, origin=source.format)
+
+
+def _misfit(column: Declared, source: SourceEntry) -> Column:
+    if nested(column.type):
+        return Nested(column.type, source.format).misfit(_document(column))
+    return sf.col(_text(column)).isNotNull() & sf.col(column.name).isNull()
+
+
+def _document(column: Declared) -> Column:
+    return sf.try_variant_get(IMAGE, _path(column), "variant")
+
+
+def _text(column: Declared) -> str:
+    return f"__text_{column.name}"
+
+
+def _unavailable(source: SourceEntry, placeholder: str) -> Column:
+    """The names of the columns that hold a placeholder."""
+    if source.format is not SourceFormat.DEBEZIUM:
+        return sf.array().cast("array<string>")
+    large = large_columns(source)
+    found = [
+        sf.when(is_placeholder(sf.col(_text(column)), placeholder), sf.lit(column.name))
+        for column in source.columns
+        if column.name in large
+    ]
+    return sf.array_compact(sf.array(*found).cast("array<string>"))
+
+
+def _path(column: Declared) -> str:
+    return f"$.{column.name}"
+
+
+def _change_problems(source: SourceEntry) -> list[Column]:
+    operation = sf.col(OPERATION)
+    row, placed = operation.isin(*CHANGES), operation.isin(*CHANGES, TRUNCATE)
+    keyless = [
+        sf.when(row & sf.col(_text(column)).isNull(), _named(QuarantineReason.KEY_MISSING, column))
+        for column in source.columns
+        if column.name in source.keys
+    ]
+    unlike = [
+        sf.when(row & _key_differs(column), _named(QuarantineReason.KEY_MISMATCH, column))
+        for column in source.columns
+        if column.name in source.keys
+    ]
+    known = operation.isin(*CHANGES, MESSAGE, TRUNCATE)
+    return [
+        sf.when(operation.isNull(), problem(QuarantineReason.NOT_A_CHANGE)),
+        sf.when(~known, problem(QuarantineReason.UNKNOWN_OPERATION, operation)),
+        sf.when(
+            row & sf.col(RAW_COLUMNS["key"]).isNull(), problem(QuarantineReason.KEYLESS_CHANGE)
+        ),
+        *keyless,
+        sf.when(
+            row & _other_key(source),
+            problem(QuarantineReason.KEY_COLUMNS_DIFFER, sf.array_join(_key_columns(), ", ")),
+        ),
+        *unlike,
+        sf.when(placed & sf.col(SEQUENCE).isNull(), problem(QuarantineReason.SEQUENCE_MISSING)),
+    ]
+
+
+def _key_columns() -> Column:
+    """The names of the Kafka key's columns, sorted; NULL where the key is no JSON object."""
+    fields = sf.try_variant_get(KEY_DOCUMENT, "$", "map<string,variant>")
+    return sf.array_sort(sf.map_keys(fields))
+
+
+def _other_key(source: SourceEntry) -> Column:
+    """Whether the Kafka key has other columns than the source's keys.
+
+    A key of another shape than Debezium's own tells no columns, and is not looked at.
+    """
+    declared = sf.array(*(sf.lit(name) for name in sorted(source.keys)))
+    return sf.coalesce(_key_columns() != declared, sf.lit(False))  # noqa: FBT003
+
+
+def _key_differs(column: Declared) -> Column:
+    """Whether the Kafka key names another row than the image does."""
+    return text_at(sf.col(IMAGE), _path(column)) != text_at(sf.col(KEY_DOCUMENT), _path(column))
+
+
+def _column_problems(source: SourceEntry, placeholder: str, *, deleted: Column) -> list[Column]:
+    """What is wrong with single columns; of a deleted row only the key is looked at."""
+    large = large_columns(source) if source.format is SourceFormat.DEBEZIUM else ()
+    found = []
+    for column in source.columns:
+        text = sf.col(_text(column))
+        stands_for_it = is_placeholder(text, placeholder)
+        key = column.name in source.keys
+        checked = sf.col(OPERATION) != TRUNCATE if key else ~deleted
+        if key:
+            unavailable = _named(QuarantineReason.UNAVAILABLE_VALUE, column)
+            found.append(sf.when(checked & stands_for_it, unavailable))
+        misfit = _misfit(column, source)
+        if column.name in large:
+            # What stands in a value's place is not its value.
+            misfit = ~sf.coalesce(stands_for_it, sf.lit(False)) & misfit  # noqa: FBT003
+        found.append(sf.when(checked & misfit, _named(QuarantineReason.TYPE_MISMATCH, column)))
+        if column.name == source.event_time and column.type in _TIMES:
+            ahead = _named(QuarantineReason.EVENT_TIME_AHEAD, column)
+            found.append(sf.when(checked & received_before(sf.col(column.name)), ahead))
+        if column.required or column.name == source.event_id:
+            missing = _named(QuarantineReason.MISSING_REQUIRED, column)
+            absent = text.isNull()
+            if column.name == source.event_id:
+                # As an id it would make duplicates of all records that have none.
+                absent |= text.rlike(_BLANK)
+            found.append(sf.when(checked & absent, missing))
+    return found
+
+
+def received_before(event_time: Column) -> Column:
+    """Whether bronze had the record before the event, by more than clocks differ."""
+    latest = sf.col(RAW_COLUMNS["arrived_at"]) + sf.expr(CLOCKS_DIFFER)
+    return event_time.cast("timestamp") > latest
+
+
+def _named(reason: QuarantineReason, column: Declared) -> Column:
+    return problem(reason, column.name)
+
+
+def _select(
+    frame: DataFrame, source: SourceEntry, placeholder: str, *, problems: list[Column]
+) -> DataFrame:
+    # A message is no row, so its columns are not looked at.
+    usable = sf.col(DOCUMENT).isNotNull() & ~sf.coalesce(
+        sf.col(OPERATION) == MESSAGE,
+        sf.lit(False),  # noqa: FBT003
+    )
+    first = sf.coalesce(*problems, sf.lit(None))
+    return frame.select(
+        *(sf.col(column.name) for column in source.columns),
+        OPERATION,
+        SEQUENCE,
+        COMMITTED_AT,
+        _unavailable(source, placeholder).alias(UNAVAILABLE),
+        *RAW_COLUMNS.values(),
+        sf.coalesce(sf.col(PROBLEM), sf.when(usable, first)).alias(PROBLEM),
+        shape(source, IMAGE, operation=OPERATION, placeholder=placeholder).alias(SHAPE),
+    )

@@ -1,0 +1,205 @@
+"""How a silver table differs from the one that its records make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import ApplyMode
+from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.apply.net_change import NetChange, tombstone_change
+from spark_jobs.silver.parse.rows import ARRIVED_AT, COORDINATES
+from spark_jobs.silver.parse.typed import SEQUENCE
+from spark_jobs.silver.repair.shadow import ShadowTable
+from spark_jobs.silver.store.releases import PLACE
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.batches import COUNTS, SilverTotals
+from spark_jobs.storage.log import existing_table
+from spark_jobs.storage.tables import read
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild found, and what it wrote.
+
+    Attributes:
+        table: the silver table.
+        bronze_version: bronze was read up to this version.
+        outcomes: how many records ended in which way.
+        rows: of the live table.
+        leave: rows that only the table has.
+        enter: rows that only the records make.
+        rejected: records that were taken up and are rejected now.
+        remembered: deletions or changes that the table remembers wrongly, or has forgotten.
+        miscounted: whether the counts of its batches are not those of the records.
+        reshaped: whether the table has other columns than are declared, so that all rows differ.
+        examples: the first rows to delete and insert, each with what becomes of it.
+        version: the commit that changed the rows; None where there is none.
+    """
+
+    table: str
+    bronze_version: int
+    outcomes: Mapping[str, int]
+    rows: int
+    leave: int
+    enter: int
+    rejected: int
+    remembered: int
+    miscounted: bool
+    reshaped: bool
+    examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    version: int | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing differs."""
+        wrong = (self.leave, self.enter, self.rejected, self.remembered, self.miscounted)
+        return not any((*wrong, self.reshaped))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for programs."""
+        return {**asdict(self), "right": self.right}
+
+
+@dataclass(frozen=True)
+class LiveTable:
+    """A silver table at one moment: later commits do not change what is read.
+
+    Attributes:
+        remembered: the deleted keys or the changes; None for events.
+        totals: the counts of its batches, each released record where it ended.
+    """
+
+    rows: DataFrame
+    quarantine: DataFrame
+    remembered: DataFrame | None
+    totals: SilverTotals
+
+    @classmethod
+    def now(cls, spark: SparkSession, tables: SilverTables, totals: SilverTotals) -> LiveTable:
+        """The table as it is; whoever asks holds its guard."""
+        rows, quarantine, *rest = (
+            read(spark, place, existing_table(place).version()) for place in tables.places
+        )
+        return cls(rows, quarantine, rest[0] if rest else None, totals)
+
+    @property
+    def shape(self) -> list[dict[str, str]]:
+        """Names and types of the columns, wherever they stand."""
+        return [dict(one.dtypes) for one in (self.rows, self.remembered) if one is not None]
+
+
+@dataclass(frozen=True)
+class TableDifference:
+    """What must change for a silver table to be the one that its records make.
+
+    Attributes:
+        remembered: of the deleted keys or the changes; None for events.
+        rejected: rows for the quarantine.
+        gained: what the counts of its batches lack.
+    """
+
+    rows: NetChange
+    remembered: NetChange | None
+    rejected: DataFrame
+    gained: Mapping[str, int]
+    report: Rebuilt
+
+    @classmethod
+    def of(cls, live: LiveTable, shadow: ShadowTable) -> TableDifference:
+        """Compare the live table with the one beside it."""
+        built = LiveTable.now(shadow.spark, shadow.tables, shadow.totals)
+        reshaped = live.shape != built.shape
+        if reshaped:
+            rows, remembered = _everything(live, built)
+        else:
+            rows = _row_change(live.rows, built.rows, shadow.tables)
+            remembered = _remembered_change(live, built, shadow.tables)
+        rejected = built.quarantine.join(
+            live.quarantine.select(*PLACE), list(PLACE), "left_anti"
+        ).select(*built.quarantine.columns)
+        deletes, inserts = rows.deleted.count(), rows.inserted.count()
+        report = Rebuilt(
+            table=shadow.entry.name,
+            bronze_version=shadow.version,
+            outcomes={name: getattr(built.totals, name) for name in COUNTS[1:]},
+            rows=live.rows.count(),
+            leave=deletes,
+            enter=inserts,
+            rejected=rejected.count(),
+            remembered=_size(remembered),
+            miscounted=_checked(live.totals, shadow) != _checked(built.totals, shadow),
+            reshaped=reshaped,
+            examples=(
+                *(_examples("deleted", rows.deleted) if deletes else ()),
+                *(_examples("inserted", rows.inserted) if inserts else ()),
+            ),
+        )
+        gained = {name: getattr(built.totals, name) - getattr(live.totals, name) for name in COUNTS}
+        return cls(rows, remembered, rejected, gained, report)
+
+
+def _everything(live: LiveTable, built: LiveTable) -> tuple[NetChange, NetChange | None]:
+    rows = NetChange(live.rows, built.rows, ())
+    if live.remembered is None or built.remembered is None:
+        return rows, None
+    return rows, NetChange(live.remembered, built.remembered, ())
+
+
+def _row_change(live: DataFrame, built: DataFrame, tables: SilverTables) -> NetChange:
+    entry = tables.entry
+    selected = [column.name for column in entry.selected]
+    match entry.apply:
+        case ApplyMode.APPEND:
+            identity: tuple[str, ...] = (tables.identity,)
+            content = [*selected, *COORDINATES, ARRIVED_AT]
+        case ApplyMode.UPSERT:
+            # A change that was sent twice has two places in Kafka; either may have come first.
+            identity, content = entry.row_key, [*selected, SEQUENCE]
+        case ApplyMode.HISTORY:
+            identity, content = entry.row_key, [*selected, str(HistoryColumn.VALID_TO)]
+    return NetChange.of(live, built, identity=identity, content=content)
+
+
+def _remembered_change(live: LiveTable, built: LiveTable, tables: SilverTables) -> NetChange | None:
+    if live.remembered is None or built.remembered is None:
+        return None
+    entry = tables.entry
+    if entry.apply is ApplyMode.UPSERT:
+        return tombstone_change(live.remembered, built.remembered, built.rows, keys=entry.keys)
+    told = [column.name for column in entry.selected]
+    return NetChange.of_changes(
+        live.remembered,
+        built.remembered,
+        keys=entry.keys,
+        content=[*told, str(HistoryColumn.VALID_FROM)],
+    )
+
+
+def _checked(totals: SilverTotals, shadow: ShadowTable) -> tuple[int, ...]:
+    """The counts that do not depend on the batches in which records came."""
+    match shadow.entry.apply:
+        case ApplyMode.APPEND:
+            more: tuple[int, ...] = (totals.applied,)
+        case ApplyMode.UPSERT:
+            more = ()
+        case ApplyMode.HISTORY:
+            more = (totals.applied + totals.superseded,)
+    return (totals.records, totals.quarantined, *more)
+
+
+def _size(change: NetChange | None) -> int:
+    return 0 if change is None else change.deleted.count() + change.inserted.count()
+
+
+def _examples(what: str, rows: DataFrame) -> list[tuple[str, dict[str, Any]]]:
+    texts = rows.select(*(sf.col(name).cast("string").alias(name) for name in rows.columns))
+    # So that a preview shows the rows that the run then names.
+    first = texts.orderBy(*texts.columns).limit(EXAMPLES)
+    return [(what, row.asDict()) for row in first.collect()]

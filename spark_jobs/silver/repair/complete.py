@@ -1,0 +1,84 @@
+"""Whether bronze still holds what a silver table was made of."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import ApplyMode
+from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.store.releases import PLACE
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.storage.tables import read
+
+MOST_RUNS = 1000
+
+
+def missing_records(
+    spark: SparkSession, tables: SilverTables, bronze: DataFrame, *, counted: int
+) -> list[str]:
+    """Runs of offsets that a silver table was made of and bronze lacks; none where it is whole.
+
+    A row at an offset beyond those of its partition is none of them: no retention takes the end.
+
+    Args:
+        spark: any session.
+        tables: the silver table's parts.
+        bronze: the records that the table has taken up.
+        counted: how many records its batches counted.
+    """
+    places = bronze.select(*PLACE).localCheckpoint(eager=False)
+    tops = places.groupBy(PLACE[0]).agg(sf.max(PLACE[1]).alias("top"))
+    lost = (
+        _made_of(spark, tables)
+        .distinct()
+        .join(places, list(PLACE), "left_anti")
+        .join(sf.broadcast(tops), PLACE[0], "left")
+        .where(sf.col("top").isNull() | (sf.col(PLACE[1]) < sf.col("top")))
+    )
+    found = _runs(lost)
+    short = counted - places.count()
+    if found or short <= 0:
+        return found
+    return _holes(places) or [f"{short} records after the newest that is there"]
+
+
+def _made_of(spark: SparkSession, tables: SilverTables) -> DataFrame:
+    parts = [read(spark, tables.quarantine).select(*PLACE)]
+    match tables.entry.apply:
+        case ApplyMode.APPEND:
+            rows = [tables.table]
+        case ApplyMode.UPSERT:
+            rows = [tables.table, tables.tombstones]
+        case ApplyMode.HISTORY:
+            rows = [tables.changes]
+    named = [sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)]
+    parts += [read(spark, place).select(*named) for place in rows]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _runs(places: DataFrame) -> list[str]:
+    partition, offset = PLACE
+    number = sf.row_number().over(Window.partitionBy(partition).orderBy(offset))
+    runs = (
+        places.withColumn("run", sf.col(offset) - number)
+        .groupBy(partition, "run")
+        .agg(sf.min(offset).alias("first"), sf.max(offset).alias("last"))
+    )
+    return _told(runs)
+
+
+def _holes(places: DataFrame) -> list[str]:
+    """The offsets between those that there are; where records are missing they are among these."""
+    partition, offset = PLACE
+    before = sf.lag(offset, 1, -1).over(Window.partitionBy(partition).orderBy(offset))
+    runs = places.withColumn("first", before + 1).where(sf.col(offset) > sf.col("first"))
+    return _told(runs.select(partition, "first", (sf.col(offset) - 1).alias("last")))
+
+
+def _told(runs: DataFrame) -> list[str]:
+    partition = PLACE[0]
+    found = runs.orderBy(partition, "first").limit(MOST_RUNS).collect()
+    return [f"partition {one[partition]}: {one['first']} to {one['last']}" for one in found]

@@ -1,0 +1,138 @@
+"""Takes the rows that have expired out of a silver table, in one commit.
+
+A table of current rows first remembers their keys as it does deleted ones, so that an older
+change that comes late does not bring a row back. Events are counted as ignored from then on. A
+run that is cut off anywhere is finished by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import ApplyMode, Expiry
+from spark_jobs.silver.parse.expiry import expired_sql, horizon
+from spark_jobs.silver.repair.pause import PausedStream
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.batches import SilverBatch
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.log import existing_table, table_version, transaction_version
+from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.tables import Txn, append, delete_rows, read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expired:
+    """What expired in a table.
+
+    Attributes:
+        table: as SQL names it.
+        before: rows of an earlier time have expired.
+        rows: how many there were.
+        version: the commit that took them out; None where nothing was written.
+        why: why they are there yet; empty where they left, or in a dry run.
+    """
+
+    table: str
+    before: datetime
+    rows: int
+    version: int | None = None
+    why: str = ""
+
+
+def expired_rows(tables: SilverTables, expiry: Expiry, *, now: datetime) -> Expired:
+    """What has expired in a table by now; told without Spark, and nothing is written."""
+    before = horizon(expiry, now)
+    name = str(tables.entry.table_name)
+    if table_version(tables.table) is None:
+        return Expired(table=name, before=before, rows=0)
+    bound = pa.scalar(before).cast(_arrow_type(tables, expiry))
+    found = read_columns(tables.table, [expiry.column], where=pc.field(expiry.column) < bound)
+    return Expired(table=name, before=before, rows=found.num_rows)
+
+
+def _arrow_type(tables: SilverTables, expiry: Expiry) -> pa.DataType:
+    types = {"date": pa.date32(), "timestamp_ntz": pa.timestamp("us")}
+    return types.get(_kind(tables, expiry), pa.timestamp("us", "UTC"))
+
+
+def _kind(tables: SilverTables, expiry: Expiry) -> str:
+    return next(one.type for one in tables.entry.columns if one.name == expiry.column)
+
+
+def take_out(
+    spark: SparkSession, tables: SilverTables, expiry: Expiry, *, txn: Txn, before: datetime
+) -> int | None:
+    """Take the rows of an earlier time out of a table; whoever calls holds its guard.
+
+    Returns:
+        the version that did so; None where there was no such row.
+    """
+    condition = expired_sql(expiry, _kind(tables, expiry), before=before)
+    expired = read(spark, tables.table).where(condition)
+    if expired.isEmpty():
+        return None
+    if tables.entry.apply is ApplyMode.UPSERT:
+        names = [column.name for column in tables.tombstone_columns]
+        append(expired.select(*names), tables.tombstones, txn=txn)
+    failpoint("expiry.after_tombstones")
+    said: Mapping[str, Any] = {"expiry": {"before": before.isoformat()}}
+    delete_rows(spark, tables.table, condition, txn=txn, metadata=said)
+    return existing_table(tables.table).version()
+
+
+@dataclass(frozen=True)
+class Expirer:
+    """Lets the rows of one silver table expire, beside its stream where that runs."""
+
+    spark: SparkSession
+    stream: PausedStream
+    expiry: Expiry
+
+    def run(self, *, now: datetime) -> Expired:
+        """Take out what has expired by now.
+
+        Raises:
+            UnsettledError: the table's stream was stopped in the middle of a batch.
+        """
+        with self.stream.between_batches():
+            found = expired_rows(self._tables, self.expiry, now=now)
+            if not found.rows:
+                return found
+            txn = Txn(f"expiry/{self._tables.entry.name}", self._number())
+            # Before the commit: a run that is cut off in between is followed by one of the same
+            # number, whose count takes this one's place.
+            if self._tables.entry.apply is ApplyMode.APPEND:
+                self._count(found.rows, txn.version)
+            failpoint("expiry.after_count")
+            version = take_out(self.spark, self._tables, self.expiry, txn=txn, before=found.before)
+        return Expired(table=found.table, before=found.before, rows=found.rows, version=version)
+
+    @property
+    def _tables(self) -> SilverTables:
+        return self.stream.live.tables
+
+    def _number(self) -> int:
+        app = f"expiry/{self._tables.entry.name}"
+        numbers = (transaction_version(place, app) for place in self._tables.places)
+        return 1 + max((number for number in numbers if number is not None), default=0)
+
+    def _count(self, rows: int, number: int) -> None:
+        """Count events that were applied as ignored, in a batch that no stream can have."""
+        live = self.stream.live
+        batch = SilverBatch(
+            silver=live.entry.name,
+            epoch=live.epoch,
+            batch_id=-number,
+            records=0,
+            applied=-rows,
+            ignored=rows,
+            at=live.clock(),
+        )
+        self.stream.store.record_silver_batch(batch)

@@ -1,0 +1,140 @@
+"""Forgetting: what the records of a person hold leaves bronze, quarantine and silver.
+
+The records stay at their places and are empty, so that bronze still balances with Kafka and with
+the counts. Then the silver tables are rebuilt from bronze, and gold follows as it follows any
+change. Files that held the values are past ones from then on, and go as those go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.names import BronzeColumn
+from spark_jobs.planning.extent import Extent
+from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
+from spark_jobs.silver.parse.documents import RAW_COLUMNS
+from spark_jobs.silver.parse.typed import typed_records
+from spark_jobs.silver.repair.comparison import Rebuilt
+from spark_jobs.silver.repair.rebuild import Rebuilder
+from spark_jobs.silver.repair.shadow import came_after
+from spark_jobs.silver.store.releases import PLACE
+from spark_jobs.storage.log import table_version
+from spark_jobs.storage.tables import empty_values, read
+
+EXAMPLES = 5
+_PAYLOAD = (str(BronzeColumn.KEY), str(BronzeColumn.VALUE), str(BronzeColumn.HEADERS))
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What a request found or did.
+
+    Attributes:
+        records: records of bronze that hold the values; those that are empty do not.
+        among: records of bronze.
+        examples: the first of them, before they were emptied: where each lies, and its columns.
+        rebuilt: what became of each silver table; () for a dry run.
+    """
+
+    source: str
+    records: int
+    among: int = 0
+    examples: tuple[dict[str, Any], ...] = ()
+    rebuilt: tuple[Rebuilt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Forgets records of one source. Nobody else may write its bronze table meanwhile.
+
+    Attributes:
+        tables: rebuilds each silver table of the source.
+        max_bytes: a longer value is not parsed.
+    """
+
+    spark: SparkSession
+    source: SourceEntry
+    bronze: str
+    tables: Sequence[Rebuilder]
+    max_bytes: int
+
+    def preview(self, named: Mapping[str, str]) -> Forgotten:
+        """Which records hold these values; nothing is written.
+
+        Raises:
+            LakehouseError: any condition of ``run``.
+        """
+        return self._found(self._matching(named).localCheckpoint())
+
+    def run(
+        self, named: Mapping[str, str], *, by: str, reason: str, let_pass: bool = False
+    ) -> Forgotten:
+        """Empty the records, and make the silver tables again; again, where it was cut off.
+
+        Args:
+            named: values by column, all of which a record must hold. They are kept nowhere.
+            by: who asks; is kept with each commit.
+            reason: why; is kept with each commit.
+            let_pass: also where these are many.
+
+        Raises:
+            DeletionTooLargeError: these are many, and nobody lets them pass.
+            ForgetColumnError: records cannot be told by such a column.
+            ForgetPendingError: a silver table has yet to take up records.
+            UnsettledError: a batch of a table's stream was cut off.
+        """
+        matching = self._matching(named).localCheckpoint()
+        found = self._found(matching)
+        Extent(str(self.source.table_name), found.records, found.among).check(let_pass=let_pass)
+        places = _places(matching)
+        for one in self.tables:
+            self._check_settled(one)
+        note = {"forget": {"by": by, "reason": reason}}
+        for one in self.tables:
+            parts = one.tables
+            empty_values(places, parts.quarantine, (*_PAYLOAD, "detail"), by=PLACE, metadata=note)
+            if table_version(parts.releases) is not None:
+                mended = ("mended_value", "detail")
+                empty_values(places, parts.releases, mended, by=PLACE, metadata=note)
+        empty_values(places, self.bronze, _PAYLOAD, by=PLACE, metadata=note)
+        rebuilt = tuple(one.run(by=by, reason=reason) for one in self.tables)
+        return replace(found, rebuilt=rebuilt)
+
+    def _found(self, matching: DataFrame) -> Forgotten:
+        among = read(self.spark, self.bronze).count()
+        shown = [sf.col(RAW_COLUMNS[name]).alias(name) for name in PLACE]
+        rows = matching.select(*shown, *(column.name for column in self.source.columns))
+        examples = tuple(row.asDict() for row in rows.orderBy(*PLACE).limit(EXAMPLES).collect())
+        return Forgotten(self.source.name, _places(matching).count(), among, examples)
+
+    def _matching(self, named: Mapping[str, str]) -> DataFrame:
+        """The records that hold these values."""
+        types = {column.name: column.type for column in self.source.columns}
+        # An update holds a row as it was and as it is: only the key tells both.
+        changes = self.source.format is SourceFormat.DEBEZIUM
+        telling = self.source.keys if changes else tuple(types)
+        for name in named:
+            if name not in telling:
+                raise ForgetColumnError(self.source.name, name, telling)
+        typed = typed_records(read(self.spark, self.bronze), self.source, max_bytes=self.max_bytes)
+        for name, value in named.items():
+            typed = typed.where(sf.col(name) == sf.lit(value).try_cast(types[name]))
+        return typed
+
+    def _check_settled(self, table: Rebuilder) -> None:
+        with table.stream.between_batches() as version:
+            later = came_after(self.spark, self.bronze, version)
+            waiting = read(self.spark, self.bronze).where(later).count()
+        if waiting:
+            raise ForgetPendingError(table.live.entry.name, waiting)
+
+
+def _places(records: DataFrame) -> DataFrame:
+    return records.select(*(sf.col(RAW_COLUMNS[name]).alias(name) for name in PLACE)).distinct()

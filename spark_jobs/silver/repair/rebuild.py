@@ -1,0 +1,183 @@
+"""Rebuild: a silver table rebuilt from bronze beside the live one, and put right by what differs.
+
+The stream goes on while the table is built. For the rest whoever writes holds the table's guard,
+so nothing moves between the comparison and the commits. They write what differs at that moment,
+so a rebuild that was cut off anywhere is finished by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.apply.net_change import NetChange
+from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
+from spark_jobs.silver.repair.comparison import LiveTable, Rebuilt, TableDifference
+from spark_jobs.silver.repair.complete import missing_records
+from spark_jobs.silver.repair.pause import PausedStream
+from spark_jobs.silver.repair.shadow import ShadowTable, came_after
+from spark_jobs.silver.store.releases import corrected, releases, reprocessing_app
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.batches import SilverBatch, SilverTotals
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.log import existing_table, table_version
+from spark_jobs.storage.tables import Txn, append, merge_rows, overwrite, read
+
+
+@dataclass(frozen=True)
+class Rebuilder:
+    """Rebuilds one silver table; one rebuild at a time may use its folder.
+
+    Attributes:
+        stream: lets the table stand still; its batches are applied by the declarations as
+            they are now.
+        bronze: where the source's records lie.
+        folder: where the table is built; nothing else is in it.
+    """
+
+    spark: SparkSession
+    stream: PausedStream
+    bronze: str
+    folder: str
+
+    def preview(self) -> Rebuilt:
+        """How the table differs from what its records make; nothing of it is written.
+
+        Raises:
+            LakehouseError: any condition of ``run``.
+        """
+        with self._built() as shadow:
+            with self.stream.between_batches() as version:
+                self._check(shadow)
+                live = self._now()
+            # The stream goes on while this is compared.
+            shadow.apply_up_to(version)
+            shadow.expire()
+            return TableDifference.of(live, shadow).report
+
+    def run(self, *, by: str, reason: str) -> Rebuilt:
+        """Put the table right, its rows by one commit of those that differ.
+
+        Args:
+            by: who asks; is kept with the commit.
+            reason: why; is kept with the commit.
+
+        Raises:
+            BronzeIncompleteError: bronze lacks records that the table was made of.
+            UnsettledError: a batch of the stream was cut off and is not finished.
+            OvertakenError: records were reprocessed meanwhile.
+        """
+        with self._built() as shadow, self.stream.between_batches() as version:
+            self._check(shadow)
+            shadow.apply_up_to(version)
+            shadow.expire()
+            found = TableDifference.of(self._now(), shadow)
+            note = {"by": by, "reason": reason, "bronze_version": version}
+            return found.report if found.report.right else self._write(found, note)
+
+    @property
+    def live(self) -> BatchApplier:
+        """Applies the stream's batches."""
+        return self.stream.live
+
+    @property
+    def tables(self) -> SilverTables:
+        """The live table's parts."""
+        return self.live.tables
+
+    @contextmanager
+    def _built(self) -> Iterator[ShadowTable]:
+        """The table beside the live one, with what that one holds when this begins."""
+        name = self.live.entry.name
+        with self.stream.between_batches() as version:
+            decided = table_version(self.tables.releases)
+            # What bronze lacks now can be there at that version yet, until its files are cleaned.
+            later = came_after(self.spark, self.bronze, version)
+            records = read(self.spark, self.bronze).where(~later)
+            counted = self._totals().records
+            lost = missing_records(self.spark, self.tables, records, counted=counted)
+        if lost:
+            raise BronzeIncompleteError(name, str(self.live.source.table_name), lost)
+        remove_table(self.folder)
+        try:
+            shadow = ShadowTable(
+                spark=self.spark,
+                source=self.live.source,
+                entry=self.live.entry,
+                bronze=self.bronze,
+                live=self.tables,
+                tables=self.tables.below(self.folder),
+                max_bytes=self.live.max_bytes,
+                placeholder=self.live.placeholder,
+                decided=decided,
+                began=self.live.clock(),
+            )
+            shadow.apply_up_to(version)
+            failpoint("rebuild.built")
+            yield shadow
+        finally:
+            remove_table(self.folder)
+
+    def _check(self, shadow: ShadowTable) -> None:
+        if table_version(self.tables.releases) != shadow.decided:
+            raise OvertakenError(self.live.entry.name)
+
+    def _now(self) -> LiveTable:
+        return LiveTable.now(self.spark, self.tables, self._totals())
+
+    def _totals(self) -> SilverTotals:
+        name, epoch = self.live.entry.name, self.live.epoch
+        totals = self.stream.store.silver_totals(name, epoch=epoch)
+        return corrected(totals, releases(self.tables.releases), epoch=epoch)
+
+    def _write(self, found: TableDifference, note: dict[str, Any]) -> Rebuilt:
+        """Write what differs, in the order of a batch: the rows after what they rest on."""
+        report, tables = found.report, self.tables
+        txn = Txn(reprocessing_app(self.live.entry), tables.next_number())
+        if report.rejected:
+            append(found.rejected, tables.quarantine, txn=txn)
+        failpoint("rebuild.after_quarantine")
+        if found.remembered is not None and (report.remembered or report.reshaped):
+            self._change(found.remembered, tables.places[-1], txn, note)
+        failpoint("rebuild.after_remembered")
+        changed = bool(report.leave or report.enter or report.reshaped)
+        if changed:
+            self._change(found.rows, tables.table, txn, note)
+        failpoint("rebuild.after_table")
+        if report.miscounted:
+            self._count(found)
+        version = existing_table(tables.table).version() if changed else None
+        return replace(report, version=version)
+
+    def _change(self, change: NetChange, place: str, txn: Txn, note: dict[str, Any]) -> None:
+        metadata = {"rebuild": note}
+        if not change.identity:
+            overwrite(change.inserted, place, txn=txn, metadata=metadata)
+            return
+        merge_rows(
+            self.spark,
+            place,
+            deleted=change.deleted.dropDuplicates(list(change.identity)),
+            inserted=change.inserted.select(*change.deleted.columns),
+            key=change.identity,
+            txn=txn,
+            metadata=metadata,
+        )
+
+    def _count(self, found: TableDifference) -> None:
+        """Record what the counts lack, as a batch that no stream can have."""
+        now = self.live.clock()
+        batch = SilverBatch(
+            silver=self.live.entry.name,
+            epoch=self.live.epoch,
+            batch_id=-round(now.timestamp() * 1000),
+            at=now,
+            **found.gained,
+        )
+        self.stream.store.record_silver_batch(batch)

@@ -1,0 +1,86 @@
+"""Rows that are to be deleted, asked for once more, one by one, right before it.
+
+The server compares the key by its own rules, so this question shares no code with the comparison
+that found the rows. A row that is there after all, or that cannot be asked for, is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from spark_jobs.access.postgres import certificate_refusal
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.silver.errors import DatabaseUnreachableError
+from spark_jobs.silver.repair.delete_backfill import MissedDeletion
+
+_SECONDS = 5
+
+
+def still_gone(
+    dsn: str, source: SourceEntry, rows: Iterable[MissedDeletion], *, kept: list[MissedDeletion]
+) -> Iterator[MissedDeletion]:
+    """Those rows that the database does not have at the moment when each is asked for.
+
+    Args:
+        dsn: where the source database is.
+        source: a Debezium source that names its table.
+        rows: of ``missed_deletions``.
+        kept: takes the others.
+
+    Raises:
+        DatabaseUnreachableError: the database or the table does not answer.
+        CertificateRefusedError: the server is not who it should be.
+    """
+    table = source.table or ""
+    types = {column.name: column.type for column in source.columns}
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {})").format(
+        sql.Identifier(*table.split(".")),
+        sql.SQL(" AND ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder())
+            for name in source.keys
+        ),
+    )
+    options = "-c timezone=UTC -c datestyle=ISO -c default_transaction_read_only=on"
+    try:
+        with psycopg.connect(
+            dsn, connect_timeout=_SECONDS, options=options, autocommit=True
+        ) as connection:
+            for row in rows:
+                values = [_text(row.row[name], types[name]) for name in source.keys]
+                if _there(connection, query, values):
+                    kept.append(row)
+                else:
+                    yield row
+    except psycopg.OperationalError as error:
+        refused = certificate_refusal(dsn, error)
+        raise refused or DatabaseUnreachableError(table, str(error)) from error
+
+
+def _there(connection: psycopg.Connection[Any], query: sql.Composed, values: list[str]) -> bool:
+    """Whether the row is there; a question that the server cannot answer says nothing."""
+    try:
+        found = connection.execute(query, values).fetchone()
+    except (psycopg.DataError, psycopg.ProgrammingError):
+        return True
+    return found is None or bool(found[0])
+
+
+def _text(value: Any, type_name: str) -> str:
+    """A typed value as PostgreSQL reads it; the server takes a text for the column's own type."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case bytes() | bytearray():
+            return f"\\x{value.hex()}"
+        case datetime() if type_name == "timestamp":
+            # Spark gives the time of this machine's zone.
+            return value.astimezone(UTC).isoformat()
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)

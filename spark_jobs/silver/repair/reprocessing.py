@@ -1,0 +1,246 @@
+"""Takes records out of quarantine: judged again, with the value that a person fixed, or discarded.
+
+Reprocessing writes in an order that can be cut off anywhere: first what was decided, then the
+silver table as a batch would, last the quarantine. What is decided and still in quarantine is
+finished before anything else, with the value that was decided. Each step looks at what the tables
+hold, and whoever writes them holds their guard, so a record is applied once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.names import Disposition
+from spark_jobs.planning.extent import Extent
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.apply.dispositions import DISPOSITION
+from spark_jobs.silver.apply.outcome import HeldTables, Outcome
+from spark_jobs.silver.errors import NotInQuarantineError
+from spark_jobs.silver.parse.documents import PROBLEM
+from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.repair.requests import Reprocessed, ReprocessRequest
+from spark_jobs.silver.store.lock import Guard
+from spark_jobs.silver.store.releases import (
+    PLACE,
+    RELEASE_COLUMNS,
+    Place,
+    released_value,
+    releases,
+    reprocessing_app,
+)
+from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS
+from spark_jobs.state.batches import SilverBatch
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.errors import TableMissingError
+from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.streams import Merge, create_stream_table, merge
+from spark_jobs.storage.tables import Txn, append, read
+
+_REJECTED = f"s.outcome = '{Disposition.QUARANTINED}'"
+_DECIDED = ("epoch", "action", "mended_value", "released_by", "released_at", "reason_text")
+
+
+@dataclass(frozen=True)
+class Reprocessor:
+    """Takes records of one silver table out of quarantine, in one run.
+
+    Attributes:
+        applier: applies batches to the table, by the declarations as they are now.
+        guard: keeps other writers of the table out.
+    """
+
+    spark: SparkSession
+    applier: BatchApplier
+    guard: Guard
+    clock: Callable[[], datetime]
+
+    def preview(self, asked: ReprocessRequest) -> list[Reprocessed]:
+        """What would become of the records; nothing is written.
+
+        Raises:
+            NotInQuarantineError: a record that is named was never rejected.
+            TypesDifferError: the table cannot hold what the declarations say.
+        """
+        chosen = self._chosen(asked)
+        return [] if chosen is None else _reprocessed(self._judged(chosen))
+
+    def run(self, asked: ReprocessRequest) -> list[Reprocessed]:
+        """Take the records out; what is rejected again stays, with its new reason.
+
+        Returns:
+            what became of each record that was in quarantine, those of an earlier reprocessing
+            that was cut off first.
+
+        Raises:
+            NotInQuarantineError: a record that is named was never rejected.
+            TypesDifferError: the table cannot hold what the declarations say.
+            DeletionTooLargeError: many would be discarded, and nobody lets them pass.
+        """
+        with self.guard():
+            tables = self.applier.tables
+            tables.create(self.spark, self.source)
+            create_stream_table(self.spark, tables.releases, RELEASE_COLUMNS)
+            halfway = self._halfway()
+            finished = [] if halfway is None else self._release(halfway, again=True)
+            chosen = self._chosen(asked)
+            if chosen is not None and asked.discard:
+                place = f"the quarantine of silver.{self.applier.entry.name}"
+                extent = Extent(place, chosen.count(), len(self._held()))
+                extent.check(let_pass=asked.let_pass)
+            return finished + ([] if chosen is None else self._release(chosen, again=False))
+
+    @property
+    def source(self) -> SourceEntry:
+        """The declaration that records are judged by."""
+        return self.applier.source
+
+    def _halfway(self) -> DataFrame | None:
+        """Records that were decided and are still in quarantine, or None."""
+        decided = {one.place for one in releases(self.applier.tables.releases)}
+        if not decided & self._held():
+            return None
+        released = read(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
+        return self._quarantine().join(released, list(PLACE))
+
+    def _chosen(self, asked: ReprocessRequest) -> DataFrame | None:
+        """The records in quarantine that are asked for, each with what is decided, or None."""
+        held, decided = self._held(), releases(self.applier.tables.releases)
+        named = asked.named
+        if named is not None:
+            never = named - held - {one.place for one in decided}
+            if never:
+                raise NotInQuarantineError(self.applier.entry.name, sorted(never))
+            held &= named
+        if not held:
+            return None
+        found = self._quarantine()
+        if asked.reason is not None:
+            found = found.where(sf.col("reason") == asked.reason)
+        if named is not None:
+            rows = [(*place, asked.values.get(place)) for place in sorted(held)]
+            types = "partition int, offset bigint, mended_value binary"
+            wanted = sf.broadcast(self.spark.createDataFrame(rows, types))
+            found = found.join(wanted, list(PLACE))
+        else:
+            found = found.withColumn("mended_value", sf.lit(None).cast("binary"))
+        return found.withColumns(
+            {
+                "epoch": sf.lit(self.applier.epoch),
+                "action": sf.lit(str(asked.action)),
+                "released_by": sf.lit(asked.by),
+                "released_at": sf.lit(self.clock()),
+                "reason_text": sf.lit(asked.words).cast("string"),
+            }
+        )
+
+    def _release(self, chosen: DataFrame, *, again: bool) -> list[Reprocessed]:
+        """Decide, apply, and clear away.
+
+        Args:
+            chosen: records in quarantine, each with what is decided.
+            again: whether the releases hold them already.
+        """
+        chosen = chosen.localCheckpoint(eager=False)
+        outcome = self._judged(chosen)
+        outcomes = _reprocessed(outcome)
+        if not outcomes:
+            return []
+        tables, number = self.applier.tables, self.applier.tables.next_number()
+        txn = Txn(self.applier.app, number)
+        decided = chosen.join(_outcome_columns(outcome), list(PLACE))
+        names = tuple(column.name for column in RELEASE_COLUMNS)
+        failpoint("reprocess.before_releases")
+        if again:
+            # Since it was decided, the stream or a declaration may have moved on.
+            how = Merge(
+                PLACE, names, update="s.outcome <> t.outcome", insert="FALSE", delete=_REJECTED
+            )
+            merge(decided, tables.releases, how, txn=txn)
+        else:
+            fitting = decided.where(f"outcome <> '{Disposition.QUARANTINED}'")
+            append(fitting.select(*names), tables.releases, txn=txn)
+        failpoint("reprocess.after_releases")
+        self.applier.write(outcome, number)
+        failpoint("reprocess.after_apply")
+        # What is rejected again has its new reason, and one attempt more.
+        anew = {
+            "reason": sf.coalesce("new_reason", "reason"),
+            "detail": sf.when(sf.col("new_reason").isNull(), sf.col("detail")).otherwise(
+                sf.col("new_detail")
+            ),
+            "attempts": sf.col("attempts") + 1,
+        }
+        how = Merge(
+            PLACE,
+            tuple(column.name for column in QUARANTINE_COLUMNS),
+            update="TRUE",
+            insert="FALSE",
+            delete=f"NOT {_REJECTED}",
+        )
+        merge(decided.withColumns(anew), tables.quarantine, how, txn=txn)
+        failpoint("reprocess.after_quarantine")
+        return outcomes
+
+    def _judged(self, chosen: DataFrame) -> Outcome:
+        entry = self.applier.entry
+        self.applier.tables.check_types(self.spark, self.source, entry=entry)
+        # The quarantine's columns are those of bronze and more.
+        value = released_value("action", "mended_value")
+        return self.applier.judged(chosen.withColumn("value", value))
+
+    def _quarantine(self) -> DataFrame:
+        return read(self.spark, self.applier.tables.quarantine)
+
+    def _held(self) -> set[Place]:
+        try:
+            rows = read_columns(self.applier.tables.quarantine, PLACE).to_pylist()
+        except TableMissingError:
+            return set()
+        return {(row["partition"], row["offset"]) for row in rows}
+
+
+class _Applier(BatchApplier):
+    """Applies records as the table's stream does, under transaction ids of its own."""
+
+    @property
+    def app(self) -> str:
+        return reprocessing_app(self.entry)
+
+    def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
+        """What is rejected again is there already."""
+
+
+def reprocessor(applier: BatchApplier, spark: SparkSession, guard: Guard) -> Reprocessor:
+    """A reprocessor that applies records as an applier does; the releases hold their counts."""
+    given = {one.name: getattr(applier, one.name) for one in fields(applier)}
+    own = given | {"record": _uncounted, "held": HeldTables(), "ended": set()}
+    return Reprocessor(spark, _Applier(**own), guard, applier.clock)
+
+
+def _uncounted(batch: SilverBatch) -> None:
+    del batch
+
+
+def _reprocessed(outcome: Outcome) -> list[Reprocessed]:
+    rows = _outcome_columns(outcome).orderBy(*PLACE).collect()
+    return [
+        Reprocessed(row[0], row[1], Disposition(row[2]), row["new_reason"], row["new_detail"])
+        for row in rows
+    ]
+
+
+def _outcome_columns(outcome: Outcome) -> DataFrame:
+    # Of a history there are remembered changes beside the records, which have no disposition.
+    records = outcome.rows.where(sf.col(DISPOSITION).isNotNull())
+    return records.select(
+        *(sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)),
+        sf.col(DISPOSITION).alias("outcome"),
+        sf.col(f"{PROBLEM}.reason").alias("new_reason"),
+        sf.col(f"{PROBLEM}.detail").alias("new_detail"),
+    )

@@ -1,0 +1,160 @@
+"""A silver table built from bronze beside the live one, by the same code that applies batches.
+
+What a person decided about rejected records holds here too: one that waits in quarantine is left
+aside, one that was released is taken as it was released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
+from spark_jobs.names import BronzeColumn, TableVersion
+from spark_jobs.silver.apply.batch import BatchApplier
+from spark_jobs.silver.apply.outcome import HeldTables
+from spark_jobs.silver.parse.expiry import horizon
+from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.repair.expiring import take_out
+from spark_jobs.silver.store.releases import PLACE, unsettled
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
+from spark_jobs.storage.log import table_version
+from spark_jobs.storage.tables import Txn, read
+
+PIECE_RECORDS = 500_000
+# No release has this epoch, so each record is judged as it was released.
+_NO_EPOCH = 0
+
+
+@dataclass(frozen=True)
+class _Applier(BatchApplier):
+    """Judges every record again but for those that wait in the live table's quarantine."""
+
+    live: SilverTables = field(kw_only=True)
+
+    def _unsettled(self, bronze: DataFrame) -> tuple[DataFrame, int]:
+        spark = bronze.sparkSession
+        rejected = HeldTables().read(spark, self.live.quarantine)
+        known = table_version(self.live.releases) is not None
+        released = read(spark, self.live.releases) if known else None
+        return unsettled(bronze, released, rejected, epoch=_NO_EPOCH)
+
+
+@dataclass
+class ShadowTable:
+    """A silver table that grows with bronze, beside the live one.
+
+    Attributes:
+        bronze: where the source's records lie.
+        live: the live table's parts.
+        tables: its own parts.
+        decided: the version of the releases when this began; None where there are none.
+        began: when this began; what had expired by then has no row.
+        version: the version of bronze that it has taken up; -1 before the first.
+        batches: what became of the records.
+    """
+
+    spark: SparkSession
+    source: SourceEntry
+    entry: SilverEntry
+    bronze: str
+    live: SilverTables
+    tables: SilverTables
+    max_bytes: int
+    placeholder: str
+    decided: TableVersion | None
+    began: datetime
+    version: int = -1
+    batches: list[SilverBatch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tables.create(self.spark, self.source)
+        self._number = 0
+        self._applier = _Applier(
+            source=self.source,
+            entry=self.entry,
+            tables=self.tables,
+            epoch=1,
+            max_bytes=self.max_bytes,
+            record=self.batches.append,
+            clock=lambda: self.began,
+            placeholder=self.placeholder,
+            live=self.live,
+        )
+
+    @property
+    def totals(self) -> SilverTotals:
+        """What became of the records, summed up."""
+        sums = {name: sum(getattr(one, name) for one in self.batches) for name in COUNTS}
+        return SilverTotals(silver=self.entry.name, batches=len(self.batches), **sums)
+
+    def apply_up_to(self, version: int) -> None:
+        """Apply the records of bronze up to a version."""
+        if version <= self.version:
+            return
+        # The records of that version as they are now: some may have been emptied since.
+        records = read(self.spark, self.bronze)
+        records = records.where(~came_after(self.spark, self.bronze, version))
+        records = records.where(came_after(self.spark, self.bronze, self.version))
+        for part in self._parts(records):
+            for piece in pieces(part):
+                self._applier.apply(piece, self._number)
+                self._number += 1
+        self.version = version
+
+    def expire(self) -> None:
+        """Take out the rows that have expired: live ones stay until then, whenever they came."""
+        if self.entry.expiry is not None:
+            before, txn = horizon(self.entry.expiry, self.began), Txn("expiry", 1)
+            take_out(self.spark, self.tables, self.entry.expiry, txn=txn, before=before)
+
+    def _parts(self, records: DataFrame) -> Iterator[DataFrame]:
+        """Of events, first those that the live table has a row of.
+
+        Of an event that came twice the first counts. Another one than the first to arrive counts
+        where that one was rejected, and reprocessed later: the one that the table has stays.
+        """
+        if self.entry.apply is not ApplyMode.APPEND:
+            yield records
+            return
+        names = [sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)]
+        held = read(self.spark, self.live.table).select(*names)
+        for how in ("left_semi", "left_anti"):
+            yield records.join(held, list(PLACE), how).select(*records.columns)
+
+
+def came_after(spark: SparkSession, bronze: str, version: int) -> Column:
+    """Whether a record came after a version of its bronze table; each partition lands in order.
+
+    Args:
+        spark: any session.
+        bronze: where the table lies.
+        version: -1 for before the first.
+    """
+    if version < 0:
+        return sf.expr("TRUE")
+    partition, offset = PLACE
+    tops = read(spark, bronze, version).groupBy(partition).agg(sf.max(offset)).collect()
+    later = ~sf.col(partition).isin([row[0] for row in tops])
+    for number, top in tops:
+        later |= (sf.col(partition) == number) & (sf.col(offset) > top)
+    return later
+
+
+def pieces(records: DataFrame) -> Iterator[DataFrame]:
+    """Records in the order of their arrival, so many at once as memory can hold."""
+    micros = sf.unix_micros(BronzeColumn.ARRIVED_AT).alias("micros")
+    arrivals = records.groupBy(micros).count().orderBy("micros").collect()
+    arrived = sf.col(BronzeColumn.ARRIVED_AT)
+    first, held = 0, 0
+    for at, (_, count) in enumerate(arrivals):
+        held += count
+        if held >= PIECE_RECORDS or at + 1 == len(arrivals):
+            begin, end = (sf.timestamp_micros(sf.lit(arrivals[one][0])) for one in (first, at))
+            yield records.where(arrived.between(begin, end))
+            first, held = at + 1, 0

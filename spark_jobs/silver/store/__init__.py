@@ -1,0 +1,1 @@
+"""The tables of a silver table, their evolution, releases and lock."""

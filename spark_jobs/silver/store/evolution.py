@@ -1,0 +1,78 @@
+"""A table whose declaration moved on: new columns are added, wider types are taken over.
+
+Delta can note a wider type without touching a file, but readers other than Spark refuse such a
+table, so its rows are rewritten, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_jobs.definitions.widening import wider
+from spark_jobs.graph.manifest import Column as Declared
+from spark_jobs.storage.log import schema
+from spark_jobs.storage.tables import ColumnSpec, add_columns, comment, overwrite, quoted, read
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """What a table lacks to hold what is declared.
+
+    Attributes:
+        added: columns that it has not.
+        widened: the wider types of columns that it has, by name.
+        unfit: a column whose values do not all fit: its name, type and declared type; or None.
+    """
+
+    added: tuple[Declared, ...]
+    widened: Mapping[str, str]
+    unfit: tuple[str, str, str] | None
+
+    @classmethod
+    def of(cls, held: Mapping[str, str], declared: Sequence[Declared]) -> Evolution:
+        """Compare a table's columns, types by name, with the declared ones; others may stay."""
+        changed = [one for one in declared if held.get(one.name, one.type) != one.type]
+        unfit = [one for one in changed if not wider(held[one.name], one.type)]
+        first = unfit[0] if unfit else None
+        return cls(
+            added=tuple(one for one in declared if one.name not in held),
+            widened={one.name: one.type for one in changed},
+            unfit=(first.name, held[first.name], first.type) if first else None,
+        )
+
+
+def types_of(location: str) -> dict[str, str]:
+    """A table's types by column.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    return {column.name: column.type for column in schema(location)}
+
+
+def evolve(spark: SparkSession, location: str, evolution: Evolution) -> None:
+    """Give a table what it lacks, in one commit; new columns are NULL in the rows it has.
+
+    Args:
+        spark: any session.
+        location: of the table; no other process writes it meanwhile.
+        evolution: of its columns; nothing in it is unfit.
+    """
+    if not evolution.widened:
+        if evolution.added:
+            add_columns(spark, location, evolution.added)
+        return
+    kept = [
+        _named(sf.col(quoted(one.name)).cast(evolution.widened.get(one.name, one.type)), one)
+        for one in schema(location)
+    ]
+    fresh = [_named(sf.lit(None).cast(one.type), one) for one in evolution.added]
+    overwrite(read(spark, location).select(*kept, *fresh), location)
+
+
+def _named(value: Column, column: ColumnSpec) -> Column:
+    return value.alias(column.name, metadata=comment(column.description))

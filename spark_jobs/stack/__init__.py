@@ -1,0 +1,1 @@
+"""The local stack: processes, ports, certificates, health; and its form in containers."""

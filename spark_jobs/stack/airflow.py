@@ -1,0 +1,116 @@
+"""Airflow's components as parts of the stack, and the one-off work on their database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+
+from spark_jobs.access.secrets import secret_path
+from spark_jobs.settings import Settings
+from spark_jobs.stack.airflow_config import (
+    airflow_address,
+    airflow_environment,
+    airflow_home,
+    write_airflow_config,
+)
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.errors import PartFailedError
+from spark_jobs.stack.parts import Part, Task
+from spark_jobs.stack.secrets import AIRFLOW_USERS, ensure_secret, random_password
+from spark_jobs.stack.trust import trusted
+
+API_SERVER = "airflow-api-server"
+DATABASE = "airflow-database"
+# User name and role: who runs the platform, who operates DAGs, who answers a call, who reads.
+USERS = {"admin": "Admin", "engineer": "Op", "oncall": "User", "analyst": "Viewer"}
+PACKAGES = ("apache-airflow", "apache-airflow-providers-fab")
+
+
+def airflow_steps(settings: Settings) -> list[Task | Part]:
+    """The database's preparation, then the four components."""
+    return [
+        Task(DATABASE, partial(prepare_database, settings), needs=("postgres",)),
+        component(
+            settings,
+            "api-server",
+            ports={"ports.airflow": settings.ports.airflow},
+            key="metadatabase",
+        ),
+        component(settings, "scheduler", "--skip-serve-logs", key="scheduler"),
+        component(settings, "dag-processor", key="dag_processor"),
+        component(settings, "triggerer", "--skip-serve-logs", key="triggerer"),
+    ]
+
+
+def component(
+    settings: Settings, name: str, *options: str, key: str, ports: dict[str, int] | None = None
+) -> Part:
+    """One component; ``key`` is its name in Airflow's health report."""
+    return Part(
+        name=f"airflow-{name}",
+        command=(str(Path(sys.executable).parent / "airflow"), name, *options),
+        needs=(DATABASE,),
+        environment=airflow_environment(settings),
+        ports=ports or {},
+        probe=partial(probe_component, settings, key),
+        stop_seconds=20,
+    )
+
+
+def probe_component(settings: Settings, key: str) -> str | None:
+    """What a component still lacks, as Airflow's own health report tells it."""
+    try:
+        health = f"{airflow_address(settings)}/api/v2/monitor/health"
+        answer = httpx.get(health, timeout=5, trust_env=False, verify=trusted())
+        answer.raise_for_status()
+        status = (answer.json().get(key) or {}).get("status")
+    except (httpx.HTTPError, ValueError):
+        return "the api-server does not answer yet"
+    return None if status == "healthy" else f"is {status or 'unknown'}"
+
+
+def prepare_database(settings: Settings) -> None:
+    """Bring the metadata database to the installed versions; make users and pools.
+
+    The work takes several seconds, so a stamp beside it says for which versions and pools it was
+    done.
+    """
+    write_airflow_config(settings)
+    ensure_secret(settings, AIRFLOW_USERS, new_users)
+    stamp = airflow_home(settings) / "database.json"
+    pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
+    wanted = {package: version(package) for package in PACKAGES} | {"pools": " ".join(pools)}
+    if stamp.exists() and json.loads(stamp.read_text()) == wanted:
+        return
+    log = settings.state / "logs" / f"{DATABASE}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        code = subprocess.run(
+            [
+                *(sys.executable, "-m", "spark_jobs.stack.airflow_database"),
+                str(secret_path(settings, AIRFLOW_USERS)),
+                *pools,
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**stack_environment(settings), **airflow_environment(settings)},
+            check=False,
+        ).returncode
+    if code != 0:
+        tail = log.read_text(errors="replace")[-2000:]
+        raise PartFailedError(DATABASE, "could not be prepared", log=log, tail=tail)
+    stamp.write_text(json.dumps(wanted))
+
+
+def new_users() -> str:
+    """The users with fresh passwords, as the secret keeps them."""
+    return json.dumps(
+        {user: {"role": role, "password": random_password()} for user, role in USERS.items()},
+        indent=2,
+    )

@@ -1,0 +1,61 @@
+"""Migrates Airflow's metadata database and makes its users and pools, all in one process.
+
+Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
+``python -m spark_jobs.stack.airflow_database USERS.json POOL=SLOTS...``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def migrate() -> None:
+    """Bring the database to the installed Airflow's schema, its authentication tables included."""
+    from airflow.utils.db import upgradedb  # noqa: PLC0415
+
+    upgradedb()
+
+
+def make_users(users: dict[str, dict[str, str]]) -> None:
+    """Make the users that do not exist yet, with the built-in roles."""
+    from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
+        get_application_builder,
+    )
+
+    with get_application_builder() as builder:
+        security = builder.sm
+        security.sync_roles()
+        for name, user in users.items():
+            role = security.find_role(user["role"])
+            if security.find_user(name):
+                continue
+            made = security.add_user(
+                name, name.capitalize(), "Tidemark", f"{name}@localhost", role, user["password"]
+            )
+            if not made:
+                raise SystemExit(f"Airflow did not make user {name!r}")
+
+
+def make_pools(slots: dict[str, int]) -> None:
+    """Make the pools that do not exist yet; one that an operator resized keeps its size."""
+    from airflow.models.pool import Pool  # noqa: PLC0415
+
+    for name, count in slots.items():
+        if Pool.get_pool(name) is None:
+            text = "A pool of Tidemark's tasks."
+            Pool.create_or_update_pool(name, slots=count, description=text, include_deferred=False)
+
+
+def main() -> None:
+    """Do all of it, for the users in the file that the command line names, and the pools."""
+    users = json.loads(Path(sys.argv[1]).read_text())
+    slots = dict(one.split("=", 1) for one in sys.argv[2:])
+    migrate()
+    make_users(users)
+    make_pools({name: int(count) for name, count in slots.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The local stack's own authority, and the certificates that it gives to the servers.
+
+They are made at a start of the stack, and again at a start within a month of their end. Where the
+authority's key is not at hand, what is there is somebody else's to renew. Keys are secrets: they
+leave the directory of secrets only where a server of another account needs its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
+from spark_jobs.settings import Settings
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.secrets import write_secret
+
+AUTHORITY_KEY = "tls/ca.key"
+AUTHORITY_DAYS = 3650
+SERVER_DAYS = 397
+# A certificate that ends sooner is recreated at a start.
+RENEWED_DAYS = 30
+KAFKA = "broker"
+POSTGRES = "postgres"
+CONNECT = "connect"
+ENDPOINT = "endpoint"
+
+
+def certificate_name(server: str) -> str:
+    """The secret that holds a server's key and certificate, in this order, as PEM."""
+    return f"tls/{server}.pem"
+
+
+def ensure_certificate(settings: Settings, server: str) -> str:
+    """A server's key and certificate as PEM, made where there is none that serves."""
+    with _one_at_a_time(settings):
+        name = certificate_name(server)
+        path = secret_path(settings, name)
+        if path.exists() and not secret_path(settings, AUTHORITY_KEY).exists():
+            return read_secret(settings, name)
+        key, authority = _ensure_authority(settings)
+        if not path.exists() or not serves(path.read_text(), authority):
+            write_secret(settings, name, signed(server, key, authority, days=SERVER_DAYS))
+        return read_secret(settings, name)
+
+
+def key_store(pem: str, password: str) -> bytes:
+    """A server's key and certificate as Java's servers read them, encrypted with a password.
+
+    Args:
+        pem: the key, its certificate, and those between that and the authority's, if there are.
+        password: what encrypts them.
+    """
+    key = load_pem_private_key(pem.encode(), password=None)
+    # Servers have no others; their authors would not sign them.
+    assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)  # noqa: S101
+    own, *between = x509.load_pem_x509_certificates(pem.encode())
+    encryption = BestAvailableEncryption(password.encode())
+    return pkcs12.serialize_key_and_certificates(None, key, own, between, encryption)
+
+
+def trust_store(pem: str) -> bytes:
+    """An authority's certificate as Java's clients read it; it is no secret and has no password."""
+    authority = pkcs12.PKCS12Certificate(_certificate(pem), b"tidemark")
+    return pkcs12.serialize_java_truststore([authority], NoEncryption())
+
+
+def signed(
+    server: str, key: ec.EllipticCurvePrivateKey, authority: x509.Certificate, *, days: int
+) -> str:
+    """A new key and its certificate for this machine, as PEM.
+
+    Args:
+        server: the common name; the broker's controller knows the broker by it.
+        key: the authority's.
+        authority: whose certificate it is.
+        days: until it ends.
+    """
+    own = ec.generate_private_key(ec.SECP256R1())
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH]
+    if server in {KAFKA, CONNECT}:
+        # The broker shows it to its controller too, and a worker of Connect to another one.
+        usages.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+    hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
+    certificate = (
+        _builder(_name(server), authority.subject, own, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return _pem(own) + certificate.public_bytes(Encoding.PEM).decode()
+
+
+def new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    """A new authority: its key and its certificate, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name("Tidemark local authority")
+    usage = x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    certificate = (
+        _builder(name, name, key, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return key, certificate
+
+
+def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    paths = [secret_path(settings, name) for name in (AUTHORITY_KEY, AUTHORITY)]
+    if not all(path.exists() for path in paths):
+        key, certificate = new_authority()
+        write_secret(settings, AUTHORITY_KEY, _pem(key))
+        write_secret(settings, AUTHORITY, certificate.public_bytes(Encoding.PEM).decode())
+    found = load_pem_private_key(read_secret(settings, AUTHORITY_KEY).encode(), password=None)
+    assert isinstance(found, ec.EllipticCurvePrivateKey)  # noqa: S101 - only this module writes it
+    return found, _certificate(read_secret(settings, AUTHORITY))
+
+
+def serves(pem: str, authority: x509.Certificate) -> bool:
+    """Whether a certificate is of this authority and lasts for a while."""
+    certificate = _certificate(pem)
+    if certificate.not_valid_after_utc < datetime.now(UTC) + timedelta(days=RENEWED_DAYS):
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # Clocks of one network differ.
+        .not_valid_before(min(now, now + timedelta(days=days)) - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _certificate(pem: str) -> x509.Certificate:
+    """The one certificate of a text that may hold a key too."""
+    return x509.load_pem_x509_certificate(pem.encode())
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@contextmanager
+def _one_at_a_time(settings: Settings) -> Iterator[None]:
+    """Parts that start at once share one authority."""
+    settings.state.mkdir(parents=True, exist_ok=True)
+    with (settings.state / "certificates.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

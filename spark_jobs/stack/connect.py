@@ -1,0 +1,391 @@
+"""The Kafka Connect workers, and the Debezium connector that captures the shop's database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import httpx
+from psycopg.conninfo import conninfo_to_dict
+
+from spark_jobs.access.errors import SecretMissingError
+from spark_jobs.access.kafka import Principal, kafka_access, prefixed
+from spark_jobs.access.secrets import secret_path
+from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import Settings
+from spark_jobs.stack.connect_rest import (
+    asks_for_certificate,
+    caller,
+    prepare_rest,
+    rest_properties,
+)
+from spark_jobs.stack.errors import ConnectorFailedError
+from spark_jobs.stack.java import LOG4J_PROPERTIES, write_properties
+from spark_jobs.stack.kafka import (
+    DEFAULT_PARTITIONS,
+    INTERNAL_TOPICS,
+    broker_names,
+    kafka_command,
+    kafka_directory,
+)
+from spark_jobs.stack.parts import Part, numbered
+from spark_jobs.stack.placeholder import check_placeholder, placeholder_config
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.postgres import (
+    DEBEZIUM,
+    PUBLICATION,
+    SHOP,
+    VERIFIED,
+    authority,
+    secret_name,
+)
+from spark_jobs.stack.trust import trusted
+
+CONNECTOR = "shop"
+GROUP = "tidemark-connect"
+# The step that lets the worker at its topics.
+RIGHTS = "rights"
+TOPIC_PREFIX = "shop"
+SLOT = "tidemark"
+HEARTBEAT_MILLISECONDS = 5000
+SIGNAL_MILLISECONDS = 1000
+# Of our own messages in the log of the database.
+MESSAGE_PREFIX = "tidemark"
+RUNNING_SECONDS = 60
+LOOK_SECONDS = 10
+# Workers answer after 90 seconds at the latest: a question may wait until their group has formed.
+ANSWER_SECONDS = 100
+POSTGRES_PORT = 5432
+_PREPARED = Lock()
+LOG4J_FILE = "connect-log4j2.properties"
+# What Debezium says of a change that it cannot read, in a file of its own: see ``local.skipped``.
+SKIPPED_LOGGING = """\
+appender.skipped.type = File
+appender.skipped.name = skipped
+appender.skipped.fileName = {file}
+appender.skipped.createOnDemand = true
+appender.skipped.filter.threshold.type = ThresholdFilter
+appender.skipped.filter.threshold.level = warn
+appender.skipped.layout.type = PatternLayout
+appender.skipped.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}}{{UTC}} %m%ex{{none}}%n
+logger.dispatcher.name = io.debezium.pipeline.EventDispatcher
+logger.dispatcher.level = info
+logger.dispatcher.appenderRef.skipped.ref = skipped
+"""
+
+
+def connect_parts(settings: Settings) -> list[Part]:
+    """The workers as parts of the stack."""
+    return [worker(settings, one + 1) for one in range(settings.local.connect_workers)]
+
+
+def worker_names(settings: Settings) -> tuple[str, ...]:
+    """The parts that must serve before a connector is registered."""
+    return tuple(numbered("connect", one + 1) for one in range(settings.local.connect_workers))
+
+
+def worker_files(settings: Settings) -> tuple[Path, ...]:
+    """The workers' configurations."""
+    names = worker_names(settings)
+    return tuple(kafka_directory(settings) / f"{name}.properties" for name in names)
+
+
+def skipped_file(settings: Settings) -> Path:
+    """Where the workers note changes that a connector left out."""
+    return kafka_directory(settings) / "skipped.log"
+
+
+def worker(settings: Settings, number: int) -> Part:
+    """One worker; those of a group take over each other's connectors."""
+    name = numbered("connect", number)
+    properties = worker_files(settings)[number - 1]
+    return Part(
+        name=name,
+        command=kafka_command(
+            settings,
+            "org.apache.kafka.connect.cli.ConnectDistributed",
+            str(properties),
+            log4j=LOG4J_FILE,
+        ),
+        needs=(*broker_names(settings), *([RIGHTS] if settings.security.enabled else [])),
+        ports=dict([settings.ports.of("connect", number)]),
+        prepare=partial(prepare_worker, settings, number, properties=properties),
+        probe=partial(probe_worker, settings, number),
+        stop_seconds=20,
+    )
+
+
+def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None:
+    """Write a worker's configuration, and how it logs: it may run where no broker does."""
+    # Several are prepared at the same time, and show one certificate.
+    with _PREPARED:
+        prepare_rest(settings)
+    write_properties(properties, worker_properties(settings, number))
+    logging = LOG4J_PROPERTIES + SKIPPED_LOGGING.format(file=skipped_file(settings))
+    properties.with_name(LOG4J_FILE).write_text(logging)
+    # A worker ends at once where the directory that it may read is not there.
+    Path(debezium_secrets(settings)).mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def worker_properties(settings: Settings, number: int) -> dict[str, object]:
+    """A worker's configuration; it may hold a password, so the file is the owner's only."""
+    access = kafka_access(settings, Principal.CONNECT).java()
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    return {
+        **access,
+        # Its connectors' clients log in as the worker does.
+        **prefixed(access, "producer."),
+        **prefixed(access, "consumer."),
+        **prefixed(access, "admin."),
+        "group.id": GROUP,
+        **rest_properties(settings, number),
+        "rest.advertised.host.name": LOOPBACK,
+        "config.storage.topic": f"{INTERNAL_TOPICS}configs",
+        "config.storage.replication.factor": settings.local.kafka_brokers,
+        "offset.storage.topic": f"{INTERNAL_TOPICS}offsets",
+        "offset.storage.replication.factor": settings.local.kafka_brokers,
+        "offset.storage.partitions": 1,
+        "status.storage.topic": f"{INTERNAL_TOPICS}status",
+        "status.storage.replication.factor": settings.local.kafka_brokers,
+        "status.storage.partitions": 1,
+        # What was read since the last flush is read again after a kill.
+        "offset.flush.interval.ms": 5000,
+        "scheduled.rebalance.max.delay.ms": 0,
+        "key.converter": converter,
+        "key.converter.schemas.enable": "false",
+        "value.converter": converter,
+        "value.converter.schemas.enable": "false",
+        # Connectors are found by their service entries; a scan of every class takes seconds.
+        "plugin.discovery": "service_load",
+        # Passwords stay in files that the worker reads when it starts a connector.
+        "config.providers": "directory",
+        "config.providers.directory.class": (
+            "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+        ),
+        "config.providers.directory.param.allowed.paths": debezium_secrets(settings),
+        **settings.kafka_connect.conf,
+    }
+
+
+def debezium_secrets(settings: Settings) -> str:
+    """The one directory that connectors may read secrets from."""
+    return str(secret_path(settings, secret_name(DEBEZIUM)).parent)
+
+
+def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str]:
+    """The Debezium connector's configuration for tables given as ``schema.table``."""
+    # Its role is another than the one that reconciles, so that user and password are not taken.
+    source = conninfo_to_dict(settings.source_database)
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "topic.prefix": TOPIC_PREFIX,
+        "database.hostname": str(source.get("host", LOOPBACK)),
+        "database.port": str(
+            source.get("port", POSTGRES_PORT if source else settings.ports.postgres)
+        ),
+        "database.dbname": str(source.get("dbname", SHOP)),
+        "database.user": DEBEZIUM,
+        "database.password": f"${{directory:{debezium_secrets(settings)}:{DEBEZIUM}}}",
+        **database_trust(settings),
+        **placeholder_config(settings),
+        **signal_config(settings),
+        "plugin.name": "pgoutput",
+        "slot.name": SLOT,
+        "publication.name": PUBLICATION,
+        "publication.autocreate.mode": "disabled",
+        "table.include.list": ",".join(table.replace(".", r"\.") for table in sorted(tables)),
+        "snapshot.mode": "initial",
+        # Exact decimals and readable times, whatever their precision.
+        "decimal.handling.mode": "string",
+        "time.precision.mode": "isostring",
+        # By default truncations are dropped silently.
+        "skipped.operations": "none",
+        "tombstones.on.delete": "true",
+        # By default a value that cannot be converted becomes NULL.
+        "event.converting.failure.handling.mode": "fail",
+        # One change that cannot be read must not hold up all tables: it is left out and noted. The
+        # log of a worker elsewhere cannot be read from here, so its connector stops.
+        "event.processing.failure.handling.mode": "fail" if settings.kafka_connect.url else "warn",
+        "provide.transaction.metadata": "true",
+        # Lets the slot advance, and its log be freed, while the captured tables are quiet.
+        "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),
+        # A slot that was recreated behind the stored offset means lost changes: fail.
+        "offset.mismatch.strategy": "trust_offset",
+        "topic.creation.default.replication.factor": str(settings.local.kafka_brokers),
+        "topic.creation.default.partitions": str(DEFAULT_PARTITIONS),
+    }
+
+
+def signal_config(settings: Settings) -> dict[str, str]:
+    """Where the connector is told to read rows that were there before it: a file beside it.
+
+    It writes nothing to the database, which would otherwise need a table for watermarks. A worker
+    elsewhere reads no file of this machine.
+    """
+    if settings.kafka_connect.url:
+        return {}
+    return {
+        "read.only": "true",
+        "signal.enabled.channels": "file",
+        "signal.file": str(signal_file(settings)),
+        "signal.poll.interval.ms": str(SIGNAL_MILLISECONDS),
+        # They only move the log while rows are read.
+        "message.prefix.exclude.list": MESSAGE_PREFIX,
+    }
+
+
+def signal_file(settings: Settings) -> Path:
+    """Where signals to the connector are written; it empties the file."""
+    return kafka_directory(settings) / "signals.jsonl"
+
+
+def database_trust(settings: Settings) -> dict[str, str]:
+    """What the connector demands of the database's certificate."""
+    if not settings.security.enabled:
+        return {}
+    return {"database.sslmode": VERIFIED, "database.sslrootcert": authority(settings)}
+
+
+def captured_tables(manifest: Manifest) -> list[str]:
+    """The source tables of the manifest's Debezium sources.
+
+    A source that names no table captures the one that its topic is called after.
+    """
+    return [
+        source.table or (source.topic or "").removeprefix(f"{TOPIC_PREFIX}.")
+        for source in manifest.sources.values()
+        if source.format is SourceFormat.DEBEZIUM
+    ]
+
+
+def register(settings: Settings, manifest: Manifest) -> None:
+    """Create or update the connector of the manifest's Debezium sources and wait until it runs.
+
+    Nothing happens when the manifest has no such source.
+
+    Raises:
+        ConnectorFailedError: Connect refuses the configuration or does not answer, or the
+            connector fails.
+    """
+    tables = captured_tables(manifest)
+    if not tables:
+        return
+    try:
+        _register(settings, tables)
+    except httpx.TransportError as error:
+        problem = f"is not registered, because Kafka Connect does not answer: {error}"
+        raise ConnectorFailedError(CONNECTOR, problem) from error
+
+
+def _register(settings: Settings, tables: list[str]) -> None:
+    with client(settings) as api:
+        api.timeout = httpx.Timeout(ANSWER_SECONDS)
+        current = api.get(f"/connectors/{CONNECTOR}/config")
+        wanted = connector_config(settings, tables)
+        if current.status_code == httpx.codes.OK:
+            check_placeholder(settings, CONNECTOR, current=current.json())
+        if current.status_code != httpx.codes.OK or current.json() != {
+            **wanted,
+            "name": CONNECTOR,
+        }:
+            put_config(api, wanted)
+        restart_failed(api)
+        wait_until_running(api)
+
+
+def put_config(api: httpx.Client, config: dict[str, str]) -> None:
+    """Store a configuration; tries again while the worker rebalances."""
+    for _ in range(20):
+        answer = api.put(f"/connectors/{CONNECTOR}/config", json=config)
+        if answer.status_code != httpx.codes.CONFLICT:
+            break
+        time.sleep(0.5)
+    if answer.is_error:
+        message = answer.json().get("message", answer.text)
+        raise ConnectorFailedError(CONNECTOR, f"is refused: {message}")
+
+
+def restart_failed(api: httpx.Client) -> None:
+    """Start the connector's failed tasks again, if there are any."""
+    status = connector_status(api)
+    if status and "FAILED" in states(status):
+        api.post(
+            f"/connectors/{CONNECTOR}/restart",
+            params={"includeTasks": "true", "onlyFailed": "true"},
+        )
+
+
+def wait_until_running(api: httpx.Client) -> None:
+    """Wait until the connector and its task run."""
+    deadline = time.monotonic() + RUNNING_SECONDS
+    status: dict[str, Any] | None = None
+    while time.monotonic() < deadline:
+        status = connector_status(api)
+        if status and len(states(status)) > 1 and set(states(status)) == {"RUNNING"}:
+            return
+        if status and "FAILED" in states(status):
+            raise ConnectorFailedError(CONNECTOR, f"failed: {first_trace_line(status)}")
+        time.sleep(0.3)
+    seen = ", ".join(states(status)) if status else "unknown"
+    raise ConnectorFailedError(CONNECTOR, f"does not run after {RUNNING_SECONDS} s: {seen}")
+
+
+def probe_worker(settings: Settings, number: int) -> str | None:
+    """What a worker still lacks: it serves once it answers, and no connector has failed."""
+    try:
+        with client(settings, number) as api:
+            answer = api.get("/connectors")
+            if answer.is_error:
+                return f"answers {answer.status_code}"
+            status = connector_status(api) if CONNECTOR in answer.json() else None
+    except (httpx.HTTPError, SecretMissingError):
+        return "does not answer yet"
+    if status and "FAILED" in states(status):
+        return f"connector {CONNECTOR!r} failed: {first_trace_line(status)}"
+    return None
+
+
+def connector_status(api: httpx.Client) -> dict[str, Any] | None:
+    """The connector's status, or None while there is none."""
+    answer = api.get(f"/connectors/{CONNECTOR}/status")
+    if answer.is_error:
+        return None
+    status: dict[str, Any] = answer.json()
+    return status
+
+
+def states(status: dict[str, Any]) -> list[str]:
+    """The states of the connector and of its tasks."""
+    return [str(one["state"]) for one in (status["connector"], *status["tasks"])]
+
+
+def first_trace_line(status: dict[str, Any]) -> str:
+    """The first line of the first failure's trace."""
+    traces = [str(one.get("trace", "")) for one in (status["connector"], *status["tasks"])]
+    return next((trace.splitlines()[0] for trace in traces if trace), "no reason given")
+
+
+def client(settings: Settings, number: int = 1) -> httpx.Client:
+    """A client of a worker's REST interface; proxies of the machine are not asked.
+
+    Raises:
+        SecretMissingError: no worker was prepared, so there is no certificate to show.
+    """
+    _, port = settings.ports.of("connect", number)
+    if not asks_for_certificate(settings):
+        address = settings.kafka_connect.url or f"http://{LOOPBACK}:{port}"
+        return httpx.Client(
+            base_url=address, timeout=LOOK_SECONDS, trust_env=False, verify=trusted()
+        )
+    return httpx.Client(
+        base_url=f"https://{LOOPBACK}:{port}",
+        timeout=LOOK_SECONDS,
+        trust_env=False,
+        verify=caller(settings),
+    )

@@ -1,0 +1,276 @@
+"""The conditions that the local stack reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+
+from spark_jobs.errors import LakehouseError, Location
+
+
+@dataclass(frozen=True)
+class TakenPort:
+    """A port that another process listens on.
+
+    Attributes:
+        setting: the setting that names the port, for example ``ports.kafka``.
+        holder: who listens there, where the operating system tells it.
+    """
+
+    setting: str
+    port: int
+    holder: str | None = None
+
+    def __str__(self) -> str:
+        held = f" is held by {self.holder}" if self.holder else " is held by another process"
+        return f"Port {self.port} ({self.setting}){held}."
+
+
+class PortsTakenError(LakehouseError):
+    """Ports that the stack needs and others hold; all of them at once."""
+
+    condition = "PORTS_TAKEN"
+    taken: Sequence[TakenPort]
+    primary = "ports in use: {numbers}"
+    detail = "{taken: }"
+    hint = "Stop what listens there, or set other ports in tidemark.yml or by {variables}."
+
+    @property
+    def numbers(self) -> str:
+        return ", ".join(str(port.port) for port in self.taken)
+
+    @property
+    def variables(self) -> str:
+        keys = (port.setting.upper().replace(".", "__") for port in self.taken)
+        return ", ".join(f"TIDEMARK_{key}" for key in keys)
+
+
+class ProgramMissingError(LakehouseError):
+    """A program that the stack runs is absent or too old."""
+
+    condition = "PROGRAM_MISSING"
+    program: str
+    problem: str
+    _: KW_ONLY
+    remedy: str
+    primary = "{program}: {problem}"
+    hint = "{remedy}"
+
+
+class KafkaJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled yet."""
+
+    condition = "KAFKA_JARS_MISSING"
+    directory: Path
+    primary = 'no Kafka jars in "{directory}"'
+    hint = "Run `make setup`, which fetches them."
+
+
+class CassandraJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled, because setup does so on demand."""
+
+    condition = "CASSANDRA_JARS_MISSING"
+    directory: Path
+    primary = 'no Cassandra jars in "{directory}"'
+    hint = "Run `make setup-cassandra`, which fetches them."
+
+
+class ObjectStoreJarsMissingError(LakehouseError):
+    """A directory of jars that Maven has not filled, because setup does so on demand."""
+
+    condition = "OBJECT_STORE_JARS_MISSING"
+    directory: Path
+    primary = 'no S3Proxy in "{directory}"'
+    hint = "Run `make setup-s3`, which fetches it, or set local.object_store to false."
+
+
+class AttributesUnsupportedError(LakehouseError):
+    """The object store would keep its data where files cannot carry attributes."""
+
+    condition = "ATTRIBUTES_UNSUPPORTED"
+    directory: Path
+    primary = 'files in "{directory}" cannot have extended attributes'
+    detail = "The object store keeps there what an object carries beside its content."
+    hint = (
+        "Set TIDEMARK_STATE_DIR to a directory on ext4, xfs or btrfs, or set local.object_store to "
+        "false."
+    )
+
+
+class TooLittleMemoryError(LakehouseError):
+    """Less free memory than the stack takes."""
+
+    condition = "TOO_LITTLE_MEMORY"
+    free_gib: float
+    needed_gib: float
+    primary = "{free_gib:.1f} GiB of memory are free, the stack needs {needed_gib:.1f} GiB"
+    hint = (
+        "Close other programs, or lower spark.connect_memory and spark.driver_memory together with "
+        "local.free_memory_gib in tidemark.yml."
+    )
+
+
+class TooLittleDiskError(LakehouseError):
+    """Less free space below the state directory than the stack takes."""
+
+    condition = "TOO_LITTLE_DISK"
+    directory: Path
+    free_gib: float
+    needed_gib: float
+    primary = (
+        '{free_gib:.1f} GiB are free below "{directory}", the stack needs {needed_gib:.1f} GiB'
+    )
+    hint = "Free some space, or set TIDEMARK_STATE_DIR to a directory on a larger disk."
+
+
+class StateUnreachableError(LakehouseError):
+    """The state directory lies where PostgreSQL's user cannot reach it."""
+
+    condition = "STATE_UNREACHABLE"
+    directory: Path
+    blocking: Path
+    user: str
+    primary = 'user "{user}" cannot reach the state directory "{directory}"'
+    detail = (
+        'PostgreSQL refuses to run as root, so it runs as {user!r}, who may not enter "{blocking}".'
+    )
+    hint = (
+        "Set TIDEMARK_STATE_DIR to a directory that {user!r} can enter, or start the stack as an "
+        "ordinary user."
+    )
+
+
+class RestartNeededError(LakehouseError):
+    """The stack runs, with other settings than the ones asked for."""
+
+    condition = "RESTART_NEEDED"
+    differing: Sequence[str]
+    primary = "the stack runs with other settings: {differing}"
+    detail = "Each process has the settings that it was started with. Nothing was changed."
+    hint = "`tidemark stack up --restart` stops all parts and starts them with the new ones."
+
+
+class UnknownPartError(LakehouseError):
+    """A name that no part of the stack has."""
+
+    condition = "UNKNOWN_PART"
+    name: str
+    known: Sequence[str]
+    misspelt = "name"
+    primary = "the stack has no part {name!r}"
+    detail = "Its parts are {known}."
+
+
+class PartFailedError(LakehouseError):
+    """A part that ended, or did not become ready in time."""
+
+    condition = "PART_FAILED"
+    part: str
+    problem: str
+    _: KW_ONLY
+    log: Path | None
+    tail: str = ""
+    primary = 'part "{part}" {problem}'
+    detail = "{end}"
+    hint = "{first}`make up` tries again, `make down` stops what runs."
+
+    @property
+    def end(self) -> str:
+        return f"The end of its log:\n{self.tail}" if self.tail else ""
+
+    @property
+    def first(self) -> str:
+        return f'Read "{self.log}"; ' if self.log else ""
+
+
+class KafkaUsersMissingError(LakehouseError):
+    """Kafka's storage was formatted before it had users, and security is switched on."""
+
+    condition = "KAFKA_USERS_MISSING"
+    directory: Path
+    primary = 'Kafka\'s storage in "{directory}" knows no users'
+    detail = (
+        "They are made when the storage is formatted, and this one was formatted without them, or "
+        "their passwords were removed from the directory of secrets."
+    )
+    hint = "Switch security.enabled off, or begin with a new state directory: TIDEMARK_STATE_DIR."
+
+
+class EndpointSilentError(LakehouseError):
+    """The SQL endpoint lets nobody in any more."""
+
+    condition = "ENDPOINT_SILENT"
+    problem: str
+    primary = "the SQL endpoint {problem}"
+    detail = "It asked itself several times; its memory may be exhausted."
+    hint = "The local stack starts it again. Give it more memory: endpoint.memory."
+
+
+class ConnectorFailedError(LakehouseError):
+    """A connector that Kafka Connect refuses, or that failed."""
+
+    condition = "CONNECTOR_FAILED"
+    connector: str
+    problem: str
+    primary = 'connector "{connector}" {problem}'
+    hint = "Read `make logs` of the part connect; `make up` registers the connector again."
+
+
+class SourceTableMissingError(LakehouseError):
+    """A source that names a table which its database does not have."""
+
+    condition = "SOURCE_TABLE_MISSING"
+    file: str
+    table: str
+    primary = "the source database has no table {table!r}"
+    hint = "Create the table, or name another one under table."
+
+    def __post_init__(self) -> None:
+        self.location = Location(self.file)
+        super().__post_init__()
+
+
+class SourceKeyError(LakehouseError):
+    """Declared keys that do not identify the rows of their table."""
+
+    condition = "SOURCE_KEY_DIFFERS"
+    file: str
+    table: str
+    declared: Sequence[str]
+    actual: Sequence[str]
+    primary = "keys {declared} do not identify the rows of table {table!r}: {found}"
+    detail = "Equal rows would become one row, and an update would leave the old row."
+    hint = "{remedy}"
+
+    def __post_init__(self) -> None:
+        self.location = Location(self.file)
+        super().__post_init__()
+
+    @property
+    def found(self) -> str:
+        return f"its key is {', '.join(self.actual)}" if self.actual else "it has no primary key"
+
+    @property
+    def remedy(self) -> str:
+        if self.actual:
+            return f"Declare keys: [{', '.join(self.actual)}]."
+        key = ", ".join(self.declared)
+        return f"Give it one, for instance: ALTER TABLE {self.table} ADD PRIMARY KEY ({key})."
+
+
+class SettingsChangedError(LakehouseError):
+    """The running parts were started with other settings, so that one alone cannot be replaced."""
+
+    condition = "SETTINGS_CHANGED"
+    primary = "the stack runs with other settings than those of now"
+    hint = "Run make up: it starts every part again, with the settings of now."
+
+
+class StackNotPreparedError(LakehouseError):
+    """Nothing was started in the state directory yet."""
+
+    condition = "STACK_NOT_PREPARED"
+    config: Path
+    primary = "there is no Airflow of this stack yet: no {config!r}"
+    hint = "Run make up first."

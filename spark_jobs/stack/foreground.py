@@ -1,0 +1,73 @@
+"""One step of the stack in this process, for a supervisor other than ours: a container engine.
+
+``python -m spark_jobs.stack.foreground run|probe|alive|finish STEP``. What runs, with which files,
+and how its health is told is the same code that the local stack uses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.catalog import all_steps
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.launch import secret_variables
+from spark_jobs.stack.parts import Part, Step, Task
+from spark_jobs.stack.stack import write_manifest
+from spark_jobs.storage.rights import close_state, private_files
+
+MANIFEST = "manifest"
+
+
+def stack_steps(settings: Settings) -> list[Step]:
+    """Every step of the stack, the compilation of the project included."""
+    return [Task(MANIFEST, lambda: write_manifest(settings)), *all_steps(settings)]
+
+
+def run(settings: Settings, step: Step) -> None:
+    """Do a task, or become a part."""
+    close_state(settings.state)
+    if isinstance(step, Task):
+        step.run()
+        return
+    step.prepare()
+    record = settings.state / "run" / f"{step.name}.pid"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(str(os.getpid()))
+    # A container's own environment is meant for the part: an object store's credentials are in it.
+    variables = secret_variables(str(step.variables or ""))
+    environment = {**os.environ, **stack_environment(settings), **step.environment, **variables}
+    os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
+
+
+def judge(lacks: str | None) -> int:
+    """Exit status 0 where nothing is lacking; otherwise what is lacking is printed."""
+    if lacks is not None:
+        print(lacks)
+    return 0 if lacks is None else 1
+
+
+@private_files()
+def main(arguments: Sequence[str]) -> int:
+    """Carry out one verb for one step; returns the exit status."""
+    verb, name = arguments
+    settings = load_settings()
+    by_name = {step.name: step for step in stack_steps(settings)}
+    match verb, by_name[name]:
+        case "run", step:
+            run(settings, step)
+        case "probe", Part() as part:
+            return judge(part.probe())
+        case "alive", Part() as part:
+            return judge((part.alive or part.probe)())
+        case "finish", Part() as part:
+            part.finish()
+        case _:
+            raise SystemExit(f"{verb!r} does not apply to {name!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

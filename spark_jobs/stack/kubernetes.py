@@ -1,0 +1,236 @@
+"""The stack's own parts on Kubernetes: a kustomize base, written from the same list of parts.
+
+``python -m spark_jobs.stack.kubernetes`` writes ``kubernetes/base``. Kafka, the databases and the
+object store are somebody else's; an overlay names them. What a part runs and how it is judged comes
+from the stack; ``workloads`` has what Kubernetes asks beside that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import yaml
+
+from spark_jobs.access.secrets import secret_path
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.stack.airflow_config import airflow_environment, airflow_options
+from spark_jobs.stack.compose import BASE_IMAGE, HOME, IMAGES, PYTHON, STATE
+from spark_jobs.stack.environment import settings_variables
+from spark_jobs.stack.foreground import MANIFEST, stack_steps
+from spark_jobs.stack.parts import Part
+from spark_jobs.stack.pods import (
+    AIRFLOW_SETTINGS,
+    SETTINGS,
+    called_port,
+    part_container,
+    pod,
+    secret_variables,
+    step_container,
+    waits_for_migration,
+)
+from spark_jobs.stack.resources import (
+    Described,
+    account,
+    budget,
+    claim,
+    labels,
+    policy,
+    resource,
+    service,
+)
+from spark_jobs.stack.secrets import AIRFLOW_USERS
+from spark_jobs.stack.workloads import CONNECTOR, WORKLOADS, Workload
+
+BASE = REPOSITORY / "kubernetes/base"
+# Placeholders, which an overlay replaces; what holds a password has none.
+KAFKA = "kafka:9092"
+LAKE = "s3a://tidemark/lake"
+KEPT_SECONDS = 3600
+FILE_HEAD = (
+    "# Written by `python -m spark_jobs.stack.kubernetes`; a test checks that it is current.\n"
+)
+
+
+class NoAlias(yaml.SafeDumper):
+    """Writes each value where it stands, so that a patch and a reader find it there."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True
+
+
+def main() -> None:
+    """Write the base; a file that it no longer has is removed."""
+    files = render(load_settings())
+    BASE.mkdir(parents=True, exist_ok=True)
+    for path in BASE.iterdir():
+        if path.name not in files:
+            path.unlink()
+    for name, text in files.items():
+        (BASE / name).write_text(text)
+
+
+def render(settings: Settings) -> dict[str, str]:
+    """The files of the base by name; the paths in them are those of the images."""
+    # A pod's network is its own, and policies say who enters it.
+    everywhere = "0.0.0.0"  # noqa: S104
+    served = {**settings.spark.conf, "spark.connect.grpc.binding.address": everywhere}
+    inside = settings.model_copy(
+        update={
+            "project_dir": HOME,
+            "state_dir": STATE,
+            "spark_jars": HOME / "jars/spark/target/dependency",
+            "kafka_jars": HOME / "jars/kafka/target/dependency",
+            "kafka_bootstrap_servers": KAFKA,
+            "lake_root": LAKE,
+            "environment": "kubernetes",
+            "spark": settings.spark.model_copy(update={"conf": served}),
+        }
+    )
+    parts = {one.name: one for one in stack_steps(inside) if isinstance(one, Part)}
+    resources: dict[str, list[Described]] = {"account": [account()]}
+    for name, workload in WORKLOADS.items():
+        resources[name] = part_resources(parts[name], workload, settings=inside)
+    resources["connector"] = [connector_job(inside), policy("connector", CONNECTOR, port=None)]
+    texts = {f"{name}.yaml": documents(found) for name, found in resources.items()}
+    return {
+        **texts,
+        "settings.env": variables_file(settings_variables(inside)),
+        "airflow.env": variables_file(airflow_variables(inside).items()),
+        "kustomization.yaml": FILE_HEAD + dump(kustomization(texts)),
+    }
+
+
+def image_of(step: str) -> str:
+    """The image of a step, as this release's; an overlay names the registry."""
+    name = f"tidemark-{IMAGES[step]}" if step in IMAGES else BASE_IMAGE
+    return f"{name}:{version('tidemark')}"
+
+
+def part_resources(part: Part, workload: Workload, *, settings: Settings) -> list[Described]:
+    """A part's workload, its service, who may call it, and how many may be away at once."""
+    name, port = part.name, called_port(part, workload)
+    image = image_of(name)
+    template = pod(
+        name,
+        workload,
+        container=part_container(part, workload, image=image),
+        inits=steps_before(part, settings),
+    )
+    template["spec"]["terminationGracePeriodSeconds"] = part.stop_seconds
+    spec: Described = {
+        "replicas": workload.replicas,
+        "selector": {"matchLabels": labels(name)},
+        "template": template,
+    }
+    if workload.single:
+        spec = {"serviceName": name, **spec}
+        if workload.disk:
+            spec["volumeClaimTemplates"] = [claim(workload)]
+    kind = "StatefulSet" if workload.single else "Deployment"
+    found = [resource("apps/v1", kind, name) | {"spec": spec}, policy(name, workload, port=port)]
+    if workload.single or port is not None:
+        found.append(service(name, workload, port=port))
+    if workload.replicas > 1:
+        found.append(budget(name))
+    return found
+
+
+def steps_before(part: Part, settings: Settings) -> list[Described]:
+    """What must be done before a part starts; each step can be repeated."""
+    image = image_of(part.name)
+    manifest = step_container(MANIFEST, image=image)
+    match part.name:
+        case "streams":
+            return [manifest, step_container("topics", image=image)]
+        case "airflow-scheduler":
+            return [migration(settings, image=image), manifest]
+        case "airflow-dag-processor":
+            return [waits_for_migration(image), manifest]
+        case _:
+            return [waits_for_migration(image)] if part.name.startswith("airflow-") else []
+
+
+def migration(settings: Settings, *, image: str) -> Described:
+    """Brings Airflow's database to this release, and makes users and pools."""
+    users = str(secret_path(settings, AIRFLOW_USERS))
+    pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
+    command = [PYTHON, "-m", "spark_jobs.stack.airflow_database"]
+    return {"name": "migration", "image": image, "command": command, "args": [users, *pools]}
+
+
+def connector_job(settings: Settings) -> Described:
+    """Registers the connector of the Debezium sources; it tries until Connect is up."""
+    name = "connector"
+    image = image_of(name)
+    url = f"http://connect:{settings.ports.connect}"
+    container = step_container(name, image=image) | {
+        "env": [
+            {"name": "TIDEMARK_KAFKA_CONNECT__URL", "value": url},
+            *secret_variables(CONNECTOR),
+        ]
+    }
+    inits = [step_container(MANIFEST, image=image)]
+    template = pod(name, CONNECTOR, container=container, inits=inits)
+    template["spec"]["restartPolicy"] = "OnFailure"
+    # A job cannot be changed: the next release makes it again, as this one goes by itself.
+    spec = {"backoffLimit": 20, "ttlSecondsAfterFinished": KEPT_SECONDS, "template": template}
+    return resource("batch/v1", "Job", name) | {"spec": spec}
+
+
+def airflow_variables(settings: Settings) -> dict[str, str]:
+    """The local stack's Airflow as variables, at the addresses of the cluster."""
+    api = f"http://airflow-api-server:{settings.ports.airflow}"
+    options = airflow_options(settings)
+    # The api-server asks a pod for the logs of its tasks by the name that the pod tells.
+    options["core"] |= {
+        "hostname_callable": "socket.getfqdn",
+        "execution_api_server_url": f"{api}/execution/",
+    }
+    options["api"] |= {"host": "0.0.0.0", "base_url": api}  # noqa: S104 - see render
+    # The token goes to the server's pod as it is: policies say who enters the network between.
+    remote = f"sc://spark-connect:{settings.ports.spark_connect}/;use_ssl=false"
+    spark = settings.spark.model_copy(update={"remote": remote})
+    return {
+        **airflow_environment(settings.model_copy(update={"spark": spark})),
+        "PYTHONPATH": str(HOME),
+        **{
+            f"AIRFLOW__{section.upper()}__{key.upper()}": value.replace(str(REPOSITORY), str(HOME))
+            for section, values in options.items()
+            for key, value in values.items()
+        },
+    }
+
+
+def kustomization(texts: Iterable[str]) -> Described:
+    """The index of the base. Another setting is another name of its map, and so a new pod."""
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": sorted(texts),
+        "configMapGenerator": [
+            {"name": SETTINGS, "envs": ["settings.env"]},
+            {"name": AIRFLOW_SETTINGS, "envs": ["airflow.env"]},
+        ],
+    }
+
+
+def variables_file(pairs: Iterable[tuple[str, str]]) -> str:
+    """Variables as kustomize reads them: a line each, nothing quoted."""
+    return FILE_HEAD + "".join(f"{name}={value}\n" for name, value in pairs)
+
+
+def documents(resources: Iterable[Mapping[str, Any]]) -> str:
+    """Resources as the documents of one file."""
+    return FILE_HEAD + "---\n".join(dump(one) for one in resources)
+
+
+def dump(value: Mapping[str, Any]) -> str:
+    """YAML in the order of the value."""
+    return yaml.dump(value, Dumper=NoAlias, sort_keys=False, width=100)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Loopback ports: which are free, and who holds those that are not."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+import psutil
+
+from spark_jobs.stack.errors import PortsTakenError, TakenPort
+
+LOOPBACK = "127.0.0.1"
+
+
+def check_ports(ports: Mapping[str, int], *, own_pids: Iterable[int] = ()) -> None:
+    """Make sure that each port can be bound, or is held by one of ``own_pids``.
+
+    Args:
+        ports: port by the setting that names it.
+        own_pids: processes of this stack, which may hold their ports.
+
+    Raises:
+        PortsTakenError: names every taken port at once.
+    """
+    taken = {setting: port for setting, port in ports.items() if not bindable(port)}
+    if not taken:
+        return
+    holders = listeners()
+    own = set(own_pids)
+    foreign = [
+        TakenPort(setting, port, describe(holders.get(port)))
+        for setting, port in taken.items()
+        if holders.get(port) not in own
+    ]
+    if foreign:
+        raise PortsTakenError(foreign)
+
+
+def bindable(port: int) -> bool:
+    """Whether a server could listen on the port now; left-over closing connections do not count."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+                return False
+            raise
+    return True
+
+
+def listening(port: int, *, timeout: float = 0.5) -> bool:
+    """Whether something accepts connections on the port."""
+    with suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=timeout):
+        return True
+    return False
+
+
+def listeners() -> dict[int, int | None]:
+    """Process id by listening TCP port; None where the system hides whose it is."""
+    with suppress(psutil.AccessDenied):
+        return {
+            connection.laddr.port: connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+    return {}
+
+
+def describe(pid: int | None) -> str | None:
+    """A process as a reader recognises it, or None when it is unknown."""
+    if pid is None:
+        return None
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return f"{process.name()!r} (process {pid}, user {process.username()})"
+    return f"process {pid}"

@@ -1,0 +1,133 @@
+"""The server's databases and roles: one of each per use, with a password that was generated.
+
+Roles may enter their own database only; Debezium's reads the shop's and changes nothing.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import psycopg
+from psycopg import sql
+
+from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
+from spark_jobs.sections import ControlDatabase
+from spark_jobs.settings import CONTROL, Settings
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.secrets import ensure_secret, write_secret
+
+SUPERUSER = "postgres"
+DEBEZIUM = "debezium"
+SHOP = "shop"
+AIRFLOW = "airflow"
+# The server must be who it says, and not only be encrypted.
+VERIFIED = "verify-full"
+# Where sinks deliver to.
+SERVING = "serving"
+PUBLICATION = "tidemark"
+
+
+def secret_name(role: str) -> str:
+    """The secret that holds a role's password."""
+    # Kafka Connect may read its directory, and with it this one password.
+    return f"connect/{role}" if role == DEBEZIUM else f"postgres-{role}"
+
+
+def dsn(settings: Settings, *, database: str, role: str) -> str:
+    """A libpq URL of the local server; holds the role's password, so keep it out of logs."""
+    password = read_secret(settings, secret_name(role))
+    address = f"postgresql://{role}:{password}@{LOOPBACK}:{settings.ports.postgres}/{database}"
+    if not settings.security.enabled:
+        return address
+    return f"{address}?{urlencode({'sslmode': VERIFIED, 'sslrootcert': authority(settings)})}"
+
+
+def authority(settings: Settings) -> str:
+    """The file of the authority that the server's certificate must be of."""
+    return str(secret_path(settings, AUTHORITY))
+
+
+def connect(settings: Settings, database: str) -> psycopg.Connection:
+    """A superuser's connection that commits each statement."""
+    return psycopg.connect(
+        dsn(settings, database=database, role=SUPERUSER), autocommit=True, connect_timeout=3
+    )
+
+
+def ensure_databases(settings: Settings) -> None:
+    """Make the roles, databases, grants and the publication that are not there yet."""
+    owners = (SHOP, AIRFLOW, SERVING, *control_role(settings))
+    for role, attributes in (*((owner, "") for owner in owners), (DEBEZIUM, "REPLICATION")):
+        ensure_secret(settings, secret_name(role))
+        with connect(settings, SUPERUSER) as connection:
+            ensure_role(connection, settings, role, attributes)
+    with connect(settings, SUPERUSER) as connection:
+        for database in owners:
+            ensure_database(connection, database)
+        connection.execute(
+            sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
+                sql.Identifier(SHOP), sql.Identifier(DEBEZIUM)
+            )
+        )
+    if CONTROL in owners:
+        password = read_secret(settings, secret_name(CONTROL))
+        line = f"{LOOPBACK}:*:{CONTROL}:{CONTROL}:{password}"
+        write_secret(settings, settings.control_passfile.name, line)
+    with connect(settings, SHOP) as connection:
+        ensure_capture(connection)
+
+
+def control_role(settings: Settings) -> tuple[str, ...]:
+    """The owner of the control database, where it is kept here."""
+    return (CONTROL,) if settings.local.control is ControlDatabase.POSTGRES else ()
+
+
+def ensure_role(
+    connection: psycopg.Connection, settings: Settings, role: str, attributes: str
+) -> None:
+    """Make a role that may log in; its password travels and is logged only as a verifier."""
+    known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+    verifier = connection.pgconn.encrypt_password(
+        read_secret(settings, secret_name(role)).encode(), role.encode(), b"scram-sha-256"
+    )
+    connection.execute(
+        sql.SQL("{} ROLE {} LOGIN {} PASSWORD {}").format(
+            sql.SQL("ALTER" if known else "CREATE"),
+            sql.Identifier(role),
+            sql.SQL(attributes),
+            sql.Literal(verifier.decode()),
+        )
+    )
+
+
+def ensure_database(connection: psycopg.Connection, name: str) -> None:
+    """Make a database that its role of the same name owns and nobody else may enter."""
+    known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+    if not known:
+        connection.execute(sql.SQL("CREATE DATABASE {0} OWNER {0}").format(sql.Identifier(name)))
+    connection.execute(
+        sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name))
+    )
+
+
+def ensure_capture(connection: psycopg.Connection) -> None:
+    """Let Debezium read what the shop owns now and later, and publish every table.
+
+    A superuser makes the publication, so that Debezium's role needs no right to create one.
+    """
+    shop, debezium = sql.Identifier(SHOP), sql.Identifier(DEBEZIUM)
+    for statement in (
+        "GRANT USAGE ON SCHEMA public TO {debezium}",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {debezium}",
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE {shop} IN SCHEMA public "
+            "GRANT SELECT ON TABLES TO {debezium}"
+        ),
+    ):
+        connection.execute(sql.SQL(statement).format(shop=shop, debezium=debezium))
+    if not connection.execute(
+        "SELECT 1 FROM pg_publication WHERE pubname = %s", [PUBLICATION]
+    ).fetchone():
+        connection.execute(
+            sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES").format(sql.Identifier(PUBLICATION))
+        )

@@ -1,0 +1,220 @@
+"""PostgreSQL: its own cluster with logical decoding, one database and owner per use.
+
+The server is the distribution's; the cluster is initialised below the state directory, listens on
+loopback only and knows no connection without a password.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from spark_jobs.settings import Settings
+from spark_jobs.stack.certificates import POSTGRES, ensure_certificate
+from spark_jobs.stack.errors import PartFailedError, ProgramMissingError, StateUnreachableError
+from spark_jobs.stack.parts import Part
+from spark_jobs.stack.ports import LOOPBACK
+from spark_jobs.stack.postgres import (
+    SUPERUSER,
+    connect,
+    ensure_databases,
+    secret_name,
+)
+from spark_jobs.stack.secrets import ensure_secret
+
+# The account that the distribution's package makes; used only when root starts the stack.
+SERVER_ACCOUNT = "postgres"
+MINIMUM_VERSION = 14
+DEBIAN_SERVERS = Path("/usr/lib/postgresql")
+REMEDY = "Install it with `apt-get install postgresql`."
+
+SERVER_SETTINGS = """\
+listen_addresses = '{loopback}'
+port = {port}
+unix_socket_directories = ''
+password_encryption = 'scram-sha-256'
+wal_level = 'logical'
+max_wal_senders = 8
+max_replication_slots = 8
+max_slot_wal_keep_size = '4GB'
+max_connections = 100
+shared_buffers = '128MB'
+max_wal_size = '512MB'
+timezone = 'UTC'
+log_timezone = 'UTC'
+"""
+# Only a connection that is encrypted may log in.
+TLS_SETTINGS = """\
+ssl = on
+ssl_cert_file = 'tidemark.pem'
+ssl_key_file = 'tidemark.pem'
+ssl_min_protocol_version = 'TLSv1.2'
+hba_file = '{data}/tidemark_hba.conf'
+"""
+TLS_ACCESS = """\
+hostssl all         all {loopback}/32 scram-sha-256
+hostssl replication all {loopback}/32 scram-sha-256
+"""
+
+
+def postgres_part(settings: Settings) -> Part:
+    """The server as a part of the stack."""
+    data = data_directory(settings)
+    return Part(
+        name="postgres",
+        command=(binary("postgres"), "-D", str(data)),
+        environment={"HOME": str(data.parent)},
+        user=server_account(),
+        ports={"ports.postgres": settings.ports.postgres},
+        prepare=partial(prepare_cluster, settings),
+        probe=partial(probe_server, settings),
+        finish=partial(ensure_databases, settings),
+        # Fast shutdown: end the clients' sessions, then stop.
+        stop_signal="INT",
+    )
+
+
+def data_directory(settings: Settings) -> Path:
+    """The cluster's files; its parent belongs to the server's account."""
+    return settings.state / "postgres" / "data"
+
+
+def binary(name: str) -> str:
+    """A program of the newest installed server, whether or not it is there."""
+    versions = [
+        (int(path.parent.parent.name), str(path))
+        for path in DEBIAN_SERVERS.glob(f"*/bin/{name}")
+        if path.parent.parent.name.isdigit()
+    ]
+    # Debian keeps the server's programs off PATH; other systems do not.
+    return max(versions)[1] if versions else name
+
+
+def server_account() -> str | None:
+    """The account that the server needs, or None where the starting one will do."""
+    return SERVER_ACCOUNT if os.geteuid() == 0 else None
+
+
+def check_postgres() -> None:
+    """Make sure that the server's programs and, for root, its account are there.
+
+    Raises:
+        ProgramMissingError: the server is absent or too old, or its package's account is absent.
+    """
+    for name in ("postgres", "initdb"):
+        if shutil.which(binary(name)) is None:
+            raise ProgramMissingError("postgresql", f"{name!r} not found", remedy=REMEDY)
+    answer = subprocess.run(
+        [binary("postgres"), "--version"], capture_output=True, text=True, check=False
+    )
+    match = re.search(r"(\d+)", answer.stdout)
+    if match is None or int(match[1]) < MINIMUM_VERSION:
+        raise ProgramMissingError("postgresql", f"is {answer.stdout.strip()}", remedy=REMEDY)
+    account = server_account()
+    if account:
+        try:
+            pwd.getpwnam(account)
+        except KeyError as error:
+            problem = f"the account {account!r} of its package is absent"
+            raise ProgramMissingError("postgresql", problem, remedy=REMEDY) from error
+
+
+def prepare_cluster(settings: Settings) -> None:
+    """Initialise the cluster once, and write its settings each time."""
+    data = data_directory(settings)
+    account = server_account()
+    data.parent.mkdir(parents=True, exist_ok=True)
+    if account:
+        check_reachable(data.parent, account)
+        shutil.chown(data.parent, account, account)
+    data.parent.chmod(0o700)
+    if not (data / "PG_VERSION").exists():
+        initialise(settings, data, account)
+    for name, text in server_files(settings).items():
+        own = data / name
+        own.touch(mode=0o600)
+        own.write_text(text)
+        if account:
+            shutil.chown(own, account, account)
+
+
+def server_files(settings: Settings) -> dict[str, str]:
+    """What the cluster's own files say, by their name."""
+    text = SERVER_SETTINGS.format(loopback=LOOPBACK, port=settings.ports.postgres)
+    if not settings.security.enabled:
+        return {"tidemark.conf": text}
+    return {
+        "tidemark.pem": ensure_certificate(settings, POSTGRES),
+        "tidemark_hba.conf": TLS_ACCESS.format(loopback=LOOPBACK),
+        "tidemark.conf": text + TLS_SETTINGS.format(data=data_directory(settings)),
+    }
+
+
+def check_reachable(directory: Path, account: str) -> None:
+    """Make sure that another account can enter every directory on the way.
+
+    Raises:
+        StateUnreachableError: names the first one that it may not enter.
+    """
+    owner = pwd.getpwnam(account)
+    groups = set(os.getgrouplist(account, owner.pw_gid))
+    for parent in reversed(directory.parents):
+        status = parent.stat()
+        bit = stat.S_IXOTH
+        if status.st_uid == owner.pw_uid:
+            bit = stat.S_IXUSR
+        elif status.st_gid in groups:
+            bit = stat.S_IXGRP
+        if not status.st_mode & bit:
+            raise StateUnreachableError(directory, parent, account)
+
+
+def initialise(settings: Settings, data: Path, account: str | None) -> None:
+    """Run ``initdb`` as the server's account, with the superuser's password from a file."""
+    # A run that was cut off leaves a directory that initdb would refuse.
+    shutil.rmtree(data, ignore_errors=True)
+    password = ensure_secret(settings, secret_name(SUPERUSER))
+    with tempfile.NamedTemporaryFile("w", dir=data.parent, prefix=".password") as file:
+        file.write(password)
+        file.flush()
+        if account:
+            shutil.chown(file.name, account, account)
+        answer = subprocess.run(
+            [
+                *(binary("initdb"), "--pgdata", str(data), "--username", SUPERUSER),
+                *("--encoding", "UTF8", "--locale", "C.UTF-8", "--auth", "scram-sha-256"),
+                *("--data-checksums", "--pwfile", file.name),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            user=account,
+            group=account,
+            extra_groups=[] if account else None,
+            cwd=data.parent,
+        )
+    if answer.returncode != 0:
+        raise PartFailedError(
+            "postgres", "could not initialise its cluster", log=None, tail=answer.stderr[-2000:]
+        )
+    with (data / "postgresql.conf").open("a") as file:
+        file.write("\ninclude 'tidemark.conf'\n")
+
+
+def probe_server(settings: Settings) -> str | None:
+    """What the server still lacks: it serves once it answers a query."""
+    try:
+        with connect(settings, SUPERUSER) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.OperationalError as error:
+        return str(error).strip().splitlines()[-1]
+    return None

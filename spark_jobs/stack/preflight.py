@@ -1,0 +1,112 @@
+"""What the machine must have before the stack starts: programs, jars, memory, disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.settings import Settings
+from spark_jobs.stack.cassandra_server import NAME as CASSANDRA
+from spark_jobs.stack.cassandra_server import check_cassandra
+from spark_jobs.stack.certificates import ENDPOINT
+from spark_jobs.stack.endpoint_account import check_endpoint_account
+from spark_jobs.stack.errors import (
+    KafkaJarsMissingError,
+    TooLittleDiskError,
+    TooLittleMemoryError,
+)
+from spark_jobs.stack.java import check_java
+from spark_jobs.stack.object_store import NAME as OBJECT_STORE
+from spark_jobs.stack.object_store import check_object_store
+from spark_jobs.stack.postgres_server import check_postgres
+from spark_jobs.stack.redis_server import check_redis
+from spark_jobs.storage.conf import all_jars
+
+GIB = 1024**3
+SPARK_PARTS = {"spark-connect", "streams", ENDPOINT}
+JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPARK_PARTS
+
+
+def check_machine(settings: Settings, parts: Collection[str]) -> None:
+    """Look at everything that the chosen parts need.
+
+    Raises:
+        ProblemsError: every lack at once.
+    """
+    problems: list[LakehouseError] = []
+    chosen = set(parts)
+    checks = [
+        (JAVA_PARTS & chosen, check_java),
+        ({"postgres"} & chosen, check_postgres),
+        ({"redis"} & chosen, check_redis),
+        ({CASSANDRA} & chosen, lambda: check_cassandra(settings)),
+        ({OBJECT_STORE} & chosen, lambda: check_object_store(settings)),
+        ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
+        (SPARK_PARTS & chosen, lambda: all_jars(settings)),
+        (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
+        ({ENDPOINT} & chosen, lambda: check_endpoint_account(settings)),
+        ({"spark-connect"} & chosen, lambda: check_memory(settings.local.free_memory_gib)),
+    ]
+    for wanted, check in checks:
+        if wanted:
+            try:
+                check()
+            except LakehouseError as error:
+                problems.append(error)
+    if problems:
+        raise ProblemsError(problems)
+
+
+def check_kafka_jars(directory: Path) -> None:
+    """Make sure that Maven has filled the Kafka classpath.
+
+    Raises:
+        KafkaJarsMissingError: the broker or the connector is not in it.
+    """
+    for pattern in ("kafka_*.jar", "debezium-connector-postgres-*.jar"):
+        if not any(directory.glob(pattern)):
+            raise KafkaJarsMissingError(directory)
+
+
+def check_disk(directory: Path, needed_gib: float) -> None:
+    """Make sure that the disk below the state directory has room.
+
+    Raises:
+        TooLittleDiskError: it has less.
+    """
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free / GIB
+    if free < needed_gib:
+        raise TooLittleDiskError(directory, free, needed_gib)
+
+
+def check_memory(needed_gib: float) -> None:
+    """Make sure that enough memory is free.
+
+    Raises:
+        TooLittleMemoryError: less is.
+    """
+    free = min(psutil.virtual_memory().available, container_memory()) / GIB
+    if free < needed_gib:
+        raise TooLittleMemoryError(free, needed_gib)
+
+
+def container_memory(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Bytes that this process's container may still take; infinite where it has no limit."""
+    with suppress(OSError, ValueError):
+        limit = (root / "memory.max").read_text().strip()
+        used = int((root / "memory.current").read_text())
+        # Cached file pages are given back when memory is asked for.
+        cached = 0
+        for line in (root / "memory.stat").read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key in {"inactive_file", "active_file"}:
+                cached += int(value)
+        if limit != "max":
+            return int(limit) - used + cached
+    return float("inf")

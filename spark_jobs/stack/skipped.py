@@ -1,0 +1,130 @@
+"""Changes that the connector could not read and left out, so that it goes on with the others.
+
+Debezium tells of such a change in the worker's log only. Kafka Connect's logging writes these lines
+into a file of their own as well, which is kept until a person has answered them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from spark_jobs.access.errors import SecretMissingError
+from spark_jobs.settings import Settings
+from spark_jobs.stack.connect import (
+    client,
+    connector_status,
+    first_trace_line,
+    skipped_file,
+    states,
+    worker_files,
+)
+from spark_jobs.state.types import utc_now
+
+_LINE = re.compile(r"^(\S+) Error while processing event at offset \{(.*)\}")
+_FIELD = re.compile(r"(\w+)=(\w+)")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A change that was left out.
+
+    Attributes:
+        at: when the connector came to it.
+        lsn: its place in PostgreSQL's log, as PostgreSQL writes it; "" where it is not known.
+        transaction: the number of its transaction.
+        committed_at: when the transaction was committed.
+        operation: INSERT, UPDATE, DELETE or TRUNCATE.
+    """
+
+    at: datetime
+    lsn: str
+    transaction: str
+    committed_at: datetime | None
+    operation: str
+
+
+def skipped(settings: Settings) -> list[Skipped]:
+    """Every change that was left out, answered or not, in the order of the log."""
+    path = skipped_file(settings)
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [_read(found) for line in lines if (found := _LINE.match(line))]
+
+
+def unanswered(settings: Settings) -> list[Skipped]:
+    """The changes that nobody has answered yet."""
+    return skipped(settings)[_answered(settings) :]
+
+
+def answer(settings: Settings, *, by: str, reason: str) -> int:
+    """Note that the changes so far were seen to; how many of them are new."""
+    changes, before = len(skipped(settings)), _answered(settings)
+    if changes > before:
+        note = {"at": utc_now().isoformat(), "by": by, "reason": reason, "changes": changes}
+        with _answers(settings).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(note) + "\n")
+    return changes - before
+
+
+def capture_problem(settings: Settings) -> str | None:
+    """What keeps changes of the database from bronze, as far as it can be told from here."""
+    failed = _failed(settings)
+    if failed is not None:
+        return f"failed: {failed}"
+    left = unanswered(settings)
+    if not left:
+        return None
+    last = left[-1]
+    count = "1 change" if len(left) == 1 else f"{len(left):,} changes"
+    return f"left out {count} that it cannot read, the last at {last.lsn or 'an unknown place'}"
+
+
+def _failed(settings: Settings) -> str | None:
+    # A worker that was never configured here is another stack's.
+    if not settings.kafka_connect.url and not any(one.exists() for one in worker_files(settings)):
+        return None
+    try:
+        with client(settings) as api:
+            status = connector_status(api)
+    except (httpx.HTTPError, SecretMissingError):
+        # It does not answer, or was prepared by a release that asked for no certificate.
+        return None
+    return first_trace_line(status) if status and "FAILED" in states(status) else None
+
+
+def _read(line: re.Match[str]) -> Skipped:
+    fields = dict(_FIELD.findall(line[2]))
+    micros = fields.get("ts_usec", "")
+    return Skipped(
+        at=datetime.fromisoformat(line[1]),
+        lsn=place(int(fields["lsn"])) if fields.get("lsn", "").isdigit() else "",
+        transaction=fields.get("txId", ""),
+        committed_at=datetime.fromtimestamp(int(micros) / 1e6, UTC) if micros.isdigit() else None,
+        operation=fields.get("messageType", ""),
+    )
+
+
+def place(lsn: int) -> str:
+    """A position in PostgreSQL's log as PostgreSQL writes it.
+
+    >>> place(37420176)
+    '0/23AFC90'
+    """
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def _answered(settings: Settings) -> int:
+    path = _answers(settings)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return int(json.loads(lines[-1])["changes"]) if lines else 0
+
+
+def _answers(settings: Settings) -> Path:
+    return skipped_file(settings).with_suffix(".answered")

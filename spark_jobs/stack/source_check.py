@@ -1,0 +1,39 @@
+"""The declared sources against their database: whether the declared keys identify rows there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import psycopg
+
+from spark_jobs.access.source_tables import describe_table
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.stack.errors import SourceKeyError, SourceTableMissingError
+
+SECONDS = 5
+
+
+def source_problems(
+    dsn: str, sources: Iterable[SourceEntry], *, missing: bool
+) -> Iterator[LakehouseError]:
+    """What keeps tables from being captured right.
+
+    Args:
+        dsn: where the source database is.
+        sources: those without a table are passed over.
+        missing: whether a table that is not there is a problem; it may be made later.
+
+    Raises:
+        psycopg.Error: the database does not answer.
+    """
+    with psycopg.connect(dsn, connect_timeout=SECONDS, autocommit=True) as connection:
+        for source in sources:
+            if source.table is None:
+                continue
+            table = describe_table(connection, source.table)
+            if table is None:
+                if missing:
+                    yield SourceTableMissingError(source.file, source.table)
+            elif set(table.key) != set(source.keys):
+                yield SourceKeyError(source.file, source.table, source.keys, table.key)

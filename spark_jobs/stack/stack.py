@@ -1,0 +1,319 @@
+"""The local stack: up, down, and what state it is in.
+
+Everything belongs to one state directory; nothing outside it, and no process that the directory
+does not record, is ever touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from spark_jobs.access.secrets import secret_path
+from spark_jobs.settings import Settings
+from spark_jobs.stack.catalog import (
+    MANIFEST_PARTS,
+    ON_DEMAND,
+    all_steps,
+    check_part_names,
+    with_needs,
+)
+from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.errors import RestartNeededError, SettingsChangedError
+from spark_jobs.stack.parts import Part, Step
+from spark_jobs.stack.placeholder import ensure_placeholder
+from spark_jobs.stack.ports import check_ports
+from spark_jobs.stack.preflight import check_machine
+from spark_jobs.stack.secrets import AIRFLOW_USERS
+from spark_jobs.stack.session import SessionRecord, end
+from spark_jobs.stack.startup import Report, run_steps
+from spark_jobs.stack.status import PartStatus, part_statuses
+from spark_jobs.stack.streams import NAME
+from spark_jobs.stack.supervisor import Supervisor
+from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.stopped import forget_stopped, note_stopped
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.conf import connect_url_file
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.rights import close_state, private_files, restrict
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a start did.
+
+    Attributes:
+        already_up: every chosen part ran and served before.
+        left_over: processes of a stack that had died half-way, which were ended first.
+        users_made: Airflow's users are new, so their passwords were never shown.
+        seconds: how long it took in all.
+    """
+
+    already_up: bool
+    left_over: tuple[int, ...] = ()
+    users_made: bool = False
+    seconds: float = 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The parts of one state directory.
+
+    Attributes:
+        settings: whose state directory, ports and jars it uses.
+    """
+
+    settings: Settings
+    supervisor: Supervisor = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "supervisor", Supervisor(self.settings))
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Every step of a full start."""
+        return all_steps(self.settings)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every part, in the order of a start."""
+        return [step for step in self.steps if isinstance(step, Part)]
+
+    @private_files()
+    def up(self, report: Report, *, parts: Sequence[str] = (), restart: bool = False) -> Started:
+        """Start the chosen parts, all by default, and wait until each is ready.
+
+        Parts that run already are left alone, so a second call changes nothing. What a stack that
+        died half-way left behind is ended first.
+
+        Args:
+            report: hears how each step comes on.
+            parts: their names.
+            restart: stop and start what runs with other settings.
+
+        Raises:
+            RestartNeededError: it runs with other settings, and may not be restarted.
+            LakehouseError: what the machine lacks, taken ports, or a part that does not start.
+        """
+        began = time.monotonic()
+        steps = with_needs(self.steps, check_part_names(self.steps, parts))
+        names = [step.name for step in steps if isinstance(step, Part)]
+        check_machine(self.settings, names)
+        close_state(self.settings.state)
+        restrict(Lake(self.settings.lake), readable=self.settings.security.readable)
+        if MANIFEST_PARTS & set(names):
+            write_manifest(self.settings)
+        with self.only_one():
+            if NAME in names:
+                forget_stopped(self.settings.state)
+            environment = stack_environment(self.settings)
+            left_over: list[int] = []
+            if not self.supervisor.answers():
+                left_over = self.end_left_over()
+            elif not self.supervisor.runs_with(self.parts, environment):
+                # Settings changed since the start: every process has the old ones.
+                if not restart:
+                    raise RestartNeededError(self.supervisor.differences(self.parts, environment))
+                self.stop_all()
+            elif all(status.ready for status in self.status(names)):
+                if NAME in names:
+                    note_start(self.settings)
+                return Started(already_up=True, seconds=time.monotonic() - began)
+            self.check_ports(names)
+            users_before = secret_path(self.settings, AIRFLOW_USERS).exists()
+            if not self.supervisor.answers():
+                self.supervisor.start(self.parts, environment)
+            run_steps(steps, self.supervisor, report)
+            if NAME in names:
+                note_start(self.settings)
+            return Started(
+                already_up=False,
+                left_over=tuple(left_over),
+                users_made=not users_before and secret_path(self.settings, AIRFLOW_USERS).exists(),
+                seconds=time.monotonic() - began,
+            )
+
+    def restart(self, report: Report, *, parts: Sequence[str]) -> Started:
+        """Stop the named parts, and start them and what they need; the others run on.
+
+        Raises:
+            UnknownPartError: no part has such a name.
+            SettingsChangedError: the running parts were started with other settings.
+            LakehouseError: see ``up``.
+        """
+        names = check_part_names(self.steps, parts)
+        if self.supervisor.answers():
+            with self.only_one():
+                self.stop_parts(names)
+        return self.up(report, parts=names)
+
+    def stop_parts(self, names: Sequence[str]) -> None:
+        """Stop some parts of a stack that is up, and wait until they have ended.
+
+        Raises:
+            SettingsChangedError: the running parts were started with other settings.
+        """
+        if not self.supervisor.runs_with(self.parts, stack_environment(self.settings)):
+            raise SettingsChangedError
+        for name in names:
+            self.supervisor.stop_part(name)
+        # Supervisord kills a part that does not end in its time.
+        while any(self.supervisor.states()[name].pid for name in names):
+            time.sleep(POLL_SECONDS)
+
+    def down(self) -> bool:
+        """Stop every part, those first that use others, and make sure that no process is left.
+
+        Returns:
+            Whether anything ran.
+        """
+        if not self.settings.state.exists():
+            return False
+        with self.only_one():
+            note_stopped(self.settings.state)
+            return self.stop_all()
+
+    def stop_all(self) -> bool:
+        """Stop the parts in order, then whatever is left; says whether anything ran."""
+        connect_url_file(self.settings).unlink(missing_ok=True)
+        ran = self.supervisor.answers()
+        if ran:
+            self.stop_in_order()
+            self.supervisor.shutdown()
+            self.wait_for_supervisor()
+        return bool(self.end_left_over()) or ran
+
+    def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
+        """What state each part is in; by default all but those that nobody has asked for."""
+        asked_for = () if names else self.asked_for()
+        chosen = {*check_part_names(self.steps, names), *asked_for}
+        return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
+
+    def asked_for(self) -> set[str]:
+        """The parts that run, or should, because somebody named them."""
+        if not self.supervisor.answers():
+            return set()
+        states = self.supervisor.states()
+        return {name for name in ON_DEMAND & states.keys() if states[name].started_at}
+
+    def check_ports(self, names: Sequence[str]) -> None:
+        """Make sure that the chosen parts' ports are free or held by this stack."""
+        ports = {
+            setting: port
+            for part in self.parts
+            if part.name in names
+            for setting, port in part.ports.items()
+        }
+        check_ports(ports, own_pids=self.pids())
+
+    def pids(self) -> set[int]:
+        """Every live process of this stack, the supervisor included."""
+        record = SessionRecord.read(self.supervisor.record)
+        return {process.pid for process in record.members()} if record else set()
+
+    def end_left_over(self) -> list[int]:
+        """End what still runs of this stack without its supervisor's control."""
+        record = SessionRecord.read(self.supervisor.record)
+        ended = end(record) if record else []
+        self.supervisor.record.unlink(missing_ok=True)
+        self.supervisor.socket.unlink(missing_ok=True)
+        connect_url_file(self.settings).unlink(missing_ok=True)
+        return ended
+
+    def stop_in_order(self) -> None:
+        """Ask each part to stop as soon as no running part needs it, directly or not."""
+        needs = needs_by_part(self.steps)
+        while True:
+            states = self.supervisor.states()
+            alive = {name for name, state in states.items() if state.pid}
+            if not alive:
+                return
+            for name in alive:
+                if states[name].state != "STOPPING" and not any(
+                    name in needs.get(other, ()) for other in alive
+                ):
+                    self.supervisor.stop_part(name)
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_supervisor(self, *, seconds: float = 20) -> None:
+        """Wait until supervisord has ended, but not for ever."""
+        record = SessionRecord.read(self.supervisor.record)
+        deadline = time.monotonic() + seconds
+        while record and record.leader_alive() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+    @contextmanager
+    def only_one(self) -> Iterator[None]:
+        """Let one start or stop of this state directory run at a time; others wait."""
+        with (self.settings.state / "stack.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
+    """Which steps each step needs, directly or through others."""
+    direct = {step.name: set(step.needs) for step in steps}
+
+    def closure(name: str) -> set[str]:
+        found: set[str] = set()
+        for need in direct.get(name, ()):
+            found |= {need} | closure(need)
+        return found
+
+    return {name: closure(name) for name in direct}
+
+
+def write_manifest(settings: Settings) -> None:
+    """Compile the project, which every streaming and scheduled part reads.
+
+    Where a deployment is in force, what it applied stays: files that changed since are applied by
+    `tidemark apply`.
+
+    Raises:
+        ProblemsError: what is wrong with the declarations.
+    """
+    # sqlglot is slow
+    from spark_jobs.storage.compiled import compile_settings, deployment_of  # noqa: PLC0415
+
+    # Streams and connector must agree on it from the first change on.
+    ensure_placeholder(settings)
+    if deployment_of(settings.manifest_file) is None:
+        compile_settings(settings)
+
+
+def note_start(settings: Settings) -> None:
+    """Record what runs: the first start is the first deployment; a later one notes its settings."""
+    from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
+    from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
+
+    with ControlStore.open(settings.control_url) as store:
+        found = store.deployment_in_force()
+        manifest = Manifest.read(settings.manifest_file)
+        if found is not None and manifest.deployment is not None:
+            store.note_settings(found.deployment_id, kept_settings(settings))
+            return
+        newest = store.newest_deployment()
+        number = newest.number + 1 if newest else 1
+        name = f"d{number}-{utc_now():%Y%m%dT%H%M%S}-start"
+        manifest = manifest.model_copy(update={"deployment": name})
+        store.begin_deployment(
+            Deployment(
+                deployment_id=name,
+                number=number,
+                status=DeploymentStatus.APPLIED,
+                in_force=True,
+                who=f"{getpass.getuser()}@{socket.gethostname()}",
+                manifest=manifest.model_dump_json(),
+                settings=kept_settings(settings),
+            )
+        )
+        manifest.write(settings.manifest_file)

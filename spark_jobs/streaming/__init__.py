@@ -1,0 +1,1 @@
+"""Keeps streaming queries running, and reports how they go."""

@@ -1,0 +1,145 @@
+"""The streaming application: every flow of the project in one driver, one application a lake."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from spark_jobs.errors import LakehouseError, RefusedError
+from spark_jobs.settings import Settings
+
+APPLICATION = "streams"
+
+
+class StreamsAlreadyRunningError(LakehouseError):
+    """Another streaming application writes the same tables."""
+
+    condition = "STREAMS_ALREADY_RUNNING"
+    detail: str | None
+    primary = "another streaming application writes this lake"
+    hint = (
+        "One application serves all sources; stop that one first. Another stack needs a lake of "
+        "its own: set lake_root."
+    )
+
+
+def serve(settings: Settings, stopping: threading.Event) -> bool:
+    """Run every stream of the project; False where none can be kept running.
+
+    Raises:
+        StreamsAlreadyRunningError: another process does.
+    """
+    from spark_jobs.state.stopped import forget_stopped
+
+    with sole_application(settings):
+        forget_stopped(settings.state)
+        return _serve(settings, stopping)
+
+
+@contextmanager
+def sole_application(settings: Settings) -> Iterator[None]:
+    """Keep any other streaming application from starting on this lake.
+
+    Raises:
+        StreamsAlreadyRunningError: one runs.
+    """
+    from spark_jobs.state.errors import TableLockedError
+    from spark_jobs.state.locks import table_lock
+    from spark_jobs.storage.lake import lock_directory
+
+    with ExitStack() as held:
+        try:
+            locks = lock_directory(settings.lake, settings.state)
+            held.enter_context(table_lock(locks, APPLICATION))
+        except TableLockedError as error:
+            raise StreamsAlreadyRunningError(error.detail) from error
+        yield
+
+
+def _serve(settings: Settings, stopping: threading.Event) -> bool:
+    from spark_jobs.access.kafka import Principal, kafka_access
+    from spark_jobs.bronze.flow import BronzeFlow
+    from spark_jobs.bronze.topics import Topics
+    from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.gold.continuous.loop import ContinuousGold
+    from spark_jobs.graph.compile import compile_project
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.sinks.runner import SinkRunner, deliveries
+    from spark_jobs.stack.sink_addresses import sink_addresses
+    from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.compiled import current_manifest
+    from spark_jobs.storage.session import driver_session
+    from spark_jobs.storage.streams import streaming_conf
+    from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor
+
+    topics = Topics(kafka_access(settings, Principal.STREAMS))
+    with ControlStore.open(settings.control_url) as store:
+
+        def flows_of(manifest: Manifest) -> list[Flow]:
+            landing = [
+                BronzeFlow(source, settings, topics)
+                for source in manifest.sources.values()
+                if source.format is not SourceFormat.DELTA
+            ]
+            applying = [
+                SilverFlow(manifest.sources[entry.source], entry, settings, store)
+                for entry in manifest.silver.values()
+                if manifest.sources[entry.source].format is not SourceFormat.DELTA
+            ]
+            return [*landing, *applying]
+
+        deployed = store.deployment_in_force()
+        number = deployed.number if deployed else None
+        applied = Manifest.stored(deployed.manifest) if deployed else None
+        manifest = applied or compile_project(settings.project_dir, limits=settings.graph)
+        spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+        work = deliveries(settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark)
+        sinks = SinkRunner(work, store, settings.sinks.trigger_seconds)
+        try:
+            sinks.start()
+            flows = flows_of(manifest)
+            for flow in flows:
+                flow.create_tables(spark)
+
+            def declared() -> Declared | None:
+                """What a later deployment declares; None where there is none."""
+                nonlocal number, manifest
+                newest = store.number_in_force()
+                if newest is None or newest == number:
+                    return None
+                found = store.deployment_in_force()
+                read = Manifest.stored(found.manifest) if found else None
+                if found is None or read is None:
+                    return None
+                number, manifest = found.number, read
+                sinks.follow(
+                    deliveries(
+                        settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark
+                    )
+                )
+                return Declared(number, flows_of(manifest))
+
+            def topic_ids() -> dict[str, str]:
+                known = [source.topic for source in manifest.sources.values() if source.topic]
+                return topics.ids(known) if known else {}
+
+            # Refreshes by hand and by schedule follow the compiled project; so does this one.
+            compiled = current_manifest(settings.manifest_file, manifest)
+            gold = ContinuousGold(settings, store, compiled, stopping)
+            with gold.following(spark):
+                return Supervisor(
+                    spark,
+                    store,
+                    flows,
+                    refused=RefusedError,
+                    topic_ids=topic_ids,
+                    stopping=stopping,
+                    beat=gold.report,
+                    number=number,
+                    declared=declared,
+                ).run()
+        finally:
+            sinks.stop()
+            spark.stop()

@@ -1,0 +1,273 @@
+"""Keeps streaming queries running in one driver: starts, restarts, reports and stops them.
+
+It knows nothing of what the queries do. A query that fails is started again after a growing pause;
+one that is refused stays visible as refused and is tried again slowly; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.streaming.progress import read_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 3.0
+WATCH_SECONDS = 15.0
+WAIT_SECONDS = 3.0
+REFUSED_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 60.0
+STOP_SECONDS = 10.0
+# After this many failures in a row of every query, a fresh driver is the better cure.
+HOPELESS_FAILURES = 5
+
+
+class Flow(Protocol):
+    """A query that can be started again and again."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def definition(self) -> str: ...
+    def create_tables(self, spark: SparkSession) -> None: ...
+    def start(self, spark: SparkSession) -> StreamingQuery: ...
+    def diagnose(self, error: Exception) -> LakehouseError | None: ...
+    def watch(self, ids: dict[str, str]) -> LakehouseError | None: ...
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The flows that should run, and the number of the deployment that says so."""
+
+    number: int | None
+    flows: Sequence[Flow]
+
+
+@dataclass
+class _Slot:
+    flow: Flow
+    number: int | None = None
+    # Whether its tables may be missing.
+    fresh: bool = False
+    query: StreamingQuery | None = None
+    state: StreamState = StreamState.STARTING
+    error: str | None = None
+    failures: int = 0
+    next_try: float = 0.0
+    last: StreamProgress | None = None
+
+
+@dataclass
+class Supervisor:
+    """Runs flows until it is told to stop.
+
+    Attributes:
+        refused: the class of errors that only an operator can cure.
+        topic_ids: asks for the identities of all topics; None where no flow needs them.
+        beat: called with every round, for what runs in this driver beside the queries.
+        number: of the deployment that the flows are from; None where they follow none.
+        declared: tells the flows that should run where that has changed, else None.
+    """
+
+    spark: SparkSession
+    store: ControlStore
+    flows: Sequence[Flow]
+    refused: type[LakehouseError]
+    topic_ids: Callable[[], dict[str, str]] | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    beat: Callable[[], None] | None = None
+    number: int | None = None
+    declared: Callable[[], Declared | None] | None = None
+
+    def run(self) -> bool:
+        """Run until ``stopping`` is set; False where no query can be kept running."""
+        slots = [_Slot(flow, self.number) for flow in self.flows]
+        watched = time.monotonic()
+        try:
+            # What an earlier run said of a query does not stand while this run comes to it.
+            self.store.record_reports([_report(slot) for slot in slots])
+            while not self.stopping.is_set():
+                self._take_up(slots)
+                for slot in slots:
+                    self._tend(slot, slots)
+                # In one transaction: one for each would cost more than the reports themselves.
+                self.store.record_reports([_report(slot) for slot in slots])
+                if self.beat is not None:
+                    self.beat()
+                if time.monotonic() - watched > WATCH_SECONDS:
+                    self._watch(slots)
+                    watched = time.monotonic()
+                if slots and all(slot.failures >= HOPELESS_FAILURES for slot in slots):
+                    logger.error("no query runs queries=%d", len(slots))
+                    return False
+                self.stopping.wait(BEAT_SECONDS)
+        finally:
+            self._stop(slots)
+        return True
+
+    def _take_up(self, slots: list[_Slot]) -> None:
+        """Start, restart and stop what a new deployment declares otherwise; the others go on."""
+        try:
+            found = self.declared() if self.declared is not None else None
+        except Exception as error:  # noqa: BLE001 - what runs goes on until the next round
+            logger.warning("deployment not read error=%s", error)
+            return
+        if found is None:
+            return
+        wanted = {flow.name: flow for flow in found.flows}
+        gone = [slot for slot in slots if slot.flow.name not in wanted]
+        changed = [
+            slot
+            for slot in slots
+            if slot not in gone and slot.flow.definition != wanted[slot.flow.name].definition
+        ]
+        _drain([*gone, *changed])
+        for slot in gone:
+            slots.remove(slot)
+            self.store.forget_query(slot.flow.name)
+            logger.info("query removed name=%s", slot.flow.name)
+        for slot in changed:
+            slots[slots.index(slot)] = _Slot(wanted[slot.flow.name], fresh=True)
+            logger.info("query declared again name=%s", slot.flow.name)
+        known = {slot.flow.name for slot in slots}
+        slots += [_Slot(flow, fresh=True) for name, flow in wanted.items() if name not in known]
+        for slot in slots:
+            slot.number = found.number
+
+    def _tend(self, slot: _Slot, slots: Sequence[_Slot]) -> None:
+        if self.stopping.is_set():
+            return
+        if slot.query is None:
+            if time.monotonic() >= slot.next_try:
+                self._start(slot)
+                # Starting all of them takes a while; none is silent meanwhile.
+                self.store.record_reports([_report(one) for one in slots])
+        elif not slot.query.isActive:
+            error = slot.query.exception() or RuntimeError("query ended by itself")
+            slot.query = None
+            self._failed(slot, _diagnosed(slot.flow, error))
+
+    def _start(self, slot: _Slot) -> None:
+        try:
+            if slot.fresh:
+                slot.flow.create_tables(self.spark)
+                slot.fresh = False
+            slot.query = slot.flow.start(self.spark)
+        except Exception as error:  # noqa: BLE001 - whatever ends a start is reported and retried
+            self._failed(slot, error)
+            return
+        logger.info("query started name=%s", slot.flow.name)
+        slot.state, slot.error = StreamState.RUNNING, None
+
+    def _failed(self, slot: _Slot, error: Exception) -> None:
+        before, slot.error = slot.error, _told(error)
+        if isinstance(error, self.refused):
+            slot.state, pause = StreamState.REFUSED, REFUSED_SECONDS
+        elif isinstance(error, LakehouseError):
+            slot.state, pause = StreamState.WAITING, WAIT_SECONDS
+        else:
+            slot.failures += 1
+            slot.state = StreamState.FAILED
+            pause = min(2.0**slot.failures, LONGEST_PAUSE_SECONDS)
+        slot.next_try = time.monotonic() + pause
+        if slot.error != before:
+            name = slot.flow.name
+            logger.warning("query stopped name=%s state=%s error=%s", name, slot.state, slot.error)
+
+    def _watch(self, slots: Sequence[_Slot]) -> None:
+        if self.topic_ids is None:
+            return
+        try:
+            ids = self.topic_ids()
+        except LakehouseError as error:
+            logger.warning("topics not checked error=%s", error.primary)
+            return
+        for slot in slots:
+            found = slot.flow.watch(ids) if slot.query is not None else None
+            if found is not None:
+                _stop_query(slot)
+                slot.query = None
+                self._failed(slot, found)
+
+    def _stop(self, slots: Sequence[_Slot]) -> None:
+        _drain(slots)
+        self.store.record_reports(
+            Heartbeat(
+                query=slot.flow.name,
+                at=utc_now(),
+                state=StreamState.STOPPED if slot.error is None else slot.state,
+                error=slot.error,
+                deployment=slot.number,
+            )
+            for slot in slots
+        )
+
+
+def _drain(slots: Sequence[_Slot]) -> None:
+    """Stop each query between two batches, or within one when it takes too long."""
+    deadline = time.monotonic() + STOP_SECONDS
+    waiting = [slot for slot in slots if slot.query is not None]
+    while waiting:
+        late = time.monotonic() > deadline
+        for slot in list(waiting):
+            if slot.query is None or late or not slot.query.status["isTriggerActive"]:
+                _stop_query(slot)
+                waiting.remove(slot)
+        time.sleep(0.05)
+
+
+def _report(slot: _Slot) -> StreamProgress | Heartbeat:
+    """How a query stands; its last batch too, where it runs and has ended one."""
+    last = slot.query.lastProgress if slot.query is not None else None
+    seen = read_progress(slot.flow.name, _as_dict(last)) if last else None
+    if seen is not None and (slot.last is None or seen.batch_id != slot.last.batch_id):
+        slot.failures = 0
+        slot.last = seen
+    now = utc_now()
+    if slot.last is None or slot.query is None:
+        return Heartbeat(
+            query=slot.flow.name,
+            at=now,
+            state=slot.state,
+            error=slot.error,
+            deployment=slot.number,
+        )
+    return replace(slot.last, heartbeat_at=now, state=slot.state, deployment=slot.number)
+
+
+def _diagnosed(flow: Flow, error: Exception) -> Exception:
+    try:
+        return flow.diagnose(error) or error
+    except Exception as unclear:  # noqa: BLE001 - the query's own error is what is known then
+        logger.warning("query not diagnosed name=%s error=%s", flow.name, unclear)
+        return error
+
+
+def _stop_query(slot: _Slot) -> None:
+    try:
+        if slot.query is not None:
+            slot.query.stop()
+    except Exception as error:  # noqa: BLE001 - the others must be stopped too
+        logger.warning("query did not stop name=%s error=%s", slot.flow.name, error)
+
+
+def _told(error: Exception) -> str:
+    return error.render() if isinstance(error, LakehouseError) else str(error)
+
+
+def _as_dict(progress: Any) -> dict[str, Any]:
+    found: dict[str, Any] = progress if isinstance(progress, dict) else progress.jsonValue
+    return found

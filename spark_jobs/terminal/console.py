@@ -1,0 +1,28 @@
+"""The console for tables with many columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final, TextIO
+
+from rich.console import Console
+
+TABLE_WIDTH: Final = 140
+_LINE_WIDTH: Final = 10_000
+
+
+def wide_console() -> Console:
+    """The terminal; where there is none, lines wide enough for the tables."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=TABLE_WIDTH)
+
+
+def line_console(file: TextIO | None = None) -> Console:
+    """The terminal; where there is none, lines as wide as a row needs: a program reads by line.
+
+    Args:
+        file: where to write; None for the standard output.
+    """
+    shown = (file or sys.stdout).isatty() or "COLUMNS" in os.environ
+    return Console(file=file, highlight=False, width=None if shown else _LINE_WIDTH)

@@ -1,0 +1,172 @@
+"""What becomes of an error that no verb expects: one sentence, and a file with the details.
+
+The file is the owner's only, and holds no value that is known to be secret.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import select
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.settings import Settings, load_settings
+
+# As sysexits.h has it: an internal error, neither a mistake of the caller nor a finding.
+INTERNAL_ERROR: Final = 70
+# Below the state directory.
+DIRECTORY: Final = "crashes"
+_KEPT: Final = 20
+_FIRST_LINE: Final = 200
+_PACKAGES: Final = (
+    *("tidemark", "pyspark", "delta-spark", "deltalake", "duckdb", "sqlglot", "apache-airflow"),
+    *("great-expectations", "pydantic", "sqlalchemy", "confluent-kafka"),
+)
+_SECRET_NAME: Final = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+# Shorter ones would blot out words that are no secret.
+_SHORTEST: Final = 6
+_LARGEST_SECRET: Final = 16_384
+_IN_URL: Final = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
+_ASSIGNED: Final = re.compile(
+    r"(?i)\b((?:\w*(?:password|secret|token|passwd|pwd))[\"']?\s*[=:]\s*)[\"']?[^\s\"',;]+"
+)
+_MASK: Final = "***"
+
+
+class UnforeseenError(LakehouseError):
+    """An error that no verb expects: a defect, or a machine in a state that nobody thought of."""
+
+    condition = "INTERNAL_ERROR"
+    said: str
+    details: Path | None
+    primary = "this is an error of the program itself: {said}"
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if self.details:
+            return f"The details are in {self.details}; send that file with your report."
+        return "Its details could not be written: the disk may be full."
+
+
+def unforeseen(error: BaseException, words: Sequence[str]) -> UnforeseenError:
+    """Write the details of an error to a file, and make the sentence that names the file.
+
+    Args:
+        error: what was raised, with its traceback.
+        words: the command line without the program.
+    """
+    settings = _settings(words)
+    secrets = () if settings is None else tuple(_secrets(settings))
+    text = redacted(_details(error, words), secrets)
+    lines = redacted(str(error), secrets).strip().splitlines()
+    said = ": ".join((type(error).__name__, *(one[:_FIRST_LINE] for one in lines[:1])))
+    places = [] if settings is None else [settings.state / DIRECTORY]
+    for directory in (*places, Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            return UnforeseenError(said, _written(directory, text))
+    return UnforeseenError(said, None)
+
+
+def redacted(text: str, secrets: Sequence[str]) -> str:
+    """The text without these values, and without what looks like a password.
+
+    >>> redacted("postgresql://me:open@host/db password=sesame, 12", ())
+    'postgresql://me:***@host/db password=***, 12'
+    """
+    for one in sorted(secrets, key=len, reverse=True):
+        text = text.replace(one, _MASK)
+    return _ASSIGNED.sub(rf"\1{_MASK}", _IN_URL.sub(rf"\1{_MASK}@", text))
+
+
+def _settings(words: Sequence[str]) -> Settings | None:
+    """Those of the project that the command line names; None where they cannot be read."""
+    project: Path | None = None
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if word == "--project":
+            project = Path(following)
+        elif word.startswith("--project="):
+            project = Path(word.partition("=")[2])
+    # Whatever is wrong with them was told, or is the error itself.
+    with suppress(Exception):
+        return load_settings(project)
+    return None
+
+
+def _details(error: BaseException, words: Sequence[str]) -> str:
+    return "\n".join(
+        [
+            f"at: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            f"command: tidemark {shlex.join(words)}",
+            f"python: {platform.python_version()} on {platform.platform()}",
+            *(f"{name}: {number}" for name, number in _versions()),
+            "",
+            "".join(traceback.format_exception(error)),
+        ]
+    )
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            yield name, version(name)
+
+
+def _secrets(settings: Settings) -> Iterator[str]:
+    """Values that must not be in the file: generated secrets, and those of the environment."""
+    yield from _named(os.environ)
+    for path in settings.secrets_dir.rglob("*"):
+        with suppress(OSError, UnicodeDecodeError):
+            if path.is_file() and path.stat().st_size <= _LARGEST_SECRET:
+                parts = re.split(r"[\s:=\"',{}]+", path.read_text(encoding="utf-8"))
+                yield from (one for one in parts if len(one) >= _SHORTEST)
+
+
+def _named(variables: Mapping[str, str]) -> Iterator[str]:
+    for name, value in variables.items():
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST:
+            yield value
+
+
+def _written(directory: Path, text: str) -> Path:
+    own = directory.name == DIRECTORY
+    if own:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    prefix = f"tidemark-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-"
+    # Readable by the owner only, whatever the umask.
+    descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".txt", dir=directory)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+    if own:
+        for old in sorted(directory.glob("tidemark-*.txt"))[:-_KEPT]:
+            old.unlink(missing_ok=True)
+    return Path(path)
+
+
+def output_is_gone() -> bool:
+    """Whether nobody reads what this process prints, as behind ``| head``."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            watched = select.poll()
+            watched.register(stream.fileno(), 0)
+            if any(state & select.POLLERR for _, state in watched.poll(0)):
+                return True
+    return False
+
+
+def discard_output() -> None:
+    """Let what is still to be printed go nowhere: nobody reads it any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

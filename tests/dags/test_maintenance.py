@@ -1,0 +1,130 @@
+"""The DAGs that maintain the lake: what they run, when, and what turns them red."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+
+from spark_jobs.cli.main import app
+from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.orchestration import maintenance
+from spark_jobs.orchestration.maintenance import CONTROL, MAINTENANCE, maintenance_dags, run_verb
+from spark_jobs.sections import Pools
+from spark_jobs.settings import load_settings
+from spark_jobs.state.progress import StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from tests.dags.test_parsing import parse
+
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
+
+REPOSITORY = Path(__file__).parents[2]
+FILE = REPOSITORY / "dags/tidemark_maintenance.py"
+POOLS = {CONTROL, *Pools.model_fields}
+
+
+@pytest.fixture
+def dags(project) -> dict[str, DAG]:
+    bag = DagBag(dag_folder=str(FILE), known_pools=POOLS)
+    assert bag.import_errors == {}
+    return dict(bag.dags)
+
+
+def test_each_is_one_at_a_time_with_an_owner_a_limit_and_a_pool_that_exists(dags) -> None:
+    assert set(dags) == {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
+    for dag in dags.values():
+        assert (dag.owner, dag.max_active_runs, dag.catchup) == ("operations", 1, False)
+        assert dag.is_paused_upon_creation is False
+        for task in dag.tasks:
+            assert (task.retries, task.has_retry_policy) == (2, True)
+            assert [type(one).__name__ for one in task.on_failure_callback] == ["AlertNotifier"]
+            assert timedelta() < task.execution_timeout <= timedelta(hours=4)
+            assert task.pool in POOLS
+    assert dags["ops__stream_watch"].get_task("watch").pool == CONTROL
+    assert dags["ops__maintenance"].get_task("maintain").pool == "maintenance"
+
+
+def test_parsing_imports_nothing_heavy_and_is_the_same_every_time(project) -> None:
+    found = parse(FILE)
+    assert (found["count"], found["same"]) == (3, True)
+
+
+def test_nothing_is_made_up_for_the_first_run_is_the_next_of_the_schedule(dags) -> None:
+    for dag in dags.values():
+        timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
+        never = TimeRestriction(earliest=dag.start_date, latest=None, catchup=False)
+        first = timetable.next_dagrun_info_v2(last_dagrun_info=None, restriction=never)
+        assert first.run_after > datetime.now(UTC)
+
+
+def test_where_only_some_views_are_scheduled_at_first_they_are_made_paused(project) -> None:
+    gold = project.settings.gold.model_copy(update={"scheduled_at_first": ("order_totals",)})
+    made = maintenance_dags(project.settings.model_copy(update={"gold": gold}))
+    assert all(dag.is_paused_upon_creation for dag in made.values())
+
+
+@pytest.mark.parametrize("one", MAINTENANCE, ids=lambda one: one.dag_id)
+def test_the_page_names_verbs_and_runbooks_that_exist(one) -> None:
+    assert {verb.runbook for verb in one.verbs} <= set(one.runbooks)
+    for name in one.runbooks:
+        assert (REPOSITORY / f"docs/runbooks/{name}.md").exists()
+        assert f"docs/runbooks/{name}.md" in one.doc_md
+    command: Any = typer.main.get_command(app)
+    for verb in one.verbs:
+        context = command.make_context("tidemark", list(verb.words))
+        name, found, rest = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        found.make_context(name, rest, parent=context)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of the tasks' logs."""
+    lines: list[str] = []
+    monkeypatch.setattr(maintenance.log, "info", lambda form, *words: lines.append(form % words))
+    return lines
+
+
+def run(dag_id: str) -> str:
+    dag = maintenance_dags()[dag_id]
+    for one in dag.tasks:
+        one.retries = 0
+    return str(dag.test().state)
+
+
+def test_maintenance_is_the_verb(project, said) -> None:
+    assert run("ops__maintenance") == "success"
+    left = "0 attempts, 0 verifications and 0 silver batches left the control database."
+    assert said[-1] == left
+
+
+def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) -> None:
+    project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
+    with ControlStore.open(load_settings().control_url) as store:
+        seen = utc_now() - timedelta(minutes=5)
+        store.record_heartbeat("gold.order_totals", at=seen, state=StreamState.RUNNING)
+    assert run("ops__stream_watch") == "failed"
+    [line] = [line for line in said if line.startswith("gold.order_totals:")]
+    assert line.startswith("gold.order_totals: silent, last seen 5 min")
+    assert line.endswith("; see docs/runbooks/continuous-view.md")
+    assert "<li>gold.order_totals: silent, last" in load_settings().status_page.read_text()
+    [alert] = (load_settings().state / "alerts.jsonl").read_text().splitlines()
+    assert line in json.loads(alert)["message"]
+
+
+def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:
+    with pytest.raises(AirflowFailException):
+        run_verb(("verify", "no_such_view"), judges=True)
+    with pytest.raises(RuntimeError):
+        run_verb(("maintain", "no.such_table"), judges=False)

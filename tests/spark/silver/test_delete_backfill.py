@@ -1,0 +1,103 @@
+"""Deletions that nobody told: found by the keys, and placed behind what is known of each row."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import SilverEntry
+from spark_jobs.silver.repair.delete_backfill import MissedDeletion, missed_deletions
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.plain import read
+from tests.servers import Postgres
+from tests.spark.silver.world import CHANGES, HISTORY, ORDERS, Record, applier, bronze, change
+
+FOUND_AT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=500)
+
+
+def incremental(key: int, reached: int) -> Record:
+    """A row of an incremental snapshot, which has no position of its own."""
+    place, value = change("r", key, 0)
+    told = json.loads(value or b"")
+    told["source"] |= {"lsn": None, "sequence": json.dumps([None, str(reached)])}
+    return place, json.dumps(told).encode()
+
+
+# Known of 1 to 4 is a snapshot's row, a change, an incremental snapshot's row and a change of its
+# key; 5 is deleted, 6 was truncated away, 7 is there.
+KNOWN = [
+    change("c", 6, 5, commit=4),
+    change("t", 0, 8, commit=7),
+    change("r", 1, 10),
+    change("c", 2, 20, commit=15),
+    change("u", 2, 30, commit=25, status="paid"),
+    incremental(3, 35),
+    change("d", 40, 40, commit=38),
+    change("c", 4, 40, commit=38),
+    change("c", 5, 50, commit=45),
+    change("d", 5, 60, commit=55),
+    change("c", 7, 70, commit=65),
+]
+GONE = {1, 2, 3, 4}
+SHOP = CHANGES.model_copy(update={"table": "public.orders"})
+
+
+def missed(
+    spark: SparkSession, server: Postgres, records: list[Record], there: set[int]
+) -> list[MissedDeletion]:
+    # The table has the key alone: no more of the rows is read than is compared.
+    server.fill("public.orders", "order_id BIGINT", [(key,) for key in there])
+    frame = bronze(spark, records)
+    found = missed_deletions(spark, frame, SHOP, dsn=server.dsn, max_bytes=1000)
+    return sorted(found.rows, key=lambda one: one.row["order_id"])
+
+
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])
+def test_a_backfilled_delete_ends_the_row_and_is_found_once(
+    spark: SparkSession, tmp_path: Path, postgres: Postgres, entry: SilverEntry
+) -> None:
+    silver = applier(Lake(str(tmp_path)), CHANGES, entry)
+    silver.tables.create(spark, CHANGES)
+    silver.apply(bronze(spark, KNOWN), 0)
+    found = missed(spark, postgres, KNOWN, {7, 8})
+    assert [one.row["order_id"] for one in found] == sorted(GONE)
+    assert {one.partition for one in found} == {0}
+    told: list[Record] = [
+        record for one in found for record in ((one.key, one.told(FOUND_AT)), (one.key, None))
+    ]
+    assert missed(spark, postgres, KNOWN + told, {7, 8}) == []
+
+    # What comes later in the source's order stays, though it may be told before.
+    back = change("c", 2, 900, commit=890, status="back")
+    silver.apply(bronze(spark, [back], first=100), 1)
+    batch = silver.apply(bronze(spark, told, first=200), 2)
+    assert batch is not None
+    assert batch.quarantined == 0
+    rows = read(spark, silver.tables.table)
+    if entry is HISTORY:
+        ended = rows.where("valid_to IS NOT NULL AND order_id IN (1, 3, 4)").collect()
+        assert {(row.order_id, row.valid_to.timestamp()) for row in ended} == {
+            (key, FOUND_AT.timestamp()) for key in (1, 3, 4)
+        }
+        rows = rows.where("valid_to IS NULL")
+    assert {(row.order_id, row.status) for row in rows.collect()} == {(2, "back"), (7, "placed")}
+
+
+def test_whatever_the_order_of_arrival(
+    spark: SparkSession, tmp_path: Path, postgres: Postgres
+) -> None:
+    known = KNOWN[3:5]
+    [gone] = missed(spark, postgres, known, set())
+    records = [*known, (gone.key, gone.told(FOUND_AT)), change("c", 2, 38, commit=25)]
+    for number, order in enumerate(permutations(records)):
+        silver = applier(Lake(str(tmp_path / str(number))), CHANGES, ORDERS)
+        silver.tables.create(spark, CHANGES)
+        silver.apply(bronze(spark, list(order[:2])), 0)
+        silver.apply(bronze(spark, list(order[2:]), first=2), 1)
+        [row] = read(spark, silver.tables.table).collect()
+        assert (row.order_id, row.status) == (2, "placed"), order

@@ -1,0 +1,99 @@
+"""A topic that lost its last records and has grown past the old offset is told from what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_jobs.bronze.errors import TopicTruncatedError
+from spark_jobs.bronze.tail import Landed, Record, check_tail, last_landed
+from spark_jobs.bronze.topics import TopicFacts
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+MILLISECONDS = 1_767_323_045_678
+KEPT = Record(MILLISECONDS, (b"k", b"v"))
+
+
+def check(
+    end: int, held: Mapping[int, Record], *, landed: Record = KEPT, first: int = 0, at: int = 11
+) -> None:
+    check_tail(
+        TopicFacts(topic="t", topic_id="A", first={0: first}, end={0: end}),
+        read_to={0: 12},
+        landed={0: Landed(at, landed)},
+        held=lambda asked: {part: held[at] for part, at in asked.items() if at in held},
+    )
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Record(MILLISECONDS, (b"k", b"other")),
+        Record(MILLISECONDS, (b"other", b"v")),
+        Record(MILLISECONDS + 1, (b"k", b"v")),
+        Record(MILLISECONDS, (b"k", None)),
+    ],
+)
+def test_another_record_at_the_last_offset_is_refused(held: Record) -> None:
+    with pytest.raises(TopicTruncatedError) as caught:
+        check(50, {11: held})
+    assert caught.value.other == {0: 11}
+    assert "partition 0: 11" in caught.value.render()
+    assert "go on at partition 0: 12" in caught.value.render()
+
+
+def test_a_topic_that_ends_before_the_next_offset_is_refused() -> None:
+    with pytest.raises(TopicTruncatedError) as caught:
+        check(9, {})
+    assert caught.value.ends == {0: 9}
+
+
+@pytest.mark.parametrize(
+    ("held", "landed", "first", "at"),
+    [
+        ({11: KEPT}, KEPT, 0, 11),
+        # Compacted away, or the mark of a transaction.
+        ({}, KEPT, 0, 11),
+        ({9: KEPT}, KEPT, 0, 9),
+        # Expired, whatever is there now.
+        ({11: Record(1, (b"x", b"y"))}, KEPT, 12, 11),
+        # Forgotten in bronze.
+        ({11: KEPT}, Record(MILLISECONDS, None), 0, 11),
+        ({11: Record(None, (b"k", b"v"))}, KEPT, 0, 11),
+    ],
+)
+def test_the_same_record_or_none_goes_on(
+    held: Mapping[int, Record], landed: Record, first: int, at: int
+) -> None:
+    check(50, held, landed=landed, first=first, at=at)
+
+
+def test_a_partition_that_bronze_has_nothing_of_goes_on() -> None:
+    facts = TopicFacts(topic="t", topic_id="A", first={0: 0, 1: 0}, end={0: 5, 1: 5})
+    check_tail(facts, read_to={0: 3}, landed={}, held=lambda _: {})
+
+
+def test_the_last_records_of_bronze_are_found_and_forgotten_ones_tell_their_time(
+    tmp_path: Path,
+) -> None:
+    rows = pa.table(
+        {
+            "key": pa.array([b"a", b"b", None, b"d", b"e"], pa.binary()),
+            "value": pa.array([b"1", None, None, b"4", b"5"], pa.binary()),
+            "partition": pa.array([0, 0, 1, 2, 3], pa.int32()),
+            "offset": pa.array([10, 11, 7, 90, 12], pa.int64()),
+            "timestamp": pa.array([AT] * 5, pa.timestamp("us", "UTC")),
+        }
+    )
+    write_deltalake(tmp_path, rows)
+    # What bronze has after the offset is of a batch that has not ended.
+    found = last_landed(str(tmp_path), {0: 12, 1: 9, 2: 400, 3: 12, 4: 0})
+    assert found == {
+        0: Landed(11, Record(MILLISECONDS, (b"b", None))),
+        1: Landed(7, Record(MILLISECONDS, None)),
+    }

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.settings import REPOSITORY, load_settings
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    settings = load_settings(REPOSITORY, state_dir=tmp_path)
+    compile_project(REPOSITORY).write(settings.manifest_file)
+    return tmp_path
+
+
+def proposed(state: Path, *words: str) -> set[str]:
+    """What the program proposes for the last of these words."""
+    environment = {
+        **os.environ,
+        "_TIDEMARK_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["tidemark", *words]),
+        "COMP_CWORD": str(len(words)),
+        "TIDEMARK_STATE_DIR": str(state),
+        "TIDEMARK_PROJECT": str(REPOSITORY),
+    }
+    program = str(Path(sys.executable).with_name("tidemark"))
+    found = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    return set(found.stdout.split())
+
+
+def test_verbs_views_and_selections_are_proposed(project: Path) -> None:
+    assert "explain" in proposed(project, "exp")
+    assert proposed(project, "explain", "user_rev") == {"user_revenue"}
+    assert proposed(project, "refresh", "+user_rev") == {"+user_revenue"}
+    assert proposed(project, "test", "tag:sec") == {"tag:security"}
+
+
+def test_a_project_that_was_never_compiled_proposes_nothing(tmp_path: Path) -> None:
+    assert proposed(tmp_path, "explain", "user") == set()

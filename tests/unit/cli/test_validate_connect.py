@@ -1,0 +1,114 @@
+"""``tidemark validate --connect``: what is declared against a real database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.errors import ProblemsError
+
+SOURCE = """description: What is ordered.
+owner: shop
+format: debezium
+topic: shop.{schema}.{table}
+table: {schema}.{table}
+keys: [{keys}]
+columns:
+  a: {{type: BIGINT, required: true}}
+  b: {{type: STRING, required: true}}
+"""
+SCHEMA = "declared"
+
+
+@pytest.fixture
+def dsn(postgres_socket: Path) -> str:
+    address = f"host={postgres_socket} user=tidemark dbname=postgres"
+    with psycopg.connect(address) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE".encode())
+        connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
+        connection.execute(f"CREATE TABLE {SCHEMA}.keyed (a INT, b TEXT, PRIMARY KEY (a))".encode())
+        connection.execute(f"CREATE TABLE {SCHEMA}.keyless (a INT, b TEXT)".encode())
+    return address
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "sources").mkdir()
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path
+
+
+def declare(project: Path, table: str, keys: str) -> None:
+    text = SOURCE.format(schema=SCHEMA, table=table, keys=keys)
+    (project / f"sources/{table}.yml").write_text(text)
+
+
+def validate(project: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(project), "validate", *words])
+
+
+def conditions(result: Result) -> dict[str, str]:
+    """What is wrong, by file."""
+    assert isinstance(result.exception, ProblemsError), result.exception
+    return {
+        one.location.file if one.location else "": one.condition
+        for one in result.exception.problems
+    }
+
+
+def test_keys_that_the_database_has_are_right(
+    project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", dsn)
+    declare(project, "keyed", "a")
+    assert validate(project, "--connect").exit_code == 0
+
+
+def test_each_wrong_key_is_named_with_its_file(
+    project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", dsn)
+    declare(project, "keyed", "a, b")
+    declare(project, "keyless", "a")
+    declare(project, "absent", "a")
+    assert conditions(validate(project, "--connect")) == {
+        "sources/keyed.yml": "SOURCE_KEY_DIFFERS",
+        "sources/keyless.yml": "SOURCE_KEY_DIFFERS",
+        "sources/absent.yml": "SOURCE_TABLE_MISSING",
+    }
+    told = validate(project, "--connect", "--json")
+    assert told.exit_code == 1
+    found = json.loads(told.stdout)
+    assert not found["valid"]
+    assert len(found["problems"]) == 3
+    # Nobody asks the database who is not told to.
+    assert validate(project).exit_code == 0
+
+
+def test_what_is_wrong_in_the_files_is_told_beside_it(
+    project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", dsn)
+    declare(project, "keyless", "a")
+    (project / "sources/broken.yml").write_text("description: x\nfromat: json\n")
+    found = conditions(validate(project, "--connect"))
+    assert found.pop("sources/keyless.yml") == "SOURCE_KEY_DIFFERS"
+    assert set(found) == {"sources/broken.yml"}
+
+
+def test_a_database_that_nobody_names_or_that_does_not_answer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(project, "keyed", "a")
+    monkeypatch.delenv("TIDEMARK_SOURCE_DATABASE", raising=False)
+    unset = validate(project, "--connect").exception
+    assert getattr(unset, "condition", None) == "SOURCE_DATABASE_UNSET"
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", "postgresql://x@127.0.0.1:1/shop")
+    down = validate(project, "--connect").exception
+    assert getattr(down, "condition", None) == "DATABASE_UNREACHABLE"

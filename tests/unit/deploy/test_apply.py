@@ -1,0 +1,277 @@
+"""An apply over a control database: its steps, kills between them, and who else applies."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.deploy.errors import ApplyRunningError, PlanOutdatedError, StepFailedError
+from spark_jobs.deploy.steps import Step, StepKind
+from spark_jobs.errors import ProblemsError
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.rollout.apply import FAILPOINTS, Applied, apply, only_apply, settle
+from spark_jobs.rollout.planning import make_plan
+from spark_jobs.rollout.steps import Carrier
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.state.deployments import DeploymentStatus
+from spark_jobs.state.errors import DeploymentOvertakenError
+from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
+from spark_jobs.state.store import ControlStore
+from tests.golden.declaration_cases import RIGHT, write_project
+
+EVENTS = """\
+format: json
+topic: refunds
+event_id: id
+event_time: at
+columns: {id: STRING, at: TIMESTAMP}
+"""
+TELLERS = RIGHT["sources/orders.yml"].replace("orders", "tellers")
+MORE = {
+    "sources/refunds.yml": EVENTS,
+    "sql/silver/refunds.sql": "/* silver\ndescription: R.\n*/\nSELECT id, at FROM bronze.refunds\n",
+    "sql/gold/later.sql": RIGHT["sql/gold/spend.sql"].replace("SUM(", "MAX("),
+}
+# One of each step: a table with rows comes, a topic goes.
+EACH = {
+    "sources/tellers.yml": TELLERS,
+    "sql/silver/tellers.sql": RIGHT["sql/silver/orders.sql"].replace("orders", "tellers"),
+    "sql/gold/later.sql": MORE["sql/gold/later.sql"],
+}
+GONE = ("sources/clicks.yml", "sql/silver/clicks.sql")
+EVERY = [
+    "topic shop.public.tellers",
+    "connector shop.public.orders, shop.public.tellers",
+    "manifest",
+    "stream bronze.tellers",
+    "stream silver.tellers",
+    "stop bronze.clicks",
+    "stop silver.clicks",
+    "snapshot tellers",
+    "take up silver.tellers",
+    "build gold.later",
+]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return load_settings(write_project(folder, {}), state_dir=tmp_path / "state")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[ControlStore]:
+    with ControlStore.open(settings.control_url) as opened:
+        yield opened
+
+
+class Worker:
+    """Carries out what touches no service as an apply does, and notes the rest."""
+
+    def __init__(self, settings: Settings, store: ControlStore, project: Manifest) -> None:
+        self.carrier = Carrier(settings, store, project)
+        self.log = settings.state / "carried"
+        self.failing: set[str] = set()
+
+    @property
+    def carried(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def carry(self, step: Step, deployment, note) -> str | None:
+        if str(step) in self.failing:
+            raise StepFailedError(str(step), "as the test wants")
+        if step.kind is StepKind.MANIFEST:
+            self.carrier.carry(step, deployment, note)
+        with self.log.open("a") as file:
+            file.write(f"{step}\n")
+        return None
+
+
+def run(settings: Settings, store: ControlStore, *, failing: set[str] = frozenset()) -> Applied:
+    project = compile_project(settings.project_dir)
+    worker = Worker(settings, store, project)
+    worker.failing = set(failing)
+    planned = make_plan(settings, store, project)
+    if planned.plan.empty:
+        settle(store, planned.plan)
+        return Applied("", {}, {})
+    return apply(
+        settings,
+        store,
+        planned,
+        who="tests",
+        carry=worker.carry,
+        watch=lambda _: nullcontext(lambda _: None),
+    )
+
+
+def carried(settings: Settings) -> list[str]:
+    path = settings.state / "carried"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_apply_does_the_plan_and_nothing_afterwards(
+    settings: Settings, store: ControlStore
+) -> None:
+    first = run(settings, store)
+    found = store.deployment_in_force()
+
+    assert found is not None
+    assert found.deployment_id == first.deployment
+    assert (found.status, found.open_steps) == (DeploymentStatus.APPLIED, ())
+    assert Manifest.read(settings.manifest_file).deployment == first.deployment
+    project = compile_project(settings.project_dir)
+    assert make_plan(settings, store, project).plan.empty
+    before = carried(settings)
+    assert run(settings, store).deployment == ""
+    assert carried(settings) == before
+
+
+def test_only_what_differs_is_done(settings: Settings, store: ControlStore) -> None:
+    run(settings, store)
+    done = len(carried(settings))
+    write_project(settings.project_dir, MORE)
+    run(settings, store)
+
+    assert carried(settings)[done:] == [
+        "topic refunds",
+        "manifest",
+        "stream bronze.refunds",
+        "stream silver.refunds",
+        "build gold.later",
+    ]
+
+
+def test_a_build_that_fails_leaves_itself_open_only(
+    settings: Settings, store: ControlStore
+) -> None:
+    ended = run(settings, store, failing={"build gold.spend"})
+    found = store.newest_deployment()
+
+    assert list(ended.failed) == ["build gold.spend"]
+    assert found is not None
+    assert (found.status, found.open_steps) == (DeploymentStatus.FAILED, ("build gold.spend",))
+    again = run(settings, store)
+    assert not again.failed
+    assert carried(settings)[-1] == "build gold.spend"
+    assert store.deployment(found.deployment_id).status is DeploymentStatus.SUPERSEDED
+
+
+def test_what_follows_a_failed_step_stays_open(settings: Settings, store: ControlStore) -> None:
+    run(settings, store, failing={"stream bronze.orders"})
+    done = len(carried(settings))
+    # The files changed meanwhile: one view is gone, and with it its open step.
+    for file in ("sql/gold/spend.sql", "expectations/gold/spend.json"):
+        (settings.project_dir / file).unlink()
+    run(settings, store)
+    rest = carried(settings)[done:]
+
+    assert "stream bronze.orders" in rest
+    assert "stream silver.orders" in rest
+    assert "build gold.spend" not in rest
+    assert "stream bronze.clicks" not in rest
+    assert set(store.deployment_in_force().kept) == {"gold.spend"}
+
+
+def test_a_table_that_comes_back_is_kept_no_more(settings: Settings, store: ControlStore) -> None:
+    run(settings, store)
+    for file in ("sql/gold/spend.sql", "expectations/gold/spend.json"):
+        (settings.project_dir / file).unlink()
+    run(settings, store)
+    assert set(store.deployment_in_force().kept) == {"gold.spend"}
+    write_project(settings.project_dir, {})
+    run(settings, store)
+    assert store.deployment_in_force().kept == {}
+
+
+def test_a_plan_with_problems_does_nothing(settings: Settings, store: ControlStore) -> None:
+    run(settings, store)
+    before = (carried(settings), store.number_in_force())
+    other = RIGHT["sources/clicks.yml"].replace("topic: clicks", "topic: others")
+    write_project(settings.project_dir, {**MORE, "sources/clicks.yml": other})
+    with pytest.raises(ProblemsError) as caught:
+        run(settings, store)
+
+    assert {one.condition for one in caught.value.problems} == {"CHANGE_LOSES_DATA"}
+    assert (carried(settings), store.number_in_force()) == before
+
+
+def test_a_plan_whose_base_moved_is_refused(settings: Settings, store: ControlStore) -> None:
+    run(settings, store)
+    write_project(settings.project_dir, MORE)
+    project = compile_project(settings.project_dir)
+    old = make_plan(settings, store, project)
+    run(settings, store)
+    before = carried(settings)
+    with pytest.raises(PlanOutdatedError):
+        apply(
+            settings,
+            store,
+            old,
+            who="tests",
+            carry=Worker(settings, store, project).carry,
+            watch=lambda _: nullcontext(lambda _: None),
+        )
+    assert carried(settings) == before
+
+
+def test_of_two_machines_on_one_base_one_is_refused(
+    settings: Settings, store: ControlStore
+) -> None:
+    run(settings, store)
+    found = store.newest_deployment()
+    assert found is not None
+    with pytest.raises(DeploymentOvertakenError):
+        store.begin_deployment(type(found)(deployment_id="other", number=1, who="b", manifest="{}"))
+
+
+def test_two_applies_at_once_are_refused(settings: Settings) -> None:
+    with only_apply(settings), pytest.raises(ApplyRunningError), only_apply(settings):
+        pass
+    with only_apply(settings):
+        pass
+
+
+def killed(state: Path, folder: Path, point: str) -> None:
+    import os
+
+    os.environ[VARIABLE] = point
+    settings = load_settings(folder, state_dir=state)
+    with ControlStore.open(settings.control_url) as store:
+        run(settings, store)
+
+
+@pytest.mark.parametrize("point", FAILPOINTS)
+def test_an_apply_that_is_killed_goes_on(settings: Settings, point: str) -> None:
+    with ControlStore.open(settings.control_url) as store:
+        run(settings, store)
+    done = len(carried(settings))
+    write_project(settings.project_dir, EACH)
+    for file in GONE:
+        (settings.project_dir / file).unlink()
+    process = multiprocessing.get_context("spawn").Process(
+        target=killed, args=(settings.state, settings.project_dir, point)
+    )
+    process.start()
+    process.join(60)
+    assert process.exitcode == EXIT_CODE
+    with ControlStore.open(settings.control_url) as store:
+        run(settings, store)
+        found = store.newest_deployment()
+        running = store.deployment_in_force()
+        project = compile_project(settings.project_dir)
+        assert make_plan(settings, store, project).plan.empty
+    assert running == found
+    assert found.status is DeploymentStatus.APPLIED
+    assert Manifest.read(settings.manifest_file).deployment == found.deployment_id
+    assert set(found.kept) == {"bronze.clicks", "silver.clicks"}
+    # Each at least once, in their order, and nothing else.
+    rest = carried(settings)[done:]
+    assert set(rest) == set(EVERY)
+    assert sorted(EVERY, key=rest.index) == EVERY

@@ -1,0 +1,160 @@
+"""What an apply waits for, over a control database in which streams report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.deploy.errors import StepFailedError
+from spark_jobs.deploy.steps import Step
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.connect import signal_config, signal_file
+from spark_jobs.stack.errors import ConnectorFailedError
+from spark_jobs.stack.snapshot_signal import ask_for_rows
+from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.progress import StreamProgress, StreamState
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from tests.golden.declaration_cases import write_project
+
+DEPLOYMENT = Deployment(deployment_id="d2-tests", number=2, who="tests", manifest="{}")
+STREAM = Step.parse("stream bronze.orders")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return load_settings(write_project(folder, {}), state_dir=tmp_path / "state")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[ControlStore]:
+    with ControlStore.open(settings.control_url) as opened:
+        yield opened
+
+
+def report(
+    store: ControlStore,
+    query: str,
+    state: StreamState = StreamState.RUNNING,
+    *,
+    deployment: int | None = None,
+    error: str | None = None,
+) -> None:
+    now = utc_now()
+    store.record_progress(
+        StreamProgress(
+            query=query,
+            batch_id=0,
+            records=0,
+            at=now,
+            heartbeat_at=now,
+            state=state,
+            deployment=deployment,
+            error=error,
+        )
+    )
+
+
+class Waiting:
+    """A carrier whose waiting is counted, and filled with what happens meanwhile."""
+
+    def __init__(
+        self, settings: Settings, store: ControlStore, *happens: Callable[[], None]
+    ) -> None:
+        self.seconds = 0.0
+        self.happens = list(happens)
+        self.notes: list[str] = []
+        manifest = compile_project(settings.project_dir)
+        self.carrier = Carrier(
+            settings, store, manifest, clock=lambda: self.seconds, sleep=self.sleep
+        )
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds if self.happens else STREAM_SECONDS
+        if self.happens:
+            self.happens.pop(0)()
+
+    def carry(self, step: Step) -> str | None:
+        return self.carrier.carry(step, DEPLOYMENT, self.notes.append)
+
+
+def test_streams_that_do_not_run_are_not_waited_for(
+    settings: Settings, store: ControlStore
+) -> None:
+    waiting = Waiting(settings, store)
+
+    assert "do not run" in (waiting.carry(STREAM) or "")
+    assert waiting.carry(Step.parse("stop bronze.gone")) is None
+    report(store, "bronze.orders", StreamState.STOPPED)
+    assert "do not run" in (waiting.carry(STREAM) or "")
+
+
+def test_a_stream_is_waited_for_until_it_runs_as_applied(
+    settings: Settings, store: ControlStore
+) -> None:
+    report(store, "bronze.orders", deployment=1)
+    waiting = Waiting(
+        settings,
+        store,
+        lambda: report(store, "bronze.orders", StreamState.STARTING, deployment=2),
+        lambda: report(store, "bronze.orders", deployment=2),
+    )
+
+    assert waiting.carry(STREAM) is None
+    assert waiting.notes == ["the streams have not taken it up yet", "is starting"]
+
+
+def test_a_stream_that_refuses_ends_the_step_with_its_reason(
+    settings: Settings, store: ControlStore
+) -> None:
+    report(store, "bronze.orders", StreamState.REFUSED, deployment=2, error="records are lost")
+    with pytest.raises(StepFailedError) as caught:
+        Waiting(settings, store).carry(STREAM)
+
+    assert caught.value.problem == "records are lost"
+
+
+def test_waiting_has_an_end(settings: Settings, store: ControlStore) -> None:
+    report(store, "bronze.orders", deployment=1)
+    with pytest.raises(StepFailedError) as caught:
+        Waiting(settings, store).carry(STREAM)
+
+    assert "not taken it up yet after 300 s" in caught.value.problem
+
+
+def test_a_stream_that_ends_is_waited_for(settings: Settings, store: ControlStore) -> None:
+    report(store, "bronze.orders", deployment=2)
+    report(store, "bronze.gone", deployment=1)
+    waiting = Waiting(settings, store, lambda: store.forget_query("bronze.gone"))
+
+    assert waiting.carry(Step.parse("stop bronze.gone")) is None
+    assert waiting.notes == ["still runs"]
+
+
+def test_rows_are_asked_for_by_a_line_of_a_file(settings: Settings, tmp_path: Path) -> None:
+    config = signal_config(settings)
+    for request in ("one", "two"):
+        ask_for_rows(settings, "public.tellers", request=request, connector="shop")
+    path = signal_file(settings)
+
+    assert config["signal.file"] == str(path)
+    # It writes nothing to the database.
+    assert config["read.only"] == "true"
+    lines = path.read_text().splitlines()
+    assert len(lines) == 2
+    assert r'"public\\.tellers"' in lines[0]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_worker_elsewhere_cannot_be_asked(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, kafka_connect={"url": "http://connect:8083"})
+
+    assert signal_config(settings) == {}
+    with pytest.raises(ConnectorFailedError):
+        ask_for_rows(settings, "public.tellers", request="one", connector="shop")

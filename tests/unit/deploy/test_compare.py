@@ -1,0 +1,374 @@
+"""What a change of the project's files means, from files to the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.deploy.change import Action, Category, Change, Cost, Kind, Work
+from spark_jobs.deploy.plan import Plan, Running, plan_change
+from spark_jobs.deploy.steps import Step
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from tests.golden.declaration_cases import RIGHT, write_project
+
+HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
+PLAIN = HEADER + "SELECT\n  o.order_id,\n  o.user_id,\n  o.amount\nFROM silver.orders AS o\n"
+# Reads one column of the view above and filters by none.
+READER = HEADER + "SELECT p.order_id, p.amount * 2 AS twice FROM gold.plain AS p\n"
+DISTANT = HEADER + "SELECT p.order_id FROM gold.plain AS p\n"
+LAST = HEADER + "SELECT SUM(r.twice) AS twice FROM gold.reader AS r\n"
+SILVER = RIGHT["sql/silver/orders.sql"]
+SOURCE = RIGHT["sources/orders.yml"]
+EVENTS = """\
+format: json
+topic: refunds
+event_id: id
+event_time: at
+columns: {id: STRING, at: TIMESTAMP}
+"""
+BASE = {
+    "sql/gold/plain.sql": PLAIN,
+    "sql/gold/reader.sql": READER,
+    "sql/gold/distant.sql": DISTANT,
+    "sql/gold/last.sql": LAST,
+}
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Any:
+    made = 0
+
+    def compile_files(files: dict[str, str | None]) -> Manifest:
+        nonlocal made
+        made += 1
+        # The folder's name is the project's.
+        folder = tmp_path / str(made) / "shop"
+        folder.mkdir(parents=True)
+        return compile_project(write_project(folder, {**BASE, **files}))
+
+    return compile_files
+
+
+@pytest.fixture
+def planned(compiled: Any) -> Any:
+    def plan(
+        now: dict[str, str | None], was: dict[str, str | None] | None = None, **more: Any
+    ) -> Plan:
+        running = Running(deployment="d-1", manifest=compiled(was or {}), settings={"a": "1"})
+        settings = more.pop("settings", {"a": "1"})
+        return plan_change(
+            running, compiled(now), settings, **{"costs": {}, "existing": {}, **more}
+        )
+
+    return plan
+
+
+def only(plan: Plan) -> Change:
+    assert len(plan.changes) == 1, [one.name for one in plan.changes]
+    return plan.changes[0]
+
+
+def test_the_same_files_are_nothing_to_do(planned: Any) -> None:
+    plan = planned({})
+
+    assert plan.empty
+    assert plan.changes == plan.steps == plan.problems == plan.asks == ()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        PLAIN.replace("SELECT", "select -- which\n"),
+        PLAIN.replace("o.", "x.").replace("AS o", "AS x"),
+    ],
+)
+def test_formatting_is_no_change(planned: Any, sql: str) -> None:
+    assert planned({"sql/gold/plain.sql": sql}).empty
+
+
+def test_an_added_column_is_non_breaking_and_leaves_readers_alone(planned: Any) -> None:
+    sql = PLAIN.replace("o.amount\n", "o.amount,\n  o.created_at\n")
+    plan = planned({"sql/gold/plain.sql": sql}, costs={"plain": Cost(rows=7, seconds=1.5)})
+    change = only(plan)
+
+    assert (change.name, change.category) == ("gold.plain", Category.NON_BREAKING)
+    assert change.work == (Work.COMPUTE_COLUMNS,)
+    assert change.reaches == ()
+    assert change.untouched == ("gold.distant", "gold.reader")
+    assert change.cost == Cost(rows=7, seconds=1.5)
+    assert [str(one) for one in plan.steps] == ["manifest", "build gold.plain"]
+    assert len(plan.asks) == 1
+
+
+def test_a_changed_column_reaches_those_that_read_it(planned: Any) -> None:
+    change = only(planned({"sql/gold/plain.sql": PLAIN.replace("o.amount", "-o.amount AS amount")}))
+
+    assert change.category is Category.BREAKING
+    assert change.details == ("columns changed: amount",)
+    assert change.reaches == ("gold.reader", "gold.last")
+    assert change.untouched == ("gold.distant",)
+
+
+def test_other_rows_reach_every_reader(planned: Any) -> None:
+    change = only(planned({"sql/gold/plain.sql": PLAIN + "WHERE o.amount > 0\n"}))
+
+    assert change.category is Category.BREAKING
+    assert change.work == (Work.RECOMPUTE,)
+    assert change.reaches == ("gold.distant", "gold.reader", "gold.last")
+    assert change.untouched == ()
+
+
+def test_a_filter_of_a_reader_makes_all_of_it_follow(planned: Any) -> None:
+    filtered = DISTANT.replace("\n", " ").rstrip() + " WHERE p.amount > 0\n"
+    was = {"sql/gold/distant.sql": HEADER + filtered.partition("*/")[2]}
+    sql = PLAIN.replace("o.amount", "-o.amount AS amount")
+    change = only(planned({**was, "sql/gold/plain.sql": sql}, was))
+
+    assert set(change.reaches) == {"gold.distant", "gold.reader", "gold.last"}
+
+
+def test_a_removed_column_is_breaking(planned: Any) -> None:
+    sql = PLAIN.replace("  o.user_id,\n", "")
+    change = only(planned({"sql/gold/plain.sql": sql}))
+
+    assert change.category is Category.BREAKING
+    assert change.details == ("columns removed: user_id",)
+    assert set(change.untouched) == {"gold.distant", "gold.reader"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "work", "detail"),
+    [
+        ("owner: analytics", "owner: finance", Work.METADATA, "owner: analytics → finance"),
+        ("every: 15 minutes", "every: 30 minutes", Work.RESCHEDULE, "every: 900 → 1800"),
+        ("Spend per user.", "Spend.", Work.METADATA, "description changed"),
+    ],
+)
+def test_words_compute_nothing(planned: Any, old: str, new: str, work: Work, detail: str) -> None:
+    plan = planned({"sql/gold/plain.sql": PLAIN.replace(old, new)})
+    change = only(plan)
+
+    assert (change.category, change.work) == (Category.METADATA, (work,))
+    assert change.details == (detail,)
+    assert [str(one) for one in plan.steps] == ["manifest"]
+    assert plan.asks == ()
+
+
+def test_a_new_view_is_built_after_those_that_it_reads(planned: Any) -> None:
+    new = {"sql/gold/reader.sql": None, "sql/gold/last.sql": None}
+    plan = planned({}, new, costs={"reader": Cost(rows=3)})
+
+    assert [(one.name, one.action, one.work) for one in plan.changes] == [
+        ("gold.reader", Action.ADDED, (Work.FIRST_BUILD,)),
+        ("gold.last", Action.ADDED, (Work.FIRST_BUILD,)),
+    ]
+    assert [str(one) for one in plan.steps] == ["manifest", "build gold.reader", "build gold.last"]
+
+
+def test_a_removed_view_is_kept_and_asked_about(planned: Any) -> None:
+    change = only(plan := planned({"sql/gold/last.sql": None}))
+
+    assert (change.action, change.work) == (Action.REMOVED, (Work.KEEP,))
+    assert plan.asks == ("gold.last: keep the table until tidemark drop",)
+    assert [str(one) for one in plan.steps] == ["manifest"]
+
+
+def test_a_new_source_gets_topic_and_streams(planned: Any) -> None:
+    silver = "/* silver\ndescription: Refunds.\n*/\nSELECT id, at FROM bronze.refunds\n"
+    plan = planned({"sources/refunds.yml": EVENTS, "sql/silver/refunds.sql": silver})
+
+    assert [(one.kind, one.work) for one in plan.changes] == [
+        (Kind.SOURCE, (Work.CREATE_TOPIC, Work.START_STREAM)),
+        (Kind.SILVER, (Work.START_STREAM,)),
+    ]
+    assert [str(one) for one in plan.steps] == [
+        "topic refunds",
+        "manifest",
+        "stream bronze.refunds",
+        "stream silver.refunds",
+    ]
+    # Nothing of it is computed or ends.
+    assert plan.asks == ()
+
+
+TELLERS = SOURCE.replace("shop.public.orders", "shop.public.tellers").replace(
+    "keys: [order_id]", "keys: [order_id]\ntable: public.tellers"
+)
+TELLERS_SILVER = SILVER.replace("bronze.orders", "bronze.tellers")
+
+
+@pytest.mark.parametrize("rows", [50, None])
+def test_a_table_with_rows_is_captured_and_read(planned: Any, rows: int | None) -> None:
+    existing = {} if rows is None else {"tellers": rows}
+    files = {"sources/tellers.yml": TELLERS, "sql/silver/tellers.sql": TELLERS_SILVER}
+    plan = planned(files, existing=existing)
+
+    assert Work.SNAPSHOT in plan.changes[0].work
+    assert [str(one) for one in plan.steps] == [
+        "topic shop.public.tellers",
+        "connector public.tellers, shop.public.orders",
+        "manifest",
+        "stream bronze.tellers",
+        "stream silver.tellers",
+        "snapshot tellers",
+        "take up silver.tellers",
+    ]
+
+
+def test_an_empty_table_needs_no_snapshot(planned: Any) -> None:
+    files = {"sources/tellers.yml": TELLERS, "sql/silver/tellers.sql": TELLERS_SILVER}
+    plan = planned(files, existing={"tellers": 0})
+
+    assert Work.SNAPSHOT not in plan.changes[0].work
+    assert not [one for one in plan.steps if "snapshot" in str(one)]
+
+
+def test_a_connector_that_is_new_reads_by_itself(planned: Any) -> None:
+    without = {
+        "sources/orders.yml": None,
+        "sql/silver/orders.sql": None,
+        "sql/gold/spend.sql": None,
+        "expectations/gold/spend.json": None,
+        **dict.fromkeys(BASE),
+    }
+    plan = planned({**without, "sources/orders.yml": SOURCE}, without)
+
+    assert plan.changes[0].work == (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
+
+
+def test_a_removed_source_stops_its_streams_only(planned: Any) -> None:
+    gone = {"sources/clicks.yml": None, "sql/silver/clicks.sql": None}
+    plan = planned(gone)
+
+    assert [str(one) for one in plan.steps] == [
+        "manifest",
+        "stop bronze.clicks",
+        "stop silver.clicks",
+    ]
+    assert len(plan.asks) == 2
+
+
+def test_silver_restarts_alone_and_names_who_reads_the_column(planned: Any) -> None:
+    sql = SILVER.replace("amount,", "amount * 100 AS amount,")
+    was = {"sql/silver/orders.sql": SILVER.replace("amount,", "amount * 10 AS amount,")}
+    plan = planned({"sql/silver/orders.sql": sql}, was)
+    change = next(one for one in plan.changes if one.kind is Kind.SILVER)
+
+    assert change.work == (Work.RESTART_STREAM,)
+    assert change.category is Category.BREAKING
+    assert "columns changed: amount" in change.details
+    assert "rows that are there stay until `tidemark rebuild silver.orders`" in change.details
+    assert set(change.untouched) == {"gold.distant"} - set(change.reaches) | set(change.untouched)
+    assert {"gold.spend", "gold.plain", "gold.reader", "gold.last"} <= set(change.reaches)
+    assert "gold.distant" not in change.reaches
+    assert "stream silver.orders" in map(str, plan.steps)
+    assert "stream bronze.orders" not in map(str, plan.steps)
+
+
+def test_a_new_silver_column_is_non_breaking(planned: Any) -> None:
+    sql = SILVER.replace("created_at FROM", "created_at, user_id AS buyer FROM")
+    change = only(planned({"sql/silver/orders.sql": sql}))
+
+    assert change.category is Category.NON_BREAKING
+    assert change.reaches == ()
+
+
+def test_the_words_of_a_silver_table_restart_nothing(planned: Any) -> None:
+    plan = planned({"sql/silver/orders.sql": SILVER.replace("Orders.", "What was ordered.")})
+
+    assert only(plan).category is Category.METADATA
+    assert [str(one) for one in plan.steps] == ["manifest"]
+
+
+def test_the_words_of_a_source_restart_nothing(planned: Any) -> None:
+    plan = planned({"sources/orders.yml": "description: Orders.\n" + SOURCE})
+
+    assert only(plan).category is Category.METADATA
+    assert [str(one) for one in plan.steps] == ["manifest"]
+
+
+def test_a_type_of_a_source_restarts_those_that_read_it(planned: Any) -> None:
+    wider = SOURCE.replace("DECIMAL(12,2)", "DECIMAL(14,2)")
+    plan = planned({"sources/orders.yml": wider})
+    steps = [str(one) for one in plan.steps]
+
+    assert "stream silver.orders" in steps
+    assert not [one for one in steps if "bronze" in one]
+    assert plan.problems == ()
+    assert {one.kind for one in plan.changes} >= {Kind.SOURCE, Kind.SILVER, Kind.GOLD}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "what"),
+    [
+        ("sources/orders.yml", "topic: shop.public.orders", "topic: shop.public.other", "topic"),
+        ("sources/orders.yml", "keys: [order_id]", "keys: [order_id, user_id]", "keys"),
+        ("sources/orders.yml", "DECIMAL(12,2)", "DECIMAL(10,2)", "the type of amount"),
+        ("sql/silver/orders.sql", "Orders.", "Orders.\nstored_as_scd_type: 2", "apply"),
+    ],
+)
+def test_what_would_lose_data_is_refused(
+    planned: Any, file: str, old: str, new: str, what: str
+) -> None:
+    plan = planned({file: RIGHT[file].replace(old, new)})
+
+    assert "CHANGE_LOSES_DATA" in {one.condition for one in plan.problems}
+    assert what in {getattr(one, "what", None) for one in plan.problems}
+    assert all(one.location is not None for one in plan.problems)
+
+
+def test_sinks_come_and_go(planned: Any) -> None:
+    header = RIGHT["sql/gold/spend.sql"].replace(
+        "owner: analytics",
+        "owner: analytics\nsinks: [{kafka: {topic: gold.spend, keys: [user_id]}}]",
+    )
+    added = planned({"sql/gold/spend.sql": header})
+    removed = planned({}, {"sql/gold/spend.sql": header})
+
+    assert [(one.kind, one.work) for one in added.changes] == [(Kind.SINK, (Work.DELIVER,))]
+    assert [(one.kind, one.work) for one in removed.changes] == [(Kind.SINK, (Work.STOP_STREAM,))]
+    assert removed.asks
+
+
+def test_a_suite_computes_nothing(planned: Any) -> None:
+    suite = RIGHT["expectations/gold/spend.json"].replace(
+        '"kwargs": {"column": "user_id"}', '"kwargs": {"column": "spend"}'
+    )
+    change = only(planned({"expectations/gold/spend.json": suite}))
+
+    assert (change.kind, change.action) == (Kind.SUITE, Action.CHANGED)
+    assert only(planned({"expectations/gold/spend.json": None})).action is Action.REMOVED
+
+
+def test_settings_are_named_with_both_values(planned: Any) -> None:
+    plan = planned({}, settings={"a": "2", "b": "x"})
+
+    assert [(one.name, one.details) for one in plan.changes] == [
+        ("a", ("1 → 2",)),
+        ("b", ("unset → x",)),
+    ]
+    # The parts are restarted by another command.
+    assert plan.steps == ()
+
+
+def test_open_steps_of_what_did_not_end_are_taken_over(compiled: Any) -> None:
+    manifest = compiled({})
+    carried = [Step.parse(text) for text in ("build gold.last", "build gold.gone")]
+    running = Running(deployment="d-1", manifest=manifest, settings={}, open_steps=tuple(carried))
+    plan = plan_change(running, manifest, {}, costs={}, existing={})
+
+    assert not plan.empty
+    assert [str(one) for one in plan.steps] == ["manifest", "build gold.last"]
+
+
+def test_the_first_plan_adds_everything(compiled: Any) -> None:
+    running = Running(deployment=None, manifest=Manifest(project="shop"), settings={})
+    plan = plan_change(running, compiled({}), {"a": "1"}, costs={}, existing={})
+
+    assert {one.action for one in plan.changes} == {Action.ADDED}
+    # No setting was ever applied, so none differs.
+    assert Kind.SETTING not in {one.kind for one in plan.changes}
+    assert plan.as_dict()["base"] is None

@@ -1,0 +1,221 @@
+"""``tidemark plan`` and ``apply`` over Delta tables alone: no service, no JVM."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from spark_jobs.cli.plan import CHANGES
+from spark_jobs.deploy.change import Action, Category, Change, Cost, Kind, Work
+from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
+from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.deploy.plan import Plan
+from spark_jobs.deploy.steps import Step, StepKind
+from spark_jobs.serving.report.plan_table import plan_view
+from spark_jobs.settings import load_settings
+from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.compiled import compiled, deployment_of
+
+VIEW = """\
+/* gold
+description: Spend per user.
+owner: tests
+refresh: bulk
+*/
+SELECT o.user_id, SUM(o.amount) AS spend
+FROM bronze.orders AS o
+GROUP BY o.user_id
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    folder = tmp_path / "shop"
+    rows = {"user_id": pa.array([1, 2], pa.int64()), "amount": pa.array([1, 2], pa.int64())}
+    write_deltalake(folder / "data" / "orders", pa.table(rows))
+    for name, text in {
+        "sources/orders.yml": "format: delta\nlocation: data/orders\n",
+        "sql/gold/spend.sql": VIEW,
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def tidemark(project: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(project), *words])
+
+
+def in_force(project: Path) -> None:
+    """Put the project in force, as an apply does that computes nothing."""
+    settings = load_settings(project)
+    manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
+    with ControlStore.open(settings.control_url) as store:
+        store.begin_deployment(
+            Deployment(
+                deployment_id="d1-tests",
+                number=1,
+                status=DeploymentStatus.APPLIED,
+                in_force=True,
+                who="tests",
+                manifest=manifest.model_dump_json(),
+                settings=kept_settings(settings),
+            )
+        )
+    manifest.write(settings.manifest_file)
+
+
+def test_the_first_plan_says_what_everything_takes(project: Path) -> None:
+    result = tidemark(project, "plan", "--json")
+    found = json.loads(result.stdout)
+
+    assert result.exit_code == CHANGES
+    assert found["base"] is None
+    assert [(one["name"], one["action"]) for one in found["changes"]] == [
+        ("orders", "added"),
+        ("gold.spend", "added"),
+    ]
+    assert found["changes"][1]["cost"] == {"rows": 2, "seconds": None}
+    assert found["steps"] == ["manifest", "build gold.spend"]
+
+
+def test_the_exit_code_says_whether_there_is_something_to_do(project: Path) -> None:
+    in_force(project)
+    assert tidemark(project, "plan").exit_code == 0
+    (project / "sql/gold/spend.sql").write_text(VIEW.replace("SUM", "MAX"))
+    result = tidemark(project, "plan")
+
+    assert result.exit_code == CHANGES
+    assert "gold.spend" in result.stdout
+    assert "breaking" in result.stdout
+
+
+def test_wrong_files_are_told_before_anything_is_compared(project: Path) -> None:
+    (project / "sql/gold/spend.sql").write_text(VIEW.replace("user_id, ", "user, "))
+    result = tidemark(project, "plan")
+
+    assert result.exit_code == 1
+    assert getattr(result.exception, "condition", None) == "PROBLEMS"
+
+
+def test_an_edit_changes_nothing_that_runs(project: Path) -> None:
+    in_force(project)
+    settings = load_settings(project)
+    before = settings.manifest_file.read_bytes()
+    (project / "sql/gold/spend.sql").write_text(VIEW.replace("SUM", "MAX"))
+    assert tidemark(project, "compile").exit_code == 0
+    assert tidemark(project, "status").exit_code in {0, 1}
+    assert tidemark(project, "explain", "spend").exit_code == 0
+
+    assert settings.manifest_file.read_bytes() == before
+    assert deployment_of(settings.manifest_file) == "d1-tests"
+
+
+def test_nobody_is_asked_where_nobody_can_answer(project: Path) -> None:
+    result = tidemark(project, "apply")
+
+    assert isinstance(result.exception, NotConfirmedError)
+    with ControlStore.open(load_settings(project).control_url) as store:
+        assert store.newest_deployment() is None
+
+
+def test_a_suite_is_applied_without_a_question(project: Path) -> None:
+    in_force(project)
+    suite = {
+        "name": "spend",
+        "expectations": [
+            {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "user_id"}}
+        ],
+    }
+    file = project / "expectations/gold/spend.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(suite))
+    result = tidemark(project, "apply")
+
+    assert result.exit_code == 0, result.output
+    assert "is applied" in result.stdout
+    settings = load_settings(project)
+    assert deployment_of(settings.manifest_file) != "d1-tests"
+    assert tidemark(project, "plan").exit_code == 0
+
+
+def test_settings_alone_are_left_to_the_stack(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_force(project)
+    monkeypatch.setenv("TIDEMARK_GOLD__CLOCK_SECONDS", "77")
+    planned = tidemark(project, "plan", "--json")
+    applied = tidemark(project, "apply")
+
+    assert planned.exit_code == CHANGES
+    [change] = json.loads(planned.stdout)["changes"]
+    assert (change["name"], change["details"]) == ("gold.clock_seconds", ["unset → 77.0"])
+    assert "stack up" in applied.stdout
+    assert tidemark(project, "plan").exit_code == CHANGES
+
+
+def test_secrets_are_kept_as_digests(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, source_database="postgresql://a:secret@db/shop")
+    kept = kept_settings(settings)
+
+    assert "secret" not in json.dumps(kept)
+    other = load_settings(tmp_path, source_database="postgresql://a:other@db/shop")
+    assert kept_settings(other)["source_database"] != kept["source_database"]
+
+
+def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
+    in_force(project)
+    settings = load_settings(project)
+    table = Path(settings.lake) / "gold" / "spend"
+    write_deltalake(table, pa.table({"user_id": pa.array([1], pa.int64())}))
+    assert isinstance(tidemark(project, "drop", "gold.spend", "--yes").exception, NotKeptError)
+    (project / "sql/gold/spend.sql").unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+    assert "gold.spend" in tidemark(project, "plan").stdout
+    assert table.exists()
+    assert isinstance(tidemark(project, "drop", "gold.spend").exception, NotConfirmedError)
+    assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
+    assert not table.exists()
+    assert "gold.spend" not in tidemark(project, "plan").stdout
+
+
+NAMES = ("gold.order_inventory_match_last_hour", "gold.user_order_stats")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_plan_fits_the_terminal(width: int) -> None:
+    changes = tuple(
+        Change(
+            kind=Kind.GOLD,
+            name=name,
+            action=Action.CHANGED,
+            category=Category.NON_BREAKING,
+            work=(Work.RECOMPUTE,),
+            details=("columns changed: amount, segment, country",),
+            reaches=tuple(f"gold.reader_number_{at}" for at in range(9)),
+            cost=Cost(rows=1_234_567, seconds=12.3),
+        )
+        for name in NAMES
+    )
+    steps = tuple(Step(StepKind.BUILD, name) for name in NAMES)
+    plan = Plan(project="shop", base="d1-tests", changes=changes, steps=steps)
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(plan_view(plan))
+    text = console.export_text()
+
+    assert max(map(len, text.splitlines())) <= width
+    assert NAMES[1] in text
+    if width == 120:
+        # Narrower, these are broken between two lines.
+        assert NAMES[0] in text
+        assert "and 3 more" in text

@@ -1,0 +1,72 @@
+"""Which views a preview computes, and how it is written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.rollout.preview import changed_views
+from spark_jobs.serving.report.diff_text import diff_markdown
+from tests.golden.declaration_cases import RIGHT, write_project
+from tests.unit.deploy.test_compare import BASE, PLAIN
+
+
+def compiled(folder: Path, files: dict[str, str | None]) -> Manifest:
+    folder.mkdir()
+    return compile_project(write_project(folder, {**BASE, **files}))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (PLAIN, {}),
+        (
+            PLAIN.replace("o.amount", "-o.amount AS amount"),
+            {"plain": "changed", "reader": "reads gold.plain", "last": "reads gold.plain"},
+        ),
+        (PLAIN.replace("o.amount\n", "o.amount,\n  o.created_at\n"), {"plain": "changed"}),
+    ],
+)
+def test_what_changed_and_what_reads_it(tmp_path: Path, sql: str, expected: dict[str, str]) -> None:
+    before = compiled(tmp_path / "before", {})
+    after = compiled(tmp_path / "after", {"sql/gold/plain.sql": sql})
+
+    assert changed_views(before, after) == expected
+    assert list(changed_views(before, after)) == list(expected)
+
+
+def test_a_view_that_is_asked_for(tmp_path: Path) -> None:
+    before = compiled(tmp_path / "before", {"sql/gold/last.sql": None})
+    after = compiled(tmp_path / "after", {"sql/gold/spend.sql": RIGHT["sql/gold/spend.sql"]})
+
+    assert changed_views(before, after) == {"last": "new"}
+    assert changed_views(before, after, ["gold.spend"]) == {"spend": "unchanged"}
+    with pytest.raises(ViewUnknownError):
+        changed_views(before, after, ["nothing"])
+
+
+def test_markdown_escapes_what_would_break_a_table() -> None:
+    one = {
+        "view": "spend",
+        "why": "changed",
+        "detail": None,
+        "rows_before": 1000,
+        "rows_after": 1001,
+        "added": 1,
+        "removed": 0,
+        "changed": None,
+        "columns": {"amount": 3},
+        "columns_added": ["tax"],
+        "columns_removed": ["note"],
+        "samples": [{"": "added", "note": "a|b\nc", "tax": None}],
+    }
+    text = diff_markdown([one], against="main", versions={"silver.orders": 7})
+
+    assert "| `gold.spend` | changed | 1,000 → 1,001 | 1 | 0 | ? | amount: 3, +tax, -note |" in text
+    assert r"| added | a\|b c | NULL |" in text
+    assert "silver.orders@7" in text
+    assert "No gold view changes." in diff_markdown([], against="main", versions={})

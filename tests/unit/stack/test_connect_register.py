@@ -1,0 +1,76 @@
+"""Registering the connector with workers that take their time, and with one that never answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.stack import connect
+from spark_jobs.stack.connect import captured_tables, connector_config, register
+from spark_jobs.stack.errors import ConnectorFailedError
+
+RUNNING = {"connector": {"state": "RUNNING"}, "tasks": [{"state": "RUNNING"}]}
+
+
+@pytest.fixture(scope="module")
+def manifest() -> Manifest:
+    return compile_project(REPOSITORY)
+
+
+@contextmanager
+def workers(manifest: Manifest, tmp_path, *, seconds: float) -> Iterator[Settings]:
+    """The settings of workers that answer, each time, so late."""
+
+    class Late(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(seconds)
+            answer = RUNNING if self.path.endswith("/status") else known
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Late) as server:
+        server.daemon_threads = True
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        settings = load_settings(
+            tmp_path,
+            kafka_connect={"url": address},
+            source_database="postgresql://d:p@127.0.0.1:1/shop",
+        )
+        known = {**connector_config(settings, captured_tables(manifest)), "name": "shop"}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield settings
+        finally:
+            server.shutdown()
+
+
+def test_workers_that_form_their_group_first_are_waited_for(
+    manifest: Manifest, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "LOOK_SECONDS", 0.1)
+    with workers(manifest, tmp_path, seconds=0.3) as settings:
+        register(settings, manifest)
+
+
+def test_workers_that_never_answer_are_told(
+    manifest: Manifest, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "ANSWER_SECONDS", 0.1)
+    with (
+        workers(manifest, tmp_path, seconds=1) as settings,
+        pytest.raises(ConnectorFailedError, match="Kafka Connect does not answer"),
+    ):
+        register(settings, manifest)

@@ -1,0 +1,139 @@
+"""What the stack asks of the machine: ports, memory, disk, Java, reachable directories."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import ProblemsError
+from spark_jobs.settings import load_settings
+from spark_jobs.stack.errors import (
+    PortsTakenError,
+    ProgramMissingError,
+    StateUnreachableError,
+    TooLittleDiskError,
+    TooLittleMemoryError,
+)
+from spark_jobs.stack.java import check_java
+from spark_jobs.stack.ports import bindable, check_ports, listening
+from spark_jobs.stack.postgres_server import check_reachable
+from spark_jobs.stack.preflight import check_disk, check_machine, check_memory, container_memory
+
+
+@pytest.fixture
+def listener():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """Write a ``java`` that tells a version, and make it the only one."""
+
+    def tells(text: str) -> None:
+        (tmp_path / "bin").mkdir()
+        program = tmp_path / "bin/java"
+        program.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    return tells
+
+
+def test_every_taken_port_is_told_at_once_with_its_setting_and_holder(listener):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(PortsTakenError) as caught,
+    ):
+        check_ports({"ports.kafka": listener, "ports.connect": other.getsockname()[1]})
+    assert [one.setting for one in caught.value.taken] == ["ports.kafka", "ports.connect"]
+    assert str(os.getpid()) in caught.value.taken[0].holder
+    assert "TIDEMARK_PORTS__KAFKA" in caught.value.hint
+
+
+def test_a_port_that_the_stack_itself_holds_is_free_for_it(listener):
+    check_ports({"ports.kafka": listener}, own_pids=[os.getpid()])
+
+
+def test_a_port_on_all_interfaces_is_taken_too():
+    with socket.create_server(("0.0.0.0", 0)) as server:  # noqa: S104 - the case under test
+        port = server.getsockname()[1]
+        assert not bindable(port)
+        assert listening(port)
+    assert not listening(port)
+
+
+def test_too_little_disk_is_told_for_a_directory_that_does_not_exist_yet(tmp_path):
+    with pytest.raises(TooLittleDiskError) as caught:
+        check_disk(tmp_path / "not/yet/there", 1e6)
+    assert caught.value.needed_gib == 1e6
+
+
+def test_too_little_memory():
+    with pytest.raises(TooLittleMemoryError) as caught:
+        check_memory(1e6)
+    assert 0 < caught.value.free_gib < 1e6
+
+
+def test_a_container_may_take_its_limit_without_what_it_uses(tmp_path):
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("anon 400\ninactive_file 200\nactive_file 100\n")
+    assert container_memory(tmp_path) == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert container_memory(tmp_path) == float("inf")
+    assert container_memory(tmp_path / "none") == float("inf")
+
+
+def test_no_java(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ProgramMissingError) as caught:
+        check_java()
+    assert caught.value.program == "java"
+
+
+@pytest.mark.parametrize("text", ['java version "1.8.0_392"', 'openjdk version "11.0.2"', "hello"])
+def test_java_that_is_too_old(java, text):
+    java(text)
+    with pytest.raises(ProgramMissingError):
+        check_java()
+
+
+def test_java_that_is_new_enough(java):
+    java('openjdk version "21.0.1" 2023-10-17')
+    check_java()
+
+
+def test_a_directory_that_another_account_cannot_enter_is_named(tmp_path):
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    with pytest.raises(StateUnreachableError) as caught:
+        check_reachable(private / "state" / "postgres", "nobody")
+    assert caught.value.blocking in {private, *private.parents}
+
+
+def test_every_lack_of_the_machine_is_told_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    settings = load_settings(
+        tmp_path,
+        kafka_jars=Path("/none"),
+        cassandra_jars=Path("/none"),
+        local={"free_memory_gib": 1e6, "free_disk_gib": 1e6},
+    )
+    with pytest.raises(ProblemsError) as caught:
+        check_machine(settings, ["kafka", "cassandra", "spark-connect"])
+    assert {problem.condition for problem in caught.value.problems} >= {
+        "PROGRAM_MISSING",
+        "KAFKA_JARS_MISSING",
+        "CASSANDRA_JARS_MISSING",
+        "TOO_LITTLE_MEMORY",
+        "TOO_LITTLE_DISK",
+    }
+
+
+def test_disk_and_memory_that_suffice(tmp_path):
+    check_disk(tmp_path, 0)
+    check_memory(0)

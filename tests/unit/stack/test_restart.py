@@ -1,0 +1,86 @@
+"""One part is stopped and started; the others run on. The supervisor is the real one."""
+
+from __future__ import annotations
+
+import sys
+
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from spark_jobs.cli.main import app
+from spark_jobs.settings import load_settings
+from spark_jobs.stack.airflow_config import airflow_home
+from spark_jobs.stack.errors import SettingsChangedError, StackNotPreparedError, UnknownPartError
+from spark_jobs.stack.parts import Part
+from spark_jobs.stack.stack import Stack
+
+SLEEPS = (sys.executable, "-c", "import time; time.sleep(300)")
+
+
+def stack_of(settings):
+    """A stack of three parts; the last needs the first."""
+    stack = Stack(settings)
+    names = {"reader": (), "writer": (), "watcher": ("reader",)}
+    stack.__dict__["steps"] = [
+        Part(name, SLEEPS, probe=lambda: None, needs=needs) for name, needs in names.items()
+    ]
+    return stack
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return load_settings(tmp_path, state_dir=tmp_path / "state", local={"free_disk_gib": 0})
+
+
+@pytest.fixture
+def stack(settings):
+    made = stack_of(settings)
+    yield made
+    made.down()
+
+
+def pids(stack):
+    return {name: one.pid for name, one in stack.supervisor.states().items()}
+
+
+def test_a_part_is_replaced_and_the_others_run_on(stack, settings):
+    stack.up(lambda _: None)
+    before = pids(stack)
+    stack.restart(lambda _: None, parts=["reader"])
+    after = pids(stack)
+    assert after["reader"] != before["reader"]
+    assert not psutil.pid_exists(before["reader"])
+    assert (after["writer"], after["watcher"]) == (before["writer"], before["watcher"])
+
+    with pytest.raises(UnknownPartError):
+        stack.restart(lambda _: None, parts=["raeder"])
+    changed = stack_of(settings.model_copy(update={"environment": "other"}))
+    with pytest.raises(SettingsChangedError):
+        changed.restart(lambda _: None, parts=["reader"])
+    assert pids(stack) == after
+
+
+def test_a_part_of_a_stack_that_is_down_is_started(stack):
+    stack.restart(lambda _: None, parts=["writer"])
+    running = {name for name, pid in pids(stack).items() if pid}
+    assert running == {"writer"}
+
+
+def test_airflow_in_the_shell_is_that_of_the_stack(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    settings = load_settings(tmp_path)
+    words = ["--project", str(tmp_path), "stack", "shell", "airflow", "dags", "test", "gold__x"]
+    with pytest.raises(StackNotPreparedError):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    home = airflow_home(settings)
+    home.mkdir(parents=True)
+    (home / "airflow.cfg").touch()
+    ran = []
+    monkeypatch.setattr("os.execve", lambda *given: ran.append(given))
+    CliRunner().invoke(app, words, catch_exceptions=False)
+    ((program, command, environment),) = ran
+    assert program.endswith("/airflow")
+    assert command == ["airflow", "dags", "test", "gold__x"]
+    assert environment["AIRFLOW_HOME"] == str(home)
+    assert environment["TIDEMARK_PROJECT"] == str(tmp_path)

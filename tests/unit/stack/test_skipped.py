@@ -1,0 +1,82 @@
+"""Changes that the connector left out are known until somebody has answered them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.connect import connector_config, prepare_worker, skipped_file, worker_files
+from spark_jobs.stack.skipped import Skipped, answer, capture_problem, skipped, unanswered
+
+# As Debezium 3.7 writes them through the worker's logging.
+LINES = (
+    (
+        "2026-11-23T05:25:54.519Z Error while processing event at offset {transaction_id=759, "
+        "lsn_proc=37573496, lsn_events_processed=1, messageType=INSERT, lsn_commit=37537656, "
+        "lsn=37573496, txId=759, ts_usec=1795411501051575}\n"
+    ),
+    "2026-11-23T05:26:00.001Z Some other warning of the same class\n",
+    "2026-11-23T05:26:41.154Z Error while processing event at offset {lsn=4294967297}\n",
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    found = load_settings(tmp_path, state_dir=tmp_path / "state")
+    skipped_file(found).parent.mkdir(parents=True)
+    return found
+
+
+def test_where_nothing_was_left_out_there_is_nothing_to_answer(settings: Settings) -> None:
+    assert skipped(settings) == []
+    assert capture_problem(settings) is None
+    assert answer(settings, by="me", reason="nothing") == 0
+
+
+def test_a_change_that_was_left_out_waits_for_an_answer(settings: Settings) -> None:
+    skipped_file(settings).write_text("".join(LINES))
+    first, second = unanswered(settings)
+    assert first == Skipped(
+        at=datetime(2026, 11, 23, 5, 25, 54, 519000, tzinfo=UTC),
+        lsn="0/23D5378",
+        transaction="759",
+        committed_at=datetime.fromtimestamp(1795411501.051575, UTC),
+        operation="INSERT",
+    )
+    assert (second.lsn, second.committed_at) == ("1/1", None)
+    problem = capture_problem(settings)
+    assert problem == "left out 2 changes that it cannot read, the last at 1/1"
+
+    assert answer(settings, by="me", reason="rows were written again") == 2
+    assert unanswered(settings) == []
+    assert capture_problem(settings) is None
+    with skipped_file(settings).open("a") as file:
+        file.write(LINES[0])
+    assert unanswered(settings) == [first]
+    assert len(skipped(settings)) == 3
+
+
+def test_the_worker_notes_what_its_connectors_leave_out(settings: Settings) -> None:
+    (properties,) = worker_files(settings)
+    prepare_worker(settings, 1, properties=properties)
+    logging = properties.with_name("connect-log4j2.properties").read_text()
+    assert f"appender.skipped.fileName = {skipped_file(settings)}\n" in logging
+    assert "%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}{UTC} %m%ex{none}%n" in logging
+    # A worker that does not answer is no failed connector.
+    assert capture_problem(settings) is None
+
+
+def test_no_value_is_lost_without_a_note(settings: Settings, tmp_path: Path) -> None:
+    """A change is left out only where that is noted, and no value becomes NULL."""
+    converting, processing = (f"event.{one}.failure.handling.mode" for one in MODES)
+    config = connector_config(settings, [])
+    assert (config[converting], config[processing]) == ("fail", "warn")
+    elsewhere = load_settings(tmp_path, kafka_connect={"url": "http://connect.internal:8083"})
+    config = connector_config(elsewhere, [])
+    assert (config[converting], config[processing]) == ("fail", "fail")
+
+
+MODES = ("converting", "processing")

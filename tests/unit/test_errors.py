@@ -1,0 +1,172 @@
+"""What every error declares, and what its base makes of it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import pickle
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from inspect import isclass, signature
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import spark_jobs
+from spark_jobs.definitions.errors import MissingKeyError, UnexpectedValueError, UnknownKeyError
+from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.errors import CycleError
+from spark_jobs.stack.errors import KafkaJarsMissingError
+
+PLACE = Location("sql/gold/a.sql", 3)
+TEXTS = ("primary", "detail", "hint")
+PARAMETERS_OF_BASE = {"location"}
+
+
+def modules() -> Iterator[str]:
+    """The modules of the package that define an error for a user."""
+    root = Path(spark_jobs.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        if any(
+            isinstance(node, ast.ClassDef)
+            and any(isinstance(line, ast.Assign) and names(line) for line in node.body)
+            for node in tree.body
+        ):
+            yield ".".join(path.relative_to(root.parent).with_suffix("").parts)
+
+
+def names(line: ast.Assign) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "condition" for one in line.targets)
+
+
+def declared() -> list[type[LakehouseError]]:
+    return [
+        one
+        for name in modules()
+        for one in vars(importlib.import_module(name)).values()
+        if isclass(one) and issubclass(one, LakehouseError) and one.__module__ == name
+    ]
+
+
+def test_every_template_names_attributes_that_the_error_has():
+    errors = declared()
+    assert len(errors) > 150
+    unknown = [
+        f"{error.__name__}.{text}: {name}"
+        for error in errors
+        for text in TEXTS
+        for _, name, _, _ in Formatter().parse(getattr(error, text, None) or "")
+        if name is not None
+        and (root := name.split(".")[0].split("[")[0]) not in parameters(error)
+        and not hasattr(error, root)
+    ]
+    assert unknown == []
+
+
+def test_every_error_with_parameters_has_a_text():
+    without = [
+        error.__name__
+        for error in declared()
+        if set(parameters(error)) - PARAMETERS_OF_BASE and not getattr(error, "primary", None)
+    ]
+    assert without == ["SubjectError"]
+
+
+def test_every_misspelt_word_has_words_that_are_known():
+    wrong = [
+        error.__name__
+        for error in declared()
+        if error.misspelt and not ({"known"} <= parameters(error) and has(error, error.misspelt))
+    ]
+    assert wrong == []
+
+
+def test_conditions_are_unique():
+    conditions = Counter(
+        vars(error)["condition"] for error in declared() if "condition" in vars(error)
+    )
+    assert [one for one, times in conditions.items() if times > 1] == []
+
+
+def parameters(error: type[LakehouseError]) -> set[str]:
+    return {one.name for one in fields(error)} if error is not LakehouseError else set()
+
+
+def has(error: type[LakehouseError], name: str) -> bool:
+    return name in parameters(error) or hasattr(error, name)
+
+
+ERRORS = [
+    UnknownKeyError('gold view "a"', "grian", ["grain", "owner"], location=PLACE),
+    MissingKeyError('gold view "a"', "grain", location=PLACE),
+    KafkaJarsMissingError(Path("/jars")),
+    SettingError("ports.kafka", "is no port"),
+    ProblemsError([SettingError("a", "is unknown"), CycleError(["gold.a"], location=PLACE)]),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.condition)
+@pytest.mark.parametrize(
+    "copied",
+    [lambda one: pickle.loads(pickle.dumps(one)), copy.copy, copy.deepcopy],  # noqa: S301
+)
+def test_a_copy_says_and_holds_the_same(error, copied):
+    other = copied(error)
+    assert type(other) is type(error)
+    assert (str(other), other.as_dict()) == (str(error), error.as_dict())
+    assert vars(other).keys() == vars(error).keys()
+    assert repr(vars(other)) == repr(vars(error))
+
+
+def test_the_nearest_known_word_stands_instead_of_the_hint():
+    near, far = (
+        UnknownKeyError("a", key, ["grain", "owner"], location=PLACE) for key in ("grian", "x")
+    )
+    assert near.hint == 'Did you mean "grain"?'
+    assert far.hint == "Known keys are grain, owner."
+
+
+def test_a_sequence_is_written_with_what_its_format_says():
+    assert CycleError(["a", "b", "a"], location=PLACE).primary.endswith(": a -> b -> a")
+
+
+def test_braces_in_what_is_given_stay():
+    error = UnexpectedValueError("a", "{key}", "{0} {", "Write {this}.", location=PLACE)
+    assert error.primary == 'a: "{key}" does not fit: {0} {'
+    assert error.hint == "Write {this}."
+
+
+def test_a_text_of_nothing_is_none():
+    assert MissingKeyError("a", "b", location=PLACE).detail is None
+
+
+def test_a_list_that_changes_later_leaves_the_error_as_it_is():
+    path = ["a", "b"]
+    error = CycleError(path, location=PLACE)
+    path.clear()
+    assert error.path == ("a", "b")
+
+
+def test_a_place_is_asked_for():
+    with pytest.raises(TypeError, match="location"):
+        CycleError(["a"])
+
+
+def test_a_text_that_callers_give_is_asked_for():
+    assert (
+        signature(UnexpectedValueError).parameters["hint"].default
+        is signature(UnexpectedValueError).empty
+    )
+
+
+def test_an_error_of_a_further_class_is_a_dataclass_too():
+    class LostError(LakehouseError):
+        condition = "LOST"
+        files: Sequence[str]
+        primary = "lost {files}"
+
+    assert LostError(["x", "y"]).render() == "lost x, y [LOST]"
