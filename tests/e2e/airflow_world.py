@@ -223,12 +223,16 @@ class Airflow:
         self.act("POST", f"/dags/{run['dag_id']}/clearTaskInstances", body | {"only_failed": False})
 
     def process(self, run: dict[str, Any], task: str, *, but: int | None = None) -> int:
-        """Wait until a task runs in another process than one, and return its number."""
+        """Wait until a task waits for its table in another process than one; return its number."""
         path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances/{task}"
 
         def found() -> int | None:
             now = self.get(path)
-            return now["pid"] if now["state"] == "running" and now["pid"] != but else None
+            if now["state"] != "running" or now["pid"] == but:
+                return None
+            # Before that it still talks to its supervisor, and would die of its death.
+            log = self.log(run, task, attempt=now["try_number"])
+            return now["pid"] if "waiting table=" in log else None
 
         return int(self.wait(found))
 

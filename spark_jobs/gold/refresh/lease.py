@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from spark_jobs.state.locks import table_lock
 from spark_jobs.storage.lake import lock_directory, remote_location
 
 _POLL_SECONDS = 0.5
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -35,6 +37,7 @@ def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator
     locks = lock_directory(context.lake.root, context.settings.state)
     seconds = context.settings.gold.lease_seconds
     deadline = time.monotonic() + seconds + _POLL_SECONDS
+    waits = False
     with ExitStack() as held:
         while True:
             try:
@@ -46,8 +49,11 @@ def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator
                     keeper = taking.enter_context(lease)
                     held.push(taking.pop_all())
                 break
-            except (LeaseTakenError, TableLockedError):
+            except (LeaseTakenError, TableLockedError) as taken:
                 if time.monotonic() > deadline:
                     raise
+                if not waits:
+                    log.info("waiting table=%s held_by=%s", table, taken.holder)
+                waits = True
                 time.sleep(_POLL_SECONDS)
         yield keeper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,8 +55,11 @@ def test_the_second_one_s_streams_are_refused(
 
 
 def test_they_take_turns_at_a_table(
-    stack: Callable[[str], Settings], monkeypatch: pytest.MonkeyPatch
+    stack: Callable[[str], Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", logger="spark_jobs.gold.refresh.lease")
     monkeypatch.setattr(guard, "WAIT_SECONDS", 0.0)
     one, two = stack("one"), stack("two")
     with ControlStore.open(one.control_url) as first, ControlStore.open(two.control_url) as second:
@@ -75,6 +79,9 @@ def test_they_take_turns_at_a_table(
                 sole_writer(contexts[1], "daily", attempt_id="b"),
             ):
                 pass
+            # Whoever reads the log of a task that waits learns for whom, once.
+            waits = f"waiting table=gold.daily held_by=process {os.getpid()}"
+            assert caplog.messages.count(waits) == 1
             with sole_writer(contexts[1], "weekly", attempt_id="c"):
                 pass
         with sole_writer(contexts[1], "daily", attempt_id="b"):
