@@ -33,7 +33,12 @@ class TopicFacts:
 
 
 class Topics:
-    """Asks one Kafka cluster; safe for several threads."""
+    """Asks one Kafka cluster; safe for several threads.
+
+    Answers are waited for without a limit of their own: the client itself gives a request up. An
+    answer that nobody waits for comes while the client may be garbage, and a client that is
+    collected in its own thread aborts the process.
+    """
 
     def __init__(self, access: KafkaAccess) -> None:
         self.access = access
@@ -57,12 +62,10 @@ class Topics:
         found = {}
         for name, answer in answers.items():
             try:
-                found[name] = answer.result(TIMEOUT_SECONDS)
+                found[name] = answer.result()
             except KafkaException as error:
                 if error.args[0].code() not in _MISSING:
                     raise self._failure(error) from error
-            except TimeoutError as error:
-                raise self._failure(KafkaException(KafkaError(KafkaError._TIMED_OUT))) from error  # noqa: SLF001
         return {name: str(topic.topic_id) for name, topic in found.items()}
 
     def facts(self, topic: str) -> TopicFacts:
@@ -127,4 +130,4 @@ class Topics:
             return
         answers = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS)
         for place, answer in answers.items():
-            yield place, int(answer.result(TIMEOUT_SECONDS).offset)
+            yield place, int(answer.result().offset)

@@ -80,11 +80,13 @@ def grant(client: AdminClient, wanted: Sequence[AclBinding], *principals: Princi
         missing = [one for one in wanted if one not in held]
         surplus = [_filter_of(one) for one in held - set(wanted)]
         if missing:
-            for answer in client.create_acls(missing).values():
-                answer.result(ANSWER_SECONDS)
+            asked = client.create_acls(missing, request_timeout=ANSWER_SECONDS)
+            for answer in asked.values():
+                answer.result()
         if surplus:
-            for answer in client.delete_acls(surplus).values():
-                answer.result(ANSWER_SECONDS)
+            asked = client.delete_acls(surplus, request_timeout=ANSWER_SECONDS)
+            for answer in asked.values():
+                answer.result()
     except KafkaException as error:
         problem = f"refuses a change of rights: {error.args[0].str()}"
         raise PartFailedError("kafka", problem, log=None) from error
@@ -101,7 +103,8 @@ def held_rights(client: AdminClient, principal: Principal) -> list[AclBinding]:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    found: list[AclBinding] = client.describe_acls(every).result(ANSWER_SECONDS)
+    asked = client.describe_acls(every, request_timeout=ANSWER_SECONDS)
+    found: list[AclBinding] = asked.result()
     return found
 
 

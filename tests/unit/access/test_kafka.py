@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager, suppress
 
@@ -103,6 +105,40 @@ def test_a_server_that_is_no_broker_is_no_refusal(tmp_path, authority, secured, 
 
 def test_nobody_there_is_no_refusal(secured, hasty):
     assert isinstance(asked(secured(1)), KafkaUnreachableError)
+
+
+# A client that is collected in its own thread aborts the process: a late answer would do that.
+GARBAGE_WHILE_AN_ANSWER_IS_OPEN = """
+import gc, time
+from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.bronze import topics
+
+def ask():
+    try:
+        topics.Topics(KafkaAccess("127.0.0.1:1")).ids(["a"])
+    except Exception as error:
+        kept = error
+    return type(kept).__name__
+
+topics.TIMEOUT_SECONDS = 1
+gc.disable()
+said = ask()
+gc.set_threshold(1, 1, 1)
+gc.enable()
+time.sleep(2)
+print(said)
+"""
+
+
+def test_a_client_that_gives_up_leaves_no_answer_open():
+    tried = subprocess.run(
+        [sys.executable, "-c", GARBAGE_WHILE_AN_ANSWER_IS_OPEN],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (tried.returncode, tried.stdout) == (0, "KafkaUnreachableError\n"), tried.stderr
 
 
 def test_what_the_broker_says_becomes_a_condition(secured):
