@@ -34,6 +34,7 @@ from spark_jobs.storage.checkpoints import (
     damage,
     last_committed,
     last_planned,
+    newest_checkpoint,
     newest_epoch,
     query_id,
 )
@@ -41,8 +42,6 @@ from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size, transaction_version
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import add_columns
-
-FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ class BronzeFlow:
     @property
     def checkpoint(self) -> str:
         """Where the query's checkpoint of the newest epoch lies."""
-        lake, above = self._checkpoints
-        return lake.checkpoint(self.name, newest_epoch(above, FIRST_EPOCH))
+        return newest_checkpoint(Lake(self.settings.lake), self.name)
 
     def create_tables(self, spark: SparkSession) -> None:
         """Create the bronze table, empty, or add the columns that an earlier release had not."""
@@ -183,15 +181,10 @@ class BronzeFlow:
             TopicMissingError: the topic does not exist.
             KafkaUnreachableError: no broker answers.
         """
-        lake, above = self._checkpoints
-        checkpoint = lake.checkpoint(self.name, newest_epoch(above, FIRST_EPOCH) + 1)
+        lake = Lake(self.settings.lake)
+        checkpoint = lake.checkpoint(self.name, newest_epoch(lake, self.name) + 1)
         write_identity(checkpoint, self.topics.facts(self.topic))
         write_start(checkpoint, start, by=by, reason=reason, at=at.isoformat())
-
-    @property
-    def _checkpoints(self) -> tuple[Lake, str]:
-        lake = Lake(self.settings.lake)
-        return lake, lake.checkpoint(self.name, 0).removesuffix("/0")
 
     def _check(self) -> TopicFacts:
         checkpoint = self.checkpoint

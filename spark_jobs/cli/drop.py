@@ -63,5 +63,5 @@ def belongings(lake: Lake, table: TableName) -> Iterator[str]:
             yield lake.releases(table.name)
             yield lake.tombstones(table.name)
             yield lake.changes(table.name)
-    yield lake.checkpoint(str(table), 0).removesuffix("/0")
+    yield lake.checkpoints(str(table))
     yield lake.location(table)

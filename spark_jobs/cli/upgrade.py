@@ -147,8 +147,7 @@ def _tables(settings: Settings, manifest: Manifest) -> Iterator[Step]:
 
 def _streams(settings: Settings, manifest: Manifest) -> Iterator[Step]:
     """Where each stream goes on, by its checkpoint of the newest epoch."""
-    from spark_jobs.storage.checkpoints import last_committed, last_planned
-    from spark_jobs.storage.history import folders
+    from spark_jobs.storage.checkpoints import last_committed, last_planned, newest_checkpoint
     from spark_jobs.storage.lake import Lake
 
     lake = Lake(settings.lake)
@@ -156,11 +155,7 @@ def _streams(settings: Settings, manifest: Manifest) -> Iterator[Step]:
     applied = [one for one in manifest.silver.values() if manifest.sources[one.source] in landed]
     names = [str(one.table_name) for one in landed] + [str(one.table_name) for one in applied]
     for name in names:
-        above = lake.checkpoint(name, 0).removesuffix("/0")
-        epochs = [int(one) for one in folders(above) if one.isdecimal()]
-        if not epochs:
-            continue
-        checkpoint = lake.checkpoint(name, max(epochs))
+        checkpoint = newest_checkpoint(lake, name)
         ended, planned = last_committed(checkpoint), last_planned(checkpoint)
         if planned is not None:
             begun = ended is None or ended.batch_id < planned

@@ -14,8 +14,9 @@ from typing import Any
 
 from pyarrow import fs
 
+from spark_jobs.state.epochs import FIRST_EPOCH
 from spark_jobs.storage.errors import CheckpointFormatError
-from spark_jobs.storage.lake import remote_location
+from spark_jobs.storage.lake import Lake, remote_location
 
 # How Spark writes the offsets of a batch.
 FORMAT = "v1"
@@ -92,12 +93,17 @@ def damage(checkpoint: str) -> str | None:
     return None
 
 
-def newest_epoch(checkpoints: str, first: int) -> int:
-    """The highest number among a query's checkpoints and the files beside them, or ``first``."""
-    system, path = _resolve(checkpoints)
+def newest_epoch(lake: Lake, query: str) -> int:
+    """The highest number among a query's checkpoints and the files beside them, or the first."""
+    system, path = _resolve(lake.checkpoints(query))
     listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     numbers = (entry.base_name.partition(".")[0] for entry in listed)
-    return max((int(one) for one in numbers if one.isdecimal()), default=first)
+    return max((int(one) for one in numbers if one.isdecimal()), default=FIRST_EPOCH)
+
+
+def newest_checkpoint(lake: Lake, query: str) -> str:
+    """Where the checkpoint of a query's newest epoch lies, or is to lie."""
+    return lake.checkpoint(query, newest_epoch(lake, query))
 
 
 def _is_json(line: str) -> bool:

@@ -132,7 +132,11 @@ class Lake:
 
     def checkpoint(self, query: str, epoch: int) -> str:
         """A streaming query's checkpoint; a new epoch starts a new one."""
-        return self._reserved("checkpoints", f"{query}/{epoch}")
+        return f"{self.checkpoints(query)}/{epoch}"
+
+    def checkpoints(self, query: str) -> str:
+        """All checkpoints of a streaming query."""
+        return self._reserved("checkpoints", query)
 
     def _reserved(self, kind: str, rest: str) -> str:
         return f"{self.root}/{RESERVED_DIRECTORY_PREFIX}{kind}/{rest}"

@@ -37,8 +37,7 @@ class BatchInWork:
 
 def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
     """What each streaming query is at, by its name; nothing of those that wait for records."""
-    from spark_jobs.state.epochs import FIRST_EPOCH
-    from spark_jobs.storage.checkpoints import newest_epoch
+    from spark_jobs.storage.checkpoints import newest_checkpoint
     from spark_jobs.storage.lake import Lake
 
     lake, manifest = Lake(project.settings.lake), project.manifest
@@ -46,9 +45,7 @@ def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
     for source in manifest.sources.values():
         if source.topic is not None:
             name = str(source.table_name)
-            above = lake.checkpoint(name, 0).removesuffix("/0")
-            newest = newest_epoch(above, FIRST_EPOCH)
-            found[name] = batch_in_work(lake.checkpoint(name, newest))
+            found[name] = batch_in_work(newest_checkpoint(lake, name))
     for entry in manifest.silver.values():
         read = manifest.sources.get(entry.source)
         if read is not None and read.topic is not None:

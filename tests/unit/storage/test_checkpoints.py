@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.storage.checkpoints import damage, newest_epoch
+from spark_jobs.storage.checkpoints import damage, newest_checkpoint, newest_epoch
+from spark_jobs.storage.lake import Lake
 
 FILES = {
     "metadata": '{"id":"9b1deb4d"}',
@@ -53,9 +54,12 @@ def test_a_missing_file_is_named(checkpoint: Path, file: str) -> None:
 
 
 def test_an_epoch_is_told_by_its_checkpoint_or_a_file_beside_it(tmp_path: Path) -> None:
-    assert newest_epoch(str(tmp_path / "none"), 1) == 1
-    (tmp_path / "2").mkdir()
-    (tmp_path / "1.topic.json").touch()
-    assert newest_epoch(str(tmp_path), 1) == 2
-    (tmp_path / "10.start.json").touch()
-    assert newest_epoch(str(tmp_path), 1) == 10
+    lake = Lake(str(tmp_path))
+    assert newest_epoch(lake, "bronze.orders") == 1
+    checkpoints = Path(lake.checkpoints("bronze.orders"))
+    (checkpoints / "2").mkdir(parents=True)
+    (checkpoints / "1.topic.json").touch()
+    assert newest_epoch(lake, "bronze.orders") == 2
+    (checkpoints / "10.start.json").touch()
+    assert newest_epoch(lake, "bronze.orders") == 10
+    assert newest_checkpoint(lake, "bronze.orders") == str(checkpoints / "10")
