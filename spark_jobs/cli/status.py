@@ -132,4 +132,4 @@ def _show_history(
     console.print(views_table([found], now=now))
     console.print(history_table(attempts, now=now))
     if found.verdict is not None:
-        console.print(verdict_table(Verdict.from_dict(found.verdict)))
+        console.print(verdict_table(Verdict.from_dict(found.verdict), values=True))

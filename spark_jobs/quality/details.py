@@ -3,35 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from spark_jobs.quality.suite import DeclaredExpectation
+from spark_jobs.quality.suite import COLUMN_KWARGS, DeclaredExpectation
 from spark_jobs.quality.verdict import ExpectationResult, JsonObject, JsonScalar
 
 # Enough to recognise what is wrong; the ledger is no place for data.
 SAMPLES: Final = 5
 SAMPLE_LENGTH: Final = 80
+# How many keys a line shows.
+KEYS_IN_A_LINE: Final = 3
 
 # The expectation that is a query of its own, and counts rows instead of a column's values.
 ROWS_EXPECTATION: Final = "unexpected_rows_expectation"
+_QUERY: Final = "unexpected_rows_query"
 
 
 def result_of(
-    declared: DeclaredExpectation, *, success: bool, details: JsonObject | None
+    declared: DeclaredExpectation,
+    *,
+    success: bool,
+    details: JsonObject | None,
+    grain: Sequence[str] = (),
+    personal: Collection[str] = (),
 ) -> ExpectationResult:
-    """The verdict's entry for one expectation; ``details`` are known for failed ones only."""
+    """The verdict's entry for one expectation.
+
+    Args:
+        declared: the expectation.
+        success: whether it holds.
+        details: what Great Expectations found; known for failed ones only.
+        grain: the columns by which people find a row; none where one holds personal data.
+        personal: columns with personal data, in lower case: their values are not kept.
+    """
     found = details or {}
-    observed = _scalar(found.get("observed_value"))
+    hidden = bool(personal) and (
+        # A query of its own may read any column.
+        declared.type == ROWS_EXPECTATION
+        or any(one.lower() in personal for one in declared.columns)
+    )
+    observed, values = _observed(found.get("observed_value"))
     count = found.get("unexpected_count")
     if declared.type == ROWS_EXPECTATION and not success and isinstance(observed, int):
         count, observed = observed, None
+    rows = _rows(found)
     # A list of nothing but NULLs tells no more than its count.
-    seen = [value for value in _sample_values(found) if value is not None]
-    samples = tuple(_text(value) for value in seen[:SAMPLES])
+    seen = [value for value in (*values, *_sample_values(found)) if value is not None]
+    samples = () if hidden else tuple(_text(value) for value in seen[:SAMPLES])
+    keys = tuple(_key(row, grain) for row in rows[:SAMPLES]) if grain else ()
     percent = found.get("unexpected_percent")
-    return ExpectationResult(
+    result = ExpectationResult(
         position=declared.position,
         type=declared.type,
         kwargs=declared.kwargs,
@@ -41,30 +65,62 @@ def result_of(
         unexpected_count=None if count is None else int(count),
         unexpected_percent=None if percent is None else round(float(percent), 4),
         samples=samples,
-        observed=observed,
-        message="" if success else _message(declared, count, found, observed, samples),
+        keys=tuple(dict.fromkeys(one for one in keys if one)),
+        observed=None if hidden else observed,
+        note=declared.note,
     )
+    return result if success else _with_message(result, found, hidden=hidden)
 
 
-def _message(
-    declared: DeclaredExpectation,
-    count: int | None,
-    found: JsonObject,
-    observed: JsonScalar,
-    samples: tuple[str, ...],
-) -> str:
-    about = f" of {declared.column}" if declared.column else ""
-    parts = [f"{declared.type}{about} failed"]
-    if count is not None:
+def limits(result: ExpectationResult) -> str:
+    """What the rule allows, as its author wrote it: ``min_value=0, max_value=100``."""
+    shown = {
+        name: value
+        for name, value in result.kwargs.items()
+        if name not in COLUMN_KWARGS and name != _QUERY
+    }
+    return ", ".join(f"{name}={_text(value)}" for name, value in shown.items())
+
+
+def _with_message(
+    result: ExpectationResult, found: JsonObject, *, hidden: bool
+) -> ExpectationResult:
+    about = f" of {result.column}" if result.column else ""
+    allowed = f" ({text})" if (text := limits(result)) else ""
+    parts = list(_findings(result, found, hidden=hidden))
+    if result.note:
+        parts.append(f"note: {result.note.rstrip('.')}")
+    said = f": {'; '.join(parts)}" if parts else ""
+    return replace(result, message=f"{result.type}{about}{allowed} failed{said}")
+
+
+def _findings(result: ExpectationResult, found: JsonObject, *, hidden: bool) -> Iterator[str]:
+    if result.unexpected_count is not None:
         total = found.get("element_count")
-        noun = "rows" if declared.type == ROWS_EXPECTATION else "values"
+        noun = "rows" if result.type == ROWS_EXPECTATION else "values"
         of = f" of {total}" if total is not None else ""
-        parts.append(f"{count}{of} {noun} do not fit")
-    elif "observed_value" in found:
-        parts.append(f"observed {'no value' if observed is None else observed}")
-    if samples:
-        parts.append(f"for instance {', '.join(samples[:3])}")
-    return ": ".join(parts[:2]) + "".join(f", {part}" for part in parts[2:])
+        yield f"{result.unexpected_count}{of} {noun} do not fit"
+    elif "observed_value" in found and not hidden:
+        yield f"observed {'no value' if result.observed is None else result.observed}"
+    if result.keys:
+        more = ", …" if len(result.keys) > KEYS_IN_A_LINE else ""
+        yield f"rows with {', '.join(result.keys[:KEYS_IN_A_LINE])}{more}"
+
+
+def _rows(found: JsonObject) -> list[Mapping[str, Any]]:
+    """Rows that do not fit, as far as their columns are known."""
+    rows = found.get("partial_unexpected_index_list")
+    if rows is None:
+        rows = (found.get("details") or {}).get("unexpected_rows")
+    plain = [row.asDict() if hasattr(row, "asDict") else row for row in rows or ()]
+    return [row for row in plain if isinstance(row, Mapping)]
+
+
+def _key(row: Mapping[str, Any], grain: Sequence[str]) -> str:
+    """A row's grain as text; nothing where a query left a column of it away."""
+    parts = [f"{name}={_text(row[name])}" for name in grain if name in row]
+    text = " ".join(parts) if len(parts) == len(grain) else ""
+    return f"({text})" if len(parts) > 1 and text else text
 
 
 def _sample_values(found: JsonObject) -> Iterable[Any]:
@@ -72,6 +128,13 @@ def _sample_values(found: JsonObject) -> Iterable[Any]:
     if values is None:
         values = (found.get("details") or {}).get("unexpected_rows")
     return values if isinstance(values, list) else ()
+
+
+def _observed(value: Any) -> tuple[JsonScalar, Sequence[Any]]:
+    """What a rule about the whole saw; values that it lists are samples, and only counted."""
+    if isinstance(value, list | tuple | set):
+        return f"{len(value)} values", list(value)
+    return _scalar(value), ()
 
 
 def _text(value: Any) -> str:

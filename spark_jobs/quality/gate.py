@@ -7,7 +7,7 @@ each expectation, so they are asked for only where one fails.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +47,8 @@ def audit(
     *,
     table: str,
     rows: int | None = None,
+    grain: Sequence[str] = (),
+    personal: Collection[str] = (),
 ) -> Verdict:
     """Check every expectation of a suite; a table without one passes with 0 expectations.
 
@@ -56,6 +58,8 @@ def audit(
         suite: the suite in Great Expectations' own form.
         table: the table's name, for people.
         rows: how many rows there are, where the caller knows; otherwise they are counted.
+        grain: the columns that tell one row from others; those that do not fit are named by them.
+        personal: columns with personal data, in lower case: none of their values are kept.
 
     Raises:
         SuiteRefusedError: an expectation would not be checked as it is written.
@@ -68,20 +72,27 @@ def audit(
         return Verdict(table=table, suite=name, rows=rows, seconds=perf_counter() - started)
     told = {one.position: entry for one in declared if (entry := _told_by(rows, one)) is not None}
     asked = [one for one in declared if one.position not in told]
+    keys = () if any(one.lower() in personal for one in grain) else tuple(grain)
     found, details = dict(told), {at: entry["result"] for at, entry in told.items()}
     if asked:
         df = staged()
         gate = _Gate(df, suite_name(suite), table=table)
         found |= gate.check(asked)
         rows = df.count() if rows is None else rows
-        details |= gate.explain([one for one in asked if not found[one.position]["success"]])
+        details |= gate.explain(
+            [one for one in asked if not found[one.position]["success"]], keys=keys
+        )
     return Verdict(
         table=table,
         suite=suite_name(suite),
         rows=rows,
         results=tuple(
             result_of(
-                one, success=found[one.position]["success"], details=details.get(one.position)
+                one,
+                success=found[one.position]["success"],
+                details=details.get(one.position),
+                grain=keys,
+                personal=personal,
             )
             for one in declared
         ),
@@ -133,12 +144,17 @@ class _Gate:
             )
         return found
 
-    def explain(self, failed: Sequence[DeclaredExpectation]) -> dict[int, JsonObject]:
-        """Counts and samples of failed expectations; the verdict stands without them too."""
+    def explain(
+        self, failed: Sequence[DeclaredExpectation], *, keys: Sequence[str]
+    ) -> dict[int, JsonObject]:
+        """Counts, samples and keys of failed expectations; the verdict stands without them too."""
+        with_values = (
+            {**WITH_VALUES, "unexpected_index_column_names": list(keys)} if keys else WITH_VALUES
+        )
         by_rows = [one for one in failed if one.type == ROWS_EXPECTATION]
         by_values = [one for one in failed if one.type != ROWS_EXPECTATION]
         details: dict[int, JsonObject] = {}
-        for declared, form in ((by_values, WITH_VALUES), (by_rows, WITH_ROWS)):
+        for declared, form in ((by_values, with_values), (by_rows, WITH_ROWS)):
             if not declared:
                 continue
             for position, entry in self._run(declared, form).items():

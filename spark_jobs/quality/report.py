@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.quality.details import limits
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
 from spark_jobs.terminal.tables import FittedTable
 
@@ -18,8 +20,13 @@ SEVERITY_STYLES: Final = {
 }
 
 
-def verdict_table(verdict: Verdict) -> Table:
-    """The expectations, the failed ones first."""
+def verdict_table(verdict: Verdict, *, values: bool = False) -> Table:
+    """The expectations, the failed ones first.
+
+    Args:
+        verdict: the gate's word.
+        values: values that do not fit are shown too: not where many people read.
+    """
     table = FittedTable(title=summary(verdict))
     for heading in ("expectation", "column", "severity", "result", "what was found"):
         table.add_column(heading, overflow="fold")
@@ -30,7 +37,7 @@ def verdict_table(verdict: Verdict) -> Table:
             Text(one.column or ""),
             Text(one.severity),
             Text("passed" if one.success else "failed", style=style),
-            Text(finding(one)),
+            Text(finding(one, values=values)),
         )
     return table
 
@@ -55,12 +62,22 @@ def summary(verdict: Verdict) -> str:
     )
 
 
-def finding(one: ExpectationResult) -> str:
-    """What was found, in a cell: a count with samples, or the observed value."""
-    if one.success:
-        return ""
+def finding(one: ExpectationResult, *, values: bool = False) -> str:
+    """What was found, in a cell: counts and keys, what is allowed, and the author's note."""
+    return "" if one.success else "; ".join(_findings(one, values=values))
+
+
+def _findings(one: ExpectationResult, *, values: bool) -> Iterator[str]:
     if one.unexpected_count is not None:
         percent = "" if one.unexpected_percent is None else f" ({one.unexpected_percent:g} %)"
-        samples = f": {', '.join(one.samples)}" if one.samples else ""
-        return f"{one.unexpected_count} unexpected{percent}{samples}"
-    return "no value" if one.observed is None else f"observed {one.observed}"
+        yield f"{one.unexpected_count} unexpected{percent}"
+    else:
+        yield "no value" if one.observed is None else f"observed {one.observed}"
+    if values and one.samples:
+        yield f"values {', '.join(one.samples)}"
+    if one.keys:
+        yield f"rows with {', '.join(one.keys)}"
+    if allowed := limits(one):
+        yield f"allowed {allowed}"
+    if one.note:
+        yield one.note

@@ -26,15 +26,21 @@ class DeclaredExpectation:
     type: str
     kwargs: JsonObject
     severity: Severity
+    note: str = ""
 
     @property
-    def column(self) -> str | None:
-        """The column or columns that it is about."""
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is about; none where it is about the table."""
         named: list[str] = []
         for key in COLUMN_KWARGS:
             value = self.kwargs.get(key)
             named += [value] if isinstance(value, str) else list(value or ())
-        return ", ".join(named) or None
+        return tuple(named)
+
+    @property
+    def column(self) -> str | None:
+        """The column or columns that it is about, as text."""
+        return ", ".join(self.columns) or None
 
 
 def read_suite(suite: Mapping[str, Any], *, table: str) -> list[DeclaredExpectation]:
@@ -53,10 +59,19 @@ def read_suite(suite: Mapping[str, Any], *, table: str) -> list[DeclaredExpectat
             refused.append(RefusedExpectation(position, kind, problem))
         else:
             kwargs = dict(entry.get("kwargs") or {})
-            declared.append(DeclaredExpectation(position, kind, kwargs, Severity(severity)))
+            note = _note(entry)
+            declared.append(DeclaredExpectation(position, kind, kwargs, Severity(severity), note))
     if refused:
         raise SuiteRefusedError(suite_name(suite), table=table, refused=refused)
     return declared
+
+
+def _note(entry: Mapping[str, Any]) -> str:
+    """Why the rule is there, where Great Expectations keeps an author's words."""
+    notes = (entry.get("meta") or {}).get("notes") or entry.get("description") or ""
+    if isinstance(notes, Mapping):
+        notes = notes.get("content") or ""
+    return " ".join(notes) if isinstance(notes, list) else str(notes)
 
 
 def suite_name(suite: Mapping[str, Any]) -> str:

@@ -45,9 +45,11 @@ class ExpectationResult:
         column: the column, or several joined by commas; None for a rule about the table.
         unexpected_count: values or rows that do not fit; None where the rule counts none.
         unexpected_percent: their share of the table's rows.
-        samples: a few of them, as text.
+        samples: a few of them, as text; none of a column with personal data.
+        keys: the grain of a few rows that do not fit, as text.
         observed: the value that a rule about an aggregate saw.
-        message: one line for people.
+        note: the words of the rule's author.
+        message: one line for people; it shows keys and no values, as many may read it.
     """
 
     position: int
@@ -59,7 +61,9 @@ class ExpectationResult:
     unexpected_count: int | None = None
     unexpected_percent: float | None = None
     samples: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     observed: JsonScalar = None
+    note: str = ""
     message: str = ""
 
     @property
@@ -139,7 +143,12 @@ class Verdict:
             "rows": self.rows,
             "seconds": round(self.seconds, 3),
             "results": [
-                {**asdict(one), "severity": str(one.severity), "samples": list(one.samples)}
+                {
+                    **asdict(one),
+                    "severity": str(one.severity),
+                    "samples": list(one.samples),
+                    "keys": list(one.keys),
+                }
                 for one in self.results
             ],
         }
@@ -159,7 +168,9 @@ class Verdict:
 
 def _result(entry: Mapping[str, Any]) -> ExpectationResult:
     severity, samples = Severity(entry["severity"]), tuple(entry["samples"])
-    return ExpectationResult(**{**entry, "severity": severity, "samples": samples})
+    # Releases before this one kept no keys.
+    keys = tuple(entry.get("keys", ()))
+    return ExpectationResult(**{**entry, "severity": severity, "samples": samples, "keys": keys})
 
 
 def _recorded(entry: Mapping[str, Any]) -> Recorded | None:

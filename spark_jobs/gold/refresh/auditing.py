@@ -7,6 +7,7 @@ from dataclasses import replace
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.refresh.ledger import past_row_counts
 from spark_jobs.gold.refresh.staging import staged_at, staged_result, staged_rows
+from spark_jobs.graph.personal import personal_columns
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.quality import gate
 from spark_jobs.quality.column_types import types_as_declared
@@ -31,6 +32,8 @@ def audit(context: GoldContext, work: WorkItem) -> Verdict:
         suite,
         table=str(gold_table(work.view)),
         rows=staged_result(context, work).rows,
+        grain=entry.grain,
+        personal=personal_columns(entry),
     )
     unlike = types_as_declared(
         {column.name: column.type for column in entry.columns},

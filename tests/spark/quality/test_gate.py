@@ -92,9 +92,30 @@ def test_null_is_neither_in_range_nor_out_of_it(orders: DataFrame) -> None:
     )
     assert (failed.success, failed.unexpected_count, failed.samples) == (False, 1, ("-5.00",))
     assert failed.message == (
-        "expect_column_values_to_be_between of amount failed: "
-        "1 of 4 values do not fit, for instance -5.00"
+        "expect_column_values_to_be_between of amount (min_value=0) failed: "
+        "1 of 4 values do not fit"
     )
+
+
+def test_rows_that_do_not_fit_are_named_by_their_grain(orders: DataFrame) -> None:
+    by_query = expect(
+        "unexpected_rows_expectation",
+        unexpected_rows_query="SELECT id, day FROM {batch} WHERE amount < 0",
+    )
+    rules = suite(
+        not_null("name"),
+        expect("expect_compound_columns_to_be_unique", column_list=["id", "name"]),
+        by_query,
+        expect("expect_column_max_to_be_between", column="amount", max_value=1),
+    )
+    third, fourth = "(id=3 day=2024-01-03)", "(id=3 day=2024-01-04)"
+    verdict = audit(lambda: orders, rules, table=TABLE, grain=["id", "day"])
+    found = [set(one.keys) for one in verdict.results]
+    assert found == [{third, fourth}, {third, fourth}, {fourth}, set()]
+    # A grain with personal data names nobody.
+    rules = suite(not_null("name"), by_query)
+    hidden = audit(lambda: orders, rules, table=TABLE, grain=["id", "day"], personal={"id"})
+    assert [(one.unexpected_count, one.keys) for one in hidden.results] == [(2, ()), (1, ())]
 
 
 def test_each_kind_of_rule_reports_what_it_saw(orders: DataFrame) -> None:

@@ -96,11 +96,100 @@ def test_the_table_shows_data_as_it_is_and_failures_first() -> None:
     rules = verdict(
         result(Severity.INFO, success=True), result(Severity.CRITICAL, success=False, position=1)
     )
-    Console(file=shown, width=160).print(verdict_table(rules))
+    Console(file=shown, width=160).print(verdict_table(rules, values=True))
     text = shown.getvalue()
-    assert "2 unexpected (50 %): [red]x" in text
+    assert "2 unexpected (50 %); values [red]x" in text
     rows = text[text.index("what was found") :]
     assert rows.index("failed") < rows.index("passed")
+
+
+PRICE = DeclaredExpectation(
+    0,
+    "expect_column_values_to_be_between",
+    {"column": "price", "min_value": 0, "max_value": 100},
+    Severity.CRITICAL,
+    note="A price above 100 is in cents.",
+)
+TWO_PRICES = {
+    "unexpected_count": 2,
+    "unexpected_percent": 50.0,
+    "element_count": 4,
+    "partial_unexpected_list": [397.87, 401],
+    "partial_unexpected_index_list": [
+        {"price": 397.87, "order_id": 17},
+        {"price": 401, "order_id": 18},
+    ],
+}
+
+
+def test_a_line_for_everybody_names_rule_limits_rows_and_note_and_no_value() -> None:
+    failed = result_of(PRICE, success=False, details=TWO_PRICES, grain=["order_id"])
+    assert failed.message == (
+        "expect_column_values_to_be_between of price (min_value=0, max_value=100) failed: "
+        "2 of 4 values do not fit; rows with order_id=17, order_id=18; "
+        "note: A price above 100 is in cents"
+    )
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(verdict_table(verdict(failed)))
+    for text in (shown.getvalue(), str(GateBlockedError(verdict(failed)))):
+        assert "order_id=18" in text
+        assert "in cents" in text
+        assert "397.87" not in text
+    # Whoever works on the machine of the pipeline sees the values.
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(verdict_table(verdict(failed), values=True))
+    assert "values 397.87, 401" in shown.getvalue()
+
+
+def test_of_personal_data_no_value_is_kept() -> None:
+    seen = {"unexpected_count": 1, "partial_unexpected_list": ["ann@example.org"]}
+    mail = DeclaredExpectation(0, "expect_x", {"column": "Mail"}, Severity.INFO)
+    query = DeclaredExpectation(1, "unexpected_rows_expectation", {}, Severity.INFO)
+    rows = {"observed_value": 1, "details": {"unexpected_rows": [{"mail": "ann@example.org"}]}}
+    most = {"observed_value": "ann@example.org"}
+    found = verdict(
+        result_of(mail, success=False, details=seen, personal={"mail"}),
+        result_of(mail, success=False, details=most, personal={"mail"}),
+        result_of(query, success=False, details=rows, personal={"mail"}),
+    )
+    assert "ann" not in json.dumps(found.as_dict())
+    assert [one.unexpected_count for one in found.results] == [1, None, 1]
+
+
+def test_values_that_a_rule_lists_are_counted_in_its_line() -> None:
+    listed = DeclaredExpectation(0, "expect_x", {"column": "status"}, Severity.INFO)
+    found = result_of(listed, success=False, details={"observed_value": ["new", "odd"]})
+    assert (found.observed, found.samples) == ("2 values", ("new", "odd"))
+    assert found.message == "expect_x of status failed: observed 2 values"
+
+
+def test_a_grain_of_several_columns_is_shown_whole_or_not_at_all() -> None:
+    details = {
+        "unexpected_count": 2,
+        "partial_unexpected_index_list": [{"day": 1, "shop": "a"}, {"day": 2}],
+    }
+    found = result_of(PRICE, success=False, details=details, grain=["day", "shop"])
+    assert found.keys == ("(day=1 shop=a)",)
+
+
+def test_a_verdict_of_an_older_release_has_no_keys() -> None:
+    entry = verdict(result(Severity.CRITICAL, success=False)).as_dict()
+    for one in entry["results"]:
+        del one["keys"], one["note"]
+    assert Verdict.from_dict(entry).results[0].keys == ()
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"meta": {"notes": "why"}},
+        {"meta": {"notes": {"format": "markdown", "content": ["why"]}}},
+        {"description": "why"},
+    ],
+)
+def test_a_note_is_read_wherever_great_expectations_keeps_it(meta: dict[str, object]) -> None:
+    (one,) = read_suite({"expectations": [{"type": "expect_a", **meta}]}, table="gold.t")
+    assert one.note == "why"
 
 
 def test_a_suite_is_read_with_critical_as_the_default() -> None:
