@@ -112,6 +112,11 @@ class _Change:
         self.dependents = downstream(self.context.manifest, readers)
 
     @property
+    def waits(self) -> bool:
+        """Whether it is about all that views do not hold yet, and not about a range."""
+        return self.versions is None
+
+    @property
     def upto(self) -> int:
         return self.current.version if self.versions is None else self.versions.upto
 
@@ -138,8 +143,7 @@ class _Change:
         counted = None if feed is None else feed.net(self.columns[view])
         if counted is not None and moved.movement.fed:
             return Arrival(counted, exact=True)
-        rows = moved.movement.rows
-        return Arrival(None if rows is None else RowsMoved(rows, rows), exact=False)
+        return _of_feed(moved)
 
     def _feed(self, after: int, upto: int) -> ChangeFeed | None:
         if (after, upto) not in self._feeds:
@@ -174,8 +178,12 @@ def _of_view(
             elif moved.movement.rows_changed:
                 arrivals[table] = change.arrival(view, moved)
         elif source is not None and source.changes_rows:
-            moved = _published_next(one, source)
+            moved = _published_next(one, source, waits=change.waits)
             arrivals[table] = Arrival(source.changes, exact=False)
+        elif source is not None and change.waits and one.movement.rows_changed:
+            # The view above took the change up already, and this one reads it there.
+            moved = one
+            arrivals[table] = _of_feed(one)
         else:
             moved = _still(one)
         inputs.append(moved)
@@ -201,14 +209,26 @@ def _still(seen: InputObservation) -> InputObservation:
     return replace(seen, pinned=seen.before, movement=Movement(rows_changed=False, total=total))
 
 
-def _published_next(seen: InputObservation, source: ViewImpact) -> InputObservation:
-    """A view as its readers would find it once it was refreshed: how many rows nobody knows yet."""
+def _of_feed(seen: InputObservation) -> Arrival:
+    """What an input's log tells of the rows that a view has yet to take up."""
+    rows = seen.movement.rows
+    return Arrival(None if rows is None else RowsMoved(rows, rows), exact=False)
+
+
+def _published_next(seen: InputObservation, source: ViewImpact, *, waits: bool) -> InputObservation:
+    """A view as its readers would find it once it was refreshed: how many rows nobody knows yet.
+
+    Args:
+        seen: the view as it is.
+        source: what its refresh would do.
+        waits: what its readers have yet to take up counts too.
+    """
     if seen.current is None:
         version = TableVersion("", 0)
         return replace(seen, pinned=version, current=version)
     version = TableVersion(seen.current.table_id, seen.current.version + 1)
     before = seen.before
-    if before is not None and before.table_id == seen.current.table_id:
+    if not waits and before is not None and before.table_id == seen.current.table_id:
         # What the reader has yet to take up from before is not this change's doing.
         before = seen.current
     movement = Movement(fed=True, total=source.rows)

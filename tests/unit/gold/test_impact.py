@@ -87,6 +87,24 @@ def test_a_change_of_a_gold_view_goes_on_from_there(shop: Shop) -> None:
     assert found["best"].plan.word == "incremental"
 
 
+def test_what_a_view_above_has_published_already_still_reaches_those_below(shop: Shop) -> None:
+    shop.update("amount", "amount + 1", "order_id < 3")
+    shop.publish("sums")
+    found = shop.asked()
+    assert found["sums"].untouched == "already at version 1"
+    best = found["best"]
+    assert (best.untouched, best.plan.word) == (None, "incremental")
+    assert best.arrivals["gold.sums"].rows == RowsMoved(10, 10)
+    refresher = Refresher(shop.context.settings, shop.context.manifest, shop.context.store)
+    assert best.plan.line == refresher.explain("best").line
+    # Of a range only what comes of it counts, and the view above holds that.
+    assert shop.asked(versions="0..1")["best"].untouched == "no upstream change since gold.sums@0"
+
+    shop.update("amount", "amount + 1", "order_id < 3")
+    both = shop.asked()["best"]
+    assert both.plan.line.startswith("incremental: gold.sums@0→@2")
+
+
 def test_a_view_that_is_pinned_or_was_never_published(shop: Shop) -> None:
     shop.update("amount", "0", "order_id = 1")
     shutil.rmtree(shop.context.published_at("notes"))
