@@ -9,7 +9,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from spark_jobs.definitions.durations import duration_text
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.console import wide_console
@@ -127,11 +126,10 @@ def found_table(manifest: Manifest) -> Table:
         )
     for tier in manifest.gold_by_tier():
         for view in tier:
-            every = f" every {duration_text(view.every_seconds)}" if view.every_seconds else ""
             table.add_row(
                 str(view.table_name),
                 ", ".join(view.inputs),
-                f"{view.refresh}{every}",
+                f"{view.refresh} {view.due}".rstrip(),
                 str(len(view.columns)),
                 _expectations(view.suite),
             )

@@ -8,8 +8,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from spark_jobs.definitions.errors import (
+    CronError,
     DurationError,
     MissingKeyError,
+    TimeZoneError,
     UnexpectedValueError,
     UnknownColumnTypeError,
     UnknownKeyError,
@@ -74,6 +76,13 @@ def _problem(
         case "duration":
             place = marked.places.value_of(*path)
             return DurationError(subject, key, str(context["text"]), location=place)
+        case "cron":
+            place = marked.places.value_of(*path)
+            text, why = str(context["text"]), str(context["problem"])
+            return CronError(subject, text, why, location=place)
+        case "time_zone":
+            place = marked.places.value_of(*path)
+            return TimeZoneError(subject, str(context["text"]), location=place)
         case "column_type":
             return UnknownColumnTypeError(
                 subject,

@@ -91,6 +91,29 @@ class ScheduleError(SubjectError):
     )
 
 
+class CronError(SubjectError):
+    """A schedule that is no cron expression of five fields, or that never comes due."""
+
+    condition = "CRON"
+    text: str
+    problem: str
+    primary = '{subject}: "schedule" is no cron expression: {text!r}'
+    detail = "{problem}."
+    hint = (
+        "Write minute, hour, day of month, month and day of week in quotes, for example "
+        '"30 6 * * 1-5": at 06:30 from Monday to Friday.'
+    )
+
+
+class TimeZoneError(SubjectError):
+    """A name that is no time zone."""
+
+    condition = "TIME_ZONE"
+    text: str
+    primary = '{subject}: "time_zone" is no time zone: {text!r}'
+    hint = 'Write a name of the IANA database, for example "Europe/Berlin" or "UTC".'
+
+
 class UnknownColumnTypeError(SubjectError):
     """A column type that Spark SQL does not know or Delta cannot store."""
 

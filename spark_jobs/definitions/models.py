@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 from spark_jobs.definitions.durations import DURATION_PATTERN, parse_duration
+from spark_jobs.definitions.schedules import cron_problem, zone_known
 from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
     OnDrift,
@@ -41,6 +42,19 @@ def _column_type(value: Any) -> str:
         ) from error
 
 
+def _cron(value: Any) -> str:
+    text = " ".join(str(value).split())
+    if problem := cron_problem(text):
+        raise PydanticCustomError("cron", "{problem}", {"text": text, "problem": problem})
+    return text
+
+
+def _zone(value: Any) -> str:
+    if not isinstance(value, str) or not zone_known(value):
+        raise PydanticCustomError("time_zone", "{text}", {"text": str(value)})
+    return value
+
+
 def _long_form(value: Any) -> Any:
     """``name: TYPE`` is short for ``name: {type: TYPE}``."""
     return value if isinstance(value, dict) else {"type": value}
@@ -69,6 +83,16 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(_duration),
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["15 minutes"]}),
+]
+Cron = Annotated[
+    str,
+    BeforeValidator(_cron),
+    WithJsonSchema({"type": "string", "examples": ["30 6 * * 1-5"]}),
+]
+Zone = Annotated[
+    str,
+    BeforeValidator(_zone),
+    WithJsonSchema({"type": "string", "examples": ["Europe/Berlin"]}),
 ]
 Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant)]
 # A name alone stands for a list of one.
@@ -187,6 +211,8 @@ class GoldHeader(_File):
     tags: Names = ()
     refresh: RefreshPolicy
     every: Duration | None = None
+    schedule: Cron | None = None
+    time_zone: Zone | None = None
     freshness: Duration | None = None
     verify: Duration | None = None
     ttl: Duration | None = None

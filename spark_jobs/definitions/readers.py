@@ -70,28 +70,37 @@ def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[Gol
 
 
 def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[LakehouseError]:
+    scheduled = [key for key in ("every", "schedule") if getattr(header, key) is not None]
     match header.refresh:
-        case RefreshPolicy.CONTINUOUS if header.every is not None:
-            yield KeyNotApplicableError(
-                subject,
-                "every",
-                "a continuous view is refreshed whenever its inputs move",
-                'Remove "every", or write "refresh: micro-batch".',
-                location=places.of("every"),
-            )
-        case RefreshPolicy.MICRO_BATCH if header.every is None:
-            reason = "A micro-batch view is refreshed on a schedule."
+        case RefreshPolicy.CONTINUOUS:
+            for key in scheduled:
+                yield KeyNotApplicableError(
+                    subject,
+                    key,
+                    "a continuous view is refreshed whenever its inputs move",
+                    f'Remove "{key}", or write "refresh: micro-batch".',
+                    location=places.of(key),
+                )
+        case RefreshPolicy.MICRO_BATCH if not scheduled:
+            reason = 'A micro-batch view is refreshed by "every" or by "schedule".'
             yield MissingKeyError(subject, "every", reason, location=places.of())
-        case RefreshPolicy.MICRO_BATCH if header.every and not _aligned(header.every):
-            yield _drifting("every", header.every, places, subject)
-        case RefreshPolicy.BULK if header.every is not None:
-            yield KeyNotApplicableError(
-                subject,
-                "every",
-                "an on-demand view (refresh: bulk) has no schedule",
-                'Remove "every", or write "refresh: micro-batch".',
-                location=places.of("every"),
-            )
+    if len(scheduled) > 1:
+        yield KeyNotApplicableError(
+            subject,
+            "schedule",
+            'it has the key "every"',
+            "Keep one of the two.",
+            location=places.of("schedule"),
+        )
+    if header.time_zone is not None and header.schedule is None:
+        yield KeyNotApplicableError(
+            subject,
+            "time_zone",
+            'only a "schedule" has one: the periods of "every" are counted in UTC',
+            location=places.of("time_zone"),
+        )
+    if header.every and not _aligned(header.every):
+        yield _drifting("every", header.every, places, subject)
     if header.ttl is not None:
         yield KeyNotApplicableError(
             subject,

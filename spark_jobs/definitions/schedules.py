@@ -1,11 +1,21 @@
-"""Periods as aligned cron expressions, so that every interval begins where another one ended."""
+"""Schedules: periods as aligned cron expressions, and expressions that an author writes.
+
+The intervals of a period are aligned: every interval begins where another one ended.
+"""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import available_timezones
+
+# Airflow's own parser, so that what passes here runs there.
+from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 
 MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
+CRON_FIELDS = 5
 
 
 def cron_of(seconds: int) -> str | None:
@@ -27,6 +37,35 @@ def cron_of(seconds: int) -> str | None:
     if seconds >= MINUTE and seconds % MINUTE == 0 and HOUR % seconds == 0:
         return f"{_every(seconds // MINUTE)} * * * *"
     return None
+
+
+def cron_problem(text: str) -> str | None:
+    """What is wrong with a cron expression; None where nothing is.
+
+    >>> cron_problem("30 6 * * 1-5") is None
+    True
+    >>> cron_problem("@daily"), cron_problem("0 0 31 2 *")
+    ('it has 1 field and not 5', 'it names no moment')
+    """
+    fields = len(text.split())
+    if fields != CRON_FIELDS:
+        return f"it has {fields} field{'' if fields == 1 else 's'} and not {CRON_FIELDS}"
+    try:
+        croniter(text, datetime(2024, 1, 1, tzinfo=UTC)).get_next()
+    except CroniterBadCronError as error:
+        return str(error)
+    except CroniterBadDateError:
+        return "it names no moment"
+    return None
+
+
+def zone_known(name: str) -> bool:
+    """Whether this machine knows a time zone of that name.
+
+    >>> zone_known("Europe/Berlin"), zone_known("CEST")
+    (True, False)
+    """
+    return name in available_timezones()
 
 
 def _every(step: int) -> str:

@@ -33,7 +33,14 @@ from spark_jobs.planning.plan import columns_that_differ
 
 _Costs = Mapping[str, Cost]
 # What says when a view is refreshed and judged, and computes nothing.
-_SCHEDULE = ("refresh", "every_seconds", "freshness_seconds", "verify_seconds")
+_SCHEDULE = (
+    "refresh",
+    "every_seconds",
+    "schedule",
+    "time_zone",
+    "freshness_seconds",
+    "verify_seconds",
+)
 _WORDS = ("description", "owner", "tags", "grain", "strategy")
 _NOTHING = Reach()
 

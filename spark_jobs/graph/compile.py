@@ -228,7 +228,7 @@ def _with_every(
     return manifest.model_copy(
         update={
             "gold": {
-                name: entry.model_copy(update={"every_seconds": seconds})
+                name: entry.model_copy(update={"every_seconds": seconds, "schedule": None})
                 if entry.refresh is RefreshPolicy.MICRO_BATCH and name in chosen
                 else entry
                 for name, entry in manifest.gold.items()

@@ -112,6 +112,8 @@ def compile_gold(
         tags=header.tags,
         refresh=header.refresh,
         every_seconds=_seconds(header.every),
+        schedule=header.schedule,
+        time_zone=header.time_zone or "UTC",
         freshness_seconds=_seconds(header.freshness),
         verify_seconds=_seconds(header.verify),
         grain=header.grain,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
     OnDrift,
@@ -226,6 +227,9 @@ class GoldEntry(_Entry):
     tags: tuple[str, ...] = ()
     refresh: RefreshPolicy
     every_seconds: int | None = None
+    # A cron expression, and the time zone whose clock it follows.
+    schedule: str | None = None
+    time_zone: str = "UTC"
     freshness_seconds: int | None = None
     verify_seconds: int | None = None
     grain: tuple[str, ...] = ()
@@ -254,6 +258,13 @@ class GoldEntry(_Entry):
     @property
     def table_name(self) -> TableName:
         return TableName(Layer.GOLD, self.name)
+
+    @property
+    def due(self) -> str:
+        """When its schedule refreshes it, in a few words; empty where it has none."""
+        if self.schedule is not None:
+            return f"at {self.schedule} {self.time_zone}"
+        return f"every {duration_text(self.every_seconds)}" if self.every_seconds else ""
 
 
 class SinkEntry(_Entry):

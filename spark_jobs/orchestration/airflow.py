@@ -86,7 +86,7 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     dag = DAG(
         dag_id=blueprint.dag_id,
         description=blueprint.description,
-        schedule=_timetable(blueprint.cron, blueprint.delay_seconds),
+        schedule=_timetable(blueprint),
         start_date=START_DATE,
         catchup=False,
         max_active_runs=1,
@@ -205,11 +205,14 @@ def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
     return bool(first) and blueprint.cron is not None and blueprint.view not in first
 
 
-def _timetable(cron: str | None, delay_seconds: int) -> Any:
+def _timetable(blueprint: DagBlueprint) -> Any:
+    cron, delay = blueprint.cron, blueprint.delay_seconds
+    if cron is None:
+        return None
     # A cron string would make a timetable whose intervals are empty.
-    if cron is None or not delay_seconds:
-        return None if cron is None else CronDataIntervalTimetable(cron, timezone="UTC")
+    if not delay:
+        return CronDataIntervalTimetable(cron, timezone=blueprint.time_zone)
     # Only staggered views need Airflow's own class, and the plugin that makes ours known to it.
     from spark_jobs.orchestration.staggered import StaggeredTimetable
 
-    return StaggeredTimetable(cron, delay=timedelta(seconds=delay_seconds))
+    return StaggeredTimetable(cron, delay=timedelta(seconds=delay))

@@ -103,7 +103,8 @@ class DagBlueprint:
     """One DAG: a gold view and when it is refreshed, or compared with its SQL.
 
     Attributes:
-        cron: in UTC; None for a DAG that only runs when somebody asks.
+        cron: None for a DAG that only runs when somebody asks.
+        time_zone: whose clock the expression follows.
         delay_seconds: from the end of an interval to the start of its run.
         backfills: whether a range of intervals can be recomputed; it names rows by their time.
         tasks: in their order; each one needs the one before.
@@ -118,6 +119,7 @@ class DagBlueprint:
     tags: tuple[str, ...]
     doc_md: str
     cron: str | None
+    time_zone: str = "UTC"
     delay_seconds: int = 0
     backfills: bool = False
     tasks: tuple[TaskBlueprint, ...]
@@ -161,7 +163,8 @@ def start_delays(entries: Sequence[GoldEntry]) -> dict[str, int]:
 
 
 def _period(entry: GoldEntry) -> int | None:
-    return entry.every_seconds if entry.refresh is RefreshPolicy.MICRO_BATCH else None
+    # Who writes a schedule means that minute, so its start is not spread.
+    return None if entry.refresh is RefreshPolicy.CONTINUOUS else entry.every_seconds
 
 
 def _spread(period: int) -> float:
@@ -176,7 +179,7 @@ def blueprint(
     Raises:
         PeriodUnsupportedError: the view's period is not one of aligned intervals.
     """
-    cron = _cron(entry, _period(entry))
+    cron = entry.schedule or _cron(entry, _period(entry))
     return DagBlueprint(
         dag_id=dag_id(entry.name),
         view=entry.name,
@@ -185,6 +188,7 @@ def blueprint(
         tags=_tags(entry),
         doc_md=view_documentation(entry, cron, delay),
         cron=cron,
+        time_zone=entry.time_zone,
         delay_seconds=delay,
         backfills=cron is not None and time_column(entry) is not None,
         tasks=_tasks(mode),

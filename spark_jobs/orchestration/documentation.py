@@ -51,7 +51,9 @@ def duration(seconds: int) -> str:
 
 def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
     lines = ["### How it is refreshed", ""]
-    if entry.refresh is RefreshPolicy.MICRO_BATCH and entry.every_seconds is not None:
+    if entry.schedule is not None:
+        lines.append(f"By the schedule `{entry.schedule}`, {entry.time_zone}.")
+    elif entry.refresh is not RefreshPolicy.CONTINUOUS and entry.every_seconds is not None:
         later = f", {duration(delay)} after the end of each interval" if delay else ""
         lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC){later}.")
     elif entry.refresh is RefreshPolicy.CONTINUOUS:

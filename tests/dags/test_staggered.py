@@ -55,7 +55,11 @@ def test_starts_are_even_and_none_is_later_than_half_a_period(project) -> None:
     assert mixed["v3"] == 0
     assert mixed["v0"] < 150
     assert mixed["v2"] < LONGEST_SPREAD
-    assert start_delays(views(project, [900], refresh=RefreshPolicy.BULK)) == {}
+    assert start_delays(views(project, [900], refresh=RefreshPolicy.CONTINUOUS)) == {}
+    # Whoever writes a schedule means that minute.
+    by_clock = views(project, [900])
+    by_clock[0] = by_clock[0].model_copy(update={"every_seconds": None, "schedule": "30 6 * * *"})
+    assert start_delays(by_clock) == {}
 
 
 def test_a_view_starts_after_those_that_it_reads(project) -> None:

@@ -161,11 +161,11 @@ def refreshed(entry: GoldEntry) -> str:
     """When a view is refreshed, in a few words."""
     match entry.refresh:
         case RefreshPolicy.MICRO_BATCH:
-            return f"every {duration_text(entry.every_seconds or 0)}"
+            return entry.due
         case RefreshPolicy.CONTINUOUS:
             return "as its inputs move"
         case RefreshPolicy.BULK:
-            return "on request"
+            return f"{entry.due}, and on request" if entry.due else "on request"
 
 
 def _columns(

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.tree import Tree
 
-from spark_jobs.definitions.durations import duration_text
-
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
 
@@ -69,7 +67,7 @@ def as_tree(manifest: Manifest) -> Tree:
     for number, tier in enumerate(manifest.gold_by_tier()):
         gold = tree.add(f"gold, tier {number}")
         for view in tier:
-            every = f", every {duration_text(view.every_seconds)}" if view.every_seconds else ""
+            due = f", {view.due}" if view.due else ""
             inputs = ", ".join(view.inputs)
-            gold.add(f"{view.name} [dim]<- {inputs} ({view.refresh}{every})[/dim]")
+            gold.add(f"{view.name} [dim]<- {inputs} ({view.refresh}{due})[/dim]")
     return tree
