@@ -321,6 +321,8 @@ class AlertSettings(BaseModel):
     )
     # Where an alert's reader finds the runbooks: a folder or a URL.
     runbooks: str = "docs/runbooks"
+    # A fault that lasts is told again after so long.
+    repeat_hours: float = Field(default=24, gt=0)
 
 
 class MetricSettings(BaseModel):

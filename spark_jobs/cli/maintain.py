@@ -82,8 +82,9 @@ def maintain(
     if done.trimmed is not None:
         words = "would leave" if dry_run else "left"
         console.print(
-            f"{done.trimmed.attempts:,} attempts, {done.trimmed.verifications:,} verifications and "
-            f"{done.trimmed.silver_batches:,} silver batches {words} the control database.",
+            f"{done.trimmed.attempts:,} attempts, {done.trimmed.verifications:,} verifications, "
+            f"{done.trimmed.silver_batches:,} silver batches and {done.trimmed.incidents:,} "
+            f"incidents {words} the control database.",
             soft_wrap=True,
         )
 

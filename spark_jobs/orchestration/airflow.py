@@ -30,6 +30,7 @@ from spark_jobs.orchestration.blueprint import (
     blueprints,
 )
 from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.scope import RunKind
 from spark_jobs.sections import ExecutorMode
@@ -104,16 +105,22 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     )
     with dag:
         if blueprint.outlet is None:
-            _verify_task(blueprint)
+            _verify_task(blueprint, settings)
         elif settings.airflow.executor_mode is ExecutorMode.SUBMIT:
             _submit_tasks(blueprint, blueprint.outlet, settings)
         else:
-            _connect_tasks(blueprint, blueprint.outlet)
+            _connect_tasks(blueprint, blueprint.outlet, settings)
     return dag
 
 
-def _verify_task(blueprint: DagBlueprint) -> None:
+def _resolving(blueprint: DagBlueprint, settings: Settings) -> dict[str, Any]:
+    ended = [ResolvedNotifier(settings, view=blueprint.view)]
+    return {"on_success_callback": ended, "on_skipped_callback": ended}
+
+
+def _verify_task(blueprint: DagBlueprint, settings: Settings) -> None:
     options = _options(blueprint)
+    options[Step.VERIFY] |= {"on_success_callback": [ResolvedNotifier(settings)]}
 
     @task(**options[Step.VERIFY])  # type: ignore[untyped-decorator]
     def verify() -> dict[str, Any]:
@@ -122,8 +129,9 @@ def _verify_task(blueprint: DagBlueprint) -> None:
     verify()
 
 
-def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint) -> None:
+def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: Settings) -> None:
     options, outlet = _options(blueprint), as_asset(published)
+    options[Step.PUBLISH] |= _resolving(blueprint, settings)
 
     @task(**options[Step.STAGE])  # type: ignore[untyped-decorator]
     def stage(attempt_id: str) -> str:
@@ -137,7 +145,7 @@ def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint) -> None:
     def publish(attempt_id: str) -> Iterator[Metadata]:
         yield from steps.publish(attempt_id, outlet)
 
-    publish(audit(stage(_plan_task(blueprint, options))))
+    publish(audit(stage(_plan_task(blueprint, options, settings))))
 
 
 def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: Settings) -> None:
@@ -145,20 +153,26 @@ def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: 
     from spark_jobs.orchestration.submitted import submitted_refresh
 
     options, outlet = _options(blueprint), as_asset(published)
+    options[Step.REPORT] |= _resolving(blueprint, settings)
 
     @task(**options[Step.REPORT])  # type: ignore[untyped-decorator]
     def report(attempt_id: str) -> Iterator[Metadata]:
         yield from steps.report(attempt_id, outlet)
 
-    attempt_id = _plan_task(blueprint, options)
+    attempt_id = _plan_task(blueprint, options, settings)
     refresh: BaseOperator = submitted_refresh(settings, attempt_id, options[Step.REFRESH])
     refresh >> report(attempt_id)
 
 
-def _plan_task(blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]]) -> Any:
+def _plan_task(
+    blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]], settings: Settings
+) -> Any:
     """The task that both modes begin with; the value stands for the attempt's id."""
+    # Somebody may have published by hand: then the next run finds nothing to do, and the fault is
+    # over all the same.
+    skipped = {"on_skipped_callback": _resolving(blueprint, settings)["on_skipped_callback"]}
 
-    @task(**options[Step.PLAN])  # type: ignore[untyped-decorator]
+    @task(**options[Step.PLAN], **skipped)  # type: ignore[untyped-decorator]
     def plan() -> str:
         return steps.plan(blueprint.view, get_current_context())
 

@@ -10,8 +10,8 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,8 @@ from spark_jobs.settings import Settings, load_settings
 FILE: Final = "alerts.jsonl"
 # Beyond this many bytes the file is put aside, and the one that was put aside before goes.
 MOST_BYTES: Final = 10_000_000
+OPEN: Final = "open"
+RESOLVED: Final = "resolved"
 # Of the text of an error; the task's log has all of it.
 _LONGEST: Final = 2000
 
@@ -47,6 +49,9 @@ class Alert:
         todo: what to do.
         runbook: where it is told how.
         log_url: the task's log in Airflow; "" where that is not known.
+        status: ``open``, or ``resolved`` where a later run showed that the fault is over.
+        since: when the task failed for this reason first, in ISO 8601 with the zone.
+        times: how often it failed since.
     """
 
     at: str
@@ -60,16 +65,23 @@ class Alert:
     todo: str
     runbook: str
     log_url: str
+    status: str = OPEN
+    since: str = ""
+    times: int = 1
 
     @property
     def subject(self) -> str:
         """One line for a heading."""
-        return f"[{self.environment}] {self.table or self.dag_id}: {self.condition}"
+        ended = "resolved: " if self.status == RESOLVED else ""
+        return f"[{self.environment}] {ended}{self.table or self.dag_id}: {self.condition}"
 
     @property
     def text(self) -> str:
         """All of it, for a message without form."""
         where = f"{self.dag_id}, task {self.task_id}, run {self.run_id}"
+        if self.status == RESOLVED:
+            what = f"Over since {self.at}, after {self.times} failures since {self.since}."
+            return f"{self.subject}\n{what}\n{where}"
         lines = (self.subject, self.message, self.todo, f"Runbook: {self.runbook}", where)
         return "\n".join(filter(None, (*lines, self.log_url)))
 
@@ -81,24 +93,29 @@ class ToldBeforeError(AirflowFailException):
 class AlertNotifier(BaseNotifier):
     """Tells of a failure through every notifier of the settings; one that fails stops no other."""
 
-    def __init__(self, settings: Settings, *, runbook: str, table: str | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, runbook: str, table: str | None = None, lasts: bool = True
+    ) -> None:
         """Check that the notifiers can be made.
 
         Args:
             settings: of the project.
             runbook: the name of the page below the settings' ``alerts.runbooks``.
             table: the gold view that the DAG is about.
+            lasts: failures of one kind are one incident, which ends with a run that succeeds.
+                Where each run is a person's own request, each failure is told.
 
         Raises:
             NotifierUnusableError: a notifier is not there, is none, or refuses its arguments.
         """
         super().__init__()
         self._settings, self._runbook, self._table = settings, runbook, table
+        self._lasts = lasts
         for one in settings.alerts.notifiers:
             _made(one)
 
     def notify(self, context: Context) -> None:
-        """Say it, unless the alert of another task said it."""
+        """Say it, unless the alert of another task or of an earlier run said it."""
         error: Any = context.get("exception")
         if any(isinstance(one, ToldBeforeError) for one in _chain(error)):
             return
@@ -109,12 +126,22 @@ class AlertNotifier(BaseNotifier):
             runbook=f"{alerts.runbooks.rstrip('/')}/{self._runbook}.md",
             environment=self._settings.environment,
         )
-        for one in alerts.notifiers:
-            try:
-                # Made again, as rendering replaces the templates that a notifier was made with.
-                _made(one)({**context, "alert": alert})
-            except Exception:
-                log.exception("notifier %s failed", one.notifier)
+        if self._lasts:
+            alert, new = with_incident(self._settings, alert)
+            if not new:
+                log.info("not told again: %s, %d times since %s", alert.subject, *_past(alert))
+                return
+        tell(self._settings, alert, context)
+
+
+def tell(settings: Settings, alert: Alert, context: Context) -> None:
+    """Hand an alert to every notifier of the settings; one that fails stops no other."""
+    for one in settings.alerts.notifiers:
+        try:
+            # Made again, as rendering replaces the templates that a notifier was made with.
+            _made(one)({**context, "alert": alert})
+        except Exception:
+            log.exception("notifier %s failed", one.notifier)
 
 
 class FileNotifier(BaseNotifier):
@@ -166,6 +193,43 @@ def alert_of(
         runbook=runbook,
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
+
+
+def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
+    """Record the failure; returns the alert with its past, and whether people are to be told.
+
+    They are told where that cannot be found out.
+    """
+    from spark_jobs.state.incidents import Incident, fault_of, new_incident_id
+    from spark_jobs.state.store import ControlStore
+
+    now = datetime.fromisoformat(alert.at)
+    failure = Incident(
+        incident_id=new_incident_id(),
+        dag_id=alert.dag_id,
+        task_id=alert.task_id,
+        fault=fault_of(alert.condition, alert.message),
+        table=alert.table,
+        condition=alert.condition,
+        message=alert.message,
+        runbook=alert.runbook,
+        opened_at=now,
+        last_at=now,
+        times=1,
+        told_at=now,
+    )
+    again = timedelta(hours=settings.alerts.repeat_hours)
+    try:
+        with ControlStore.open(settings.control_url) as store:
+            known, new = store.open_incident(failure, again_after=again)
+    except Exception:
+        log.exception("the incident cannot be recorded")
+        return replace(alert, since=alert.at), True
+    return replace(alert, since=known.opened_at.isoformat(), times=known.times), new
+
+
+def _past(alert: Alert) -> tuple[int, str]:
+    return alert.times, alert.since
 
 
 def _chain(error: object) -> Iterator[BaseException]:

@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from spark_jobs.orchestration.alerts import AlertNotifier
 from spark_jobs.orchestration.blueprint import Pool
+from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
@@ -199,7 +200,9 @@ def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
     options = operator_task(verb.task_id, timeout_seconds=verb.timeout_seconds, pool=str(verb.pool))
     alert = AlertNotifier(settings, runbook=verb.runbook)
 
-    @task(**options, on_failure_callback=[alert])
+    ended = ResolvedNotifier(settings)
+
+    @task(**options, on_failure_callback=[alert], on_success_callback=[ended])
     def run() -> None:
         run_verb(verb.words, judges=verb.judges)
 

@@ -249,7 +249,7 @@ def _dag(
         default_args={
             "owner": OWNER,
             "retry_policy": RetryTransient(),
-            "on_failure_callback": [AlertNotifier(settings, runbook="gold-is-wrong")],
+            "on_failure_callback": [AlertNotifier(settings, runbook="gold-is-wrong", lasts=False)],
         },
         params=params,
         render_template_as_native_obj=False,

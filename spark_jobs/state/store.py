@@ -29,6 +29,7 @@ from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.deployment_store import DeploymentStore
 from spark_jobs.state.engine import WRITES, make_engine
 from spark_jobs.state.errors import ControlUnreachableError
+from spark_jobs.state.incidents import IncidentStore
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.leases import Lease
 from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
@@ -38,7 +39,9 @@ from spark_jobs.state.types import JsonObject
 from spark_jobs.state.verifications import VerificationRecord
 
 
-class ControlStore(ReplayStore, DeploymentStore, AbstractContextManager["ControlStore"]):
+class ControlStore(
+    ReplayStore, DeploymentStore, IncidentStore, AbstractContextManager["ControlStore"]
+):
     """Control state. Safe for many processes and threads; open one in each process."""
 
     def __init__(self, engine: Engine) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 
 METADATA: Final = MetaData()
 
@@ -245,4 +245,23 @@ SCHEMA_DRIFT = Table(
     Column("accepted_by", String(250)),
     Column("accepted_at", UtcDateTime),
     Column("reason", Text),
+)
+
+# Faults of Airflow's tasks, each from its first failure to the run that shows that it is over.
+INCIDENTS = Table(
+    "incidents",
+    METADATA,
+    Column("incident_id", String(32), primary_key=True),
+    Column("dag_id", String(250), nullable=False),
+    Column("task_id", String(250), nullable=False),
+    Column("fault", String(32), nullable=False),
+    Column("table", String(120)),
+    Column("condition", String(120), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("runbook", Text, nullable=False),
+    Column("opened_at", UtcDateTime, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("told_at", UtcDateTime, nullable=False),
+    Column("resolved_at", UtcDateTime),
 )

@@ -10,6 +10,7 @@ from sqlalchemy import Column, Connection, Table, delete, func, select, update
 
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.batches import COUNTS
+from spark_jobs.state.incidents import forget_incidents
 from spark_jobs.state.tables import ATTEMPTS, SILVER_BATCHES, TICKS, VERIFICATIONS
 
 # The newest stay however old they are: plans learn from the last refreshes of a view, and a batch
@@ -30,10 +31,11 @@ class Trimmed:
     attempts: int
     verifications: int
     silver_batches: int
+    incidents: int = 0
 
     @property
     def total(self) -> int:
-        return self.attempts + self.verifications + self.silver_batches
+        return self.attempts + self.verifications + self.silver_batches + self.incidents
 
 
 def trim(connection: Connection, *, before: datetime, keep: int = NEWEST_KEPT) -> Trimmed:
@@ -61,7 +63,8 @@ def trim(connection: Connection, *, before: datetime, keep: int = NEWEST_KEPT) -
         before=before,
         keep=keep,
     )
-    return Trimmed(attempts, verified, _fold_batches(connection, before=before, keep=keep))
+    folded = _fold_batches(connection, before=before, keep=keep)
+    return Trimmed(attempts, verified, folded, forget_incidents(connection, before=before))
 
 
 def oldest_pins(connection: Connection, *, since: datetime) -> dict[tuple[str, str], int]:

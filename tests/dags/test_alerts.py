@@ -16,8 +16,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from spark_jobs.orchestration import alerts
 from spark_jobs.orchestration.alerts import AlertNotifier, alert_of
 from spark_jobs.orchestration.errors import NotifierUnusableError
+from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.sections import AlertSettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 from spark_jobs.storage.errors import SparkUnreachableError
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -117,9 +121,75 @@ def test_by_default_each_alert_is_a_line_of_a_file_that_only_its_owner_reads(set
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def lines(settings: Settings) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (settings.state / alerts.FILE).read_text().splitlines()]
+
+
+def test_a_fault_that_comes_again_is_told_once_and_its_end_too(settings) -> None:
+    notifier = AlertNotifier(settings, runbook="gold-refresh", table="gold.spend")
+    ended = ResolvedNotifier(settings)
+    ended(context())
+    for version in (3, 4, 5):
+        notifier(context(ValueError(f"no version {version}")))
+    (opened,) = lines(settings)
+    assert (opened["status"], opened["times"]) == ("open", 1)
+    ended(context())
+    _, resolved = lines(settings)
+    assert (resolved["status"], resolved["times"]) == ("resolved", 3)
+    assert resolved["since"] == opened["at"]
+    assert (resolved["table"], resolved["condition"]) == ("gold.spend", "ValueError")
+    ended(context())
+    notifier(context(ValueError("no version 6")))
+    assert [one["status"] for one in lines(settings)] == ["open", "resolved", "open"]
+
+
+def test_another_task_ends_nobody_else_s_incident(settings) -> None:
+    AlertNotifier(settings, runbook="stream-silent")(context())
+    other = SimpleNamespace(dag_id="gold__spend", task_id="page", run_id="r1", log_url="")
+    ResolvedNotifier(settings)(context(ti=other))
+    assert [one["status"] for one in lines(settings)] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [("published", ["open", "resolved"]), ("blocked", ["open"]), ("failed", ["open"])],
+)
+def test_a_view_s_incident_ends_when_its_newest_attempt_is_published(
+    settings, status, told
+) -> None:
+    AlertNotifier(settings, runbook="gold-refresh", table="gold.spend")(context())
+    with ControlStore.open(settings.control_url) as store:
+        attempts = [("a1", AttemptStatus(status)), ("a2", AttemptStatus.SKIPPED)]
+        for name, as_now in attempts:
+            now = utc_now()
+            row = RefreshAttempt(
+                attempt_id=name, view="spend", tick=name, epoch=1, started_at=now, updated_at=now
+            )
+            store.create_attempt(row)
+            store.update_attempt(name, status=as_now)
+    ended = ResolvedNotifier(settings, view="spend")
+    plan = SimpleNamespace(dag_id="gold__spend", task_id="plan", run_id="r2", log_url="")
+    ended(context(ti=plan))
+    assert [one["status"] for one in lines(settings)] == told
+
+
+def test_what_a_person_asked_for_is_told_each_time(settings) -> None:
+    notifier = AlertNotifier(settings, runbook="gold-is-wrong", lasts=False)
+    for _ in range(2):
+        notifier(context(ZeroDivisionError("by zero")))
+    assert len(lines(settings)) == 2
+
+
+def test_where_no_incident_can_be_recorded_it_is_told(settings) -> None:
+    elsewhere = settings.model_copy(update={"control_db": "postgresql://nobody@127.0.0.1:1/none"})
+    for _ in range(2):
+        AlertNotifier(elsewhere, runbook="gold-refresh")(context())
+    assert len(lines(settings)) == 2
+
+
 def test_a_long_file_is_put_aside(settings, monkeypatch) -> None:
     monkeypatch.setattr(alerts, "MOST_BYTES", 10)
-    notifier = AlertNotifier(settings, runbook="gold-refresh")
+    notifier = AlertNotifier(settings, runbook="gold-refresh", lasts=False)
     for _ in range(3):
         notifier(context())
     kept = sorted(one.name for one in settings.state.iterdir())

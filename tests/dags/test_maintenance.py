@@ -105,7 +105,9 @@ def run(dag_id: str) -> str:
 
 def test_maintenance_is_the_verb(project, said) -> None:
     assert run("ops__maintenance") == "success"
-    left = "0 attempts, 0 verifications and 0 silver batches left the control database."
+    left = (
+        "0 attempts, 0 verifications, 0 silver batches and 0 incidents left the control database."
+    )
     assert said[-1] == left
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ _GONE = {"silent": "last seen", "down": "should run and stopped"}
 _WRONG = frozenset({"failed", "refused", "blocked"})
 # Since the last batch; what is down for less than this comes back by itself more often than not.
 WAITED_LONG = timedelta(minutes=5)
+# Where as many are expected and none is heard of, it is not one of them that is gone.
+FEWEST_OF_AN_APPLICATION = 2
 _VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 
@@ -86,7 +88,11 @@ def _troubles(
 
     most = project.settings.streams.max_offsets_per_trigger
     on_purpose = stopped_on_purpose(project.settings.state)
-    for name in _reporting(project):
+    expected = list(_reporting(project))
+    if (gone := _application_gone(expected, reports, now, on_purpose=on_purpose)) is not None:
+        yield gone
+        return
+    for name in expected:
         report = reports.get(name)
         silent, failed = _runbooks(name)
         if report is None:
@@ -101,6 +107,27 @@ def _troubles(
             yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)
         elif (report.lag_records or 0) > most:
             yield Trouble(name, f"{report.lag_records:,} records behind", silent)
+
+
+def _application_gone(
+    expected: Sequence[str],
+    reports: Mapping[str, StreamProgress],
+    now: datetime,
+    *,
+    on_purpose: bool,
+) -> Trouble | None:
+    """One line where nothing that the application runs is heard of: it is the cause of all."""
+    if len(expected) < FEWEST_OF_AN_APPLICATION:
+        return None
+    seen = [reports[name] for name in expected if name in reports]
+    health = {one.health(now=now, after=SILENT_AFTER, on_purpose=on_purpose) for one in seen}
+    if not health <= _GONE.keys():
+        return None
+    what = f"none of its {len(expected)} queries ever reported"
+    if seen:
+        last = ago(max(one.heartbeat_at for one in seen), now=now)
+        what = f"down, none of its {len(expected)} queries was seen since {last}"
+    return Trouble("streaming application", what, _SILENT)
 
 
 def _waits_long(report: StreamProgress, now: datetime) -> bool:

@@ -215,7 +215,7 @@ def test_the_table_for_people(project: Path, lake: Path, store: ControlStore) ->
     shown = CliRunner().invoke(app, words, catch_exceptions=False).stdout
     for part in ("nothing was removed", "silver.orders", "gold.spend needs version 2"):
         assert part in shown
-    assert "0 attempts, 0 verifications and 0 silver batches would leave" in shown
+    assert "0 silver batches and 0 incidents would leave" in shown
 
 
 def test_a_dry_run_tells_which_rows_have_expired(

@@ -58,10 +58,21 @@ def report(query: str, **changed: Any) -> StreamProgress:
     return replace(first, **changed)
 
 
-def test_streams_that_never_reported_are_named(project: Path) -> None:
+def test_an_application_that_never_reported_is_one_line(project: Path) -> None:
     done = check(project)
     assert done.exit_code == 1
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(EXPECTED)
+    (line,) = done.stdout.splitlines()
+    assert "streaming application: none of its 6 queries ever reported" in line
+    assert "docs/runbooks/stream-silent.md" in line
+
+
+def test_streams_that_never_reported_are_named_beside_those_that_did(
+    project: Path, store: ControlStore
+) -> None:
+    store.record_progress(report(EXPECTED[0]))
+    done = check(project)
+    assert done.exit_code == 1
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(EXPECTED[1:])
 
 
 def test_where_all_report_there_is_nothing_to_name(project: Path, store: ControlStore) -> None:
@@ -84,9 +95,13 @@ def test_an_application_that_stopped_by_itself_is_down(project: Path, store: Con
     stopped(store, timedelta(hours=5, minutes=1))
     done = check(project)
     assert done.exit_code == 1
-    lines = done.stdout.splitlines()
-    assert [line.partition(":")[0] for line in lines] == list(EXPECTED)
+    (line,) = done.stdout.splitlines()
+    assert "streaming application: down, none of its 6 queries was seen since 5 h 1 min ago" in line
+    store.record_progress(report(EXPECTED[0]))
+    lines = check(project).stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == list(EXPECTED[1:])
     assert all("down, should run and stopped 5 h 1 min ago" in line for line in lines)
+    stopped(store, timedelta(hours=5, minutes=1))
     shown = CliRunner().invoke(app, ["--project", str(project), "status"], catch_exceptions=False)
     assert shown.stdout.count("down") == len(EXPECTED)
 

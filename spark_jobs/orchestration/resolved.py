@@ -1,0 +1,73 @@
+"""Ends incidents: a run that shows that a fault is over says so, through the same notifiers."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier, Context
+
+from spark_jobs.orchestration.alerts import RESOLVED, Alert, tell
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from spark_jobs.state.store import ControlStore
+
+log = logging.getLogger("airflow.task.tidemark")
+
+
+class ResolvedNotifier(BaseNotifier):
+    """Tells that the open incidents of a task, or of a view's DAG, are over."""
+
+    def __init__(self, settings: Settings, *, view: str | None = None) -> None:
+        """Args.
+
+        settings: of the project.
+        view: the gold view that the DAG refreshes: all incidents of the DAG end when its newest
+            attempt that did anything is published. None: those of the task that succeeded.
+        """
+        super().__init__()
+        self._settings, self._view = settings, view
+
+    def notify(self, context: Context) -> None:
+        """End them, and tell each; where there are none, one row is looked for."""
+        from spark_jobs.state.store import ControlStore
+
+        ti: Any = context["ti"]
+        now = datetime.now(UTC)
+        with ControlStore.open(self._settings.control_url) as store:
+            if not store.has_open_incident(ti.dag_id):
+                return
+            if self._view is not None and not _published(store, self._view):
+                return
+            task_id = ti.task_id if self._view is None else None
+            ended = store.resolve_incidents(ti.dag_id, task_id=task_id, now=now)
+        for one in ended:
+            alert = Alert(
+                at=now.isoformat(),
+                environment=self._settings.environment,
+                dag_id=one.dag_id,
+                task_id=one.task_id,
+                run_id=ti.run_id,
+                table=one.table,
+                condition=one.condition,
+                message=one.message,
+                todo="",
+                runbook=one.runbook,
+                log_url=str(getattr(ti, "log_url", None) or ""),
+                status=RESOLVED,
+                since=one.opened_at.isoformat(),
+                times=one.times,
+            )
+            tell(self._settings, alert, context)
+
+
+def _published(store: ControlStore, view: str) -> bool:
+    """Whether nothing of a view failed or waits since its newest publication."""
+    from spark_jobs.state.attempts import AttemptStatus
+
+    idle = {AttemptStatus.SKIPPED, AttemptStatus.SUPERSEDED}
+    statuses = tuple(one for one in AttemptStatus if one not in idle)
+    newest = store.attempts(view, statuses=statuses, limit=1)
+    return bool(newest) and newest[0].status is AttemptStatus.PUBLISHED

@@ -1,0 +1,180 @@
+"""Incidents: a fault of a task from its first failure to the run that shows it is over.
+
+A task that fails for the same reason again belongs to the same incident, so that people are told
+once. An incident that lasts is told again, and its end is told too.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, delete, select, update
+
+from spark_jobs.state.tables import INCIDENTS
+
+# Ages, counts and versions differ from one failure to the next, and the fault is the same.
+_NUMBERS = re.compile(
+    r"(?<!\w)(\d[\d.,:T+-]*Z?\s*(seconds?|minutes?|hours?|days?|[smhd]\b|min\b)?\s*)+"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """A fault that was told.
+
+    Attributes:
+        fault: what tells it apart from other faults of the task; see ``fault_of``.
+        table: the gold view as SQL names it; None where the task is about more than one.
+        times: how often the task failed for it.
+        told_at: when people were told last.
+        resolved_at: when a run showed that it was over; None: it is open.
+    """
+
+    incident_id: str
+    dag_id: str
+    task_id: str
+    fault: str
+    table: str | None
+    condition: str
+    message: str
+    runbook: str
+    opened_at: datetime
+    last_at: datetime
+    times: int
+    told_at: datetime
+    resolved_at: datetime | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return asdict(self)
+
+
+def fault_of(condition: str, message: str) -> str:
+    """The same for two failures that differ in numbers only.
+
+    >>> seen = ["users_2: last seen 65 s ago", "users_2: last seen 2 minutes 5 s ago"]
+    >>> len({fault_of("TASK_FAILED", one) for one in seen})
+    1
+    >>> fault_of("TASK_FAILED", "users_2 is down") == fault_of("TASK_FAILED", "users_3 is down")
+    False
+    >>> fault_of("GATE_BLOCKED", "a") == fault_of("GATE_BLOCKED", "b")
+    False
+    """
+    return sha256(f"{condition}\n{_NUMBERS.sub('#', message)}".encode()).hexdigest()[:32]
+
+
+def open_incident(
+    connection: Connection, failure: Incident, *, again_after: timedelta
+) -> tuple[Incident, bool]:
+    """Record a failure; returns its incident, and whether people are to be told.
+
+    Args:
+        connection: a transaction that writes.
+        failure: the failure as an incident of its own.
+        again_after: an open incident is told again that long after it was told last.
+    """
+    columns = INCIDENTS.c
+    same = (
+        (columns.dag_id == failure.dag_id)
+        & (columns.task_id == failure.task_id)
+        & (columns.fault == failure.fault)
+        & columns.resolved_at.is_(None)
+    )
+    row = connection.execute(select(INCIDENTS).where(same).with_for_update()).mappings().first()
+    if row is None:
+        connection.execute(INCIDENTS.insert().values(asdict(failure)))
+        return failure, True
+    known = Incident(**row)
+    told = failure.last_at - known.told_at >= again_after
+    change = {
+        "times": known.times + 1,
+        "last_at": failure.last_at,
+        "message": failure.message,
+        "told_at": failure.last_at if told else known.told_at,
+    }
+    connection.execute(
+        update(INCIDENTS).where(columns.incident_id == known.incident_id).values(change)
+    )
+    return Incident(**{**row, **change}), told
+
+
+def resolve_incidents(
+    connection: Connection, dag_id: str, *, task_id: str | None, now: datetime
+) -> list[Incident]:
+    """End the open incidents of a DAG, or of one of its tasks; returns them, the oldest first."""
+    columns = INCIDENTS.c
+    mine = (columns.dag_id == dag_id) & columns.resolved_at.is_(None)
+    if task_id is not None:
+        mine &= columns.task_id == task_id
+    query = select(INCIDENTS).where(mine).order_by(columns.opened_at).with_for_update()
+    found = [Incident(**row) for row in connection.execute(query).mappings()]
+    if found:
+        ids = [one.incident_id for one in found]
+        ended = update(INCIDENTS).where(columns.incident_id.in_(ids))
+        connection.execute(ended.values(resolved_at=now))
+    return [Incident(**{**asdict(one), "resolved_at": now}) for one in found]
+
+
+def incidents(connection: Connection, *, open_only: bool, limit: int) -> list[Incident]:
+    """Incidents, those that are open and then those that ended last first."""
+    columns = INCIDENTS.c
+    query = select(INCIDENTS).order_by(
+        columns.resolved_at.isnot(None), columns.last_at.desc(), columns.incident_id
+    )
+    if open_only:
+        query = query.where(columns.resolved_at.is_(None))
+    return [Incident(**row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def forget_incidents(connection: Connection, *, before: datetime) -> int:
+    """Drop incidents that ended before; returns how many."""
+    old = delete(INCIDENTS).where(INCIDENTS.c.resolved_at < before)
+    return connection.execute(old).rowcount
+
+
+def new_incident_id() -> str:
+    """An id that no other incident has."""
+    return uuid4().hex
+
+
+class IncidentStore:
+    """What ``ControlStore`` knows of incidents; each method is one transaction."""
+
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[Connection]: ...
+
+    @abstractmethod
+    def _write(self) -> AbstractContextManager[Connection]: ...
+
+    def open_incident(self, failure: Incident, *, again_after: timedelta) -> tuple[Incident, bool]:
+        """See ``incidents.open_incident``."""
+        with self._write() as connection:
+            return open_incident(connection, failure, again_after=again_after)
+
+    def has_open_incident(self, dag_id: str) -> bool:
+        """Whether a DAG has an incident that is open."""
+        columns = INCIDENTS.c
+        query = select(columns.incident_id).where(
+            columns.dag_id == dag_id, columns.resolved_at.is_(None)
+        )
+        with self._read() as connection:
+            return connection.scalar(query.limit(1)) is not None
+
+    def resolve_incidents(
+        self, dag_id: str, *, task_id: str | None = None, now: datetime
+    ) -> list[Incident]:
+        """See ``incidents.resolve_incidents``."""
+        with self._write() as connection:
+            return resolve_incidents(connection, dag_id, task_id=task_id, now=now)
+
+    def incidents(self, *, open_only: bool = False, limit: int = 20) -> list[Incident]:
+        """Incidents, those that are open first."""
+        with self._read() as connection:
+            return incidents(connection, open_only=open_only, limit=limit)
