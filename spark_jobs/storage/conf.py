@@ -69,6 +69,10 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         # Of a repeated key in a JSON object the last one counts; the record is not refused.
         "spark.sql.variant.allowDuplicateKeys": "true",
+        # Else every call that builds a column keeps the stack that made it, for an error's text: a
+        # tenth of the CPU of a small query, and each task is sent all of them.
+        "spark.sql.dataFrameQueryContext.enabled": "false",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Spark keeps the compiled code of 100 stages; some ten views need more, and compiling again
         # takes most of the time of a small query.

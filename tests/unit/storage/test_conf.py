@@ -61,6 +61,13 @@ def test_a_driver_that_stood_still_does_not_lose_itself(
     assert "spark.network.timeout" not in conf
 
 
+def test_no_column_keeps_the_stack_that_made_it(tmp_path: Path) -> None:
+    """It is a tenth of the CPU of a small query, and is sent with each task."""
+    conf = session_conf(settings(tmp_path))
+    keys = ("sql.dataFrameQueryContext.enabled", "python.sql.dataFrameDebugging.enabled")
+    assert {conf[f"spark.{key}"] for key in keys} == {"false"}
+
+
 def test_a_cluster_is_given_the_jars_and_no_address(tmp_path: Path) -> None:
     spark = SparkSettings(master="spark://far:7077", conf={"spark.hadoop.fs.s3a.endpoint": "x"})
     chosen = settings(tmp_path, spark=spark, lake_root="s3a://bucket/lake/")
