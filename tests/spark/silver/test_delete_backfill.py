@@ -91,13 +91,24 @@ def test_a_backfilled_delete_ends_the_row_and_is_found_once(
 def test_whatever_the_order_of_arrival(
     spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:
-    known = KNOWN[3:5]
-    [gone] = missed(spark, postgres, known, set())
-    records = [*known, (gone.key, gone.told(FOUND_AT)), change("c", 2, 38, commit=25)]
-    for number, order in enumerate(permutations(records)):
-        silver = applier(Lake(str(tmp_path / str(number))), CHANGES, ORDERS)
-        silver.tables.create(spark, CHANGES)
-        silver.apply(bronze(spark, list(order[:2])), 0)
-        silver.apply(bronze(spark, list(order[2:]), first=2), 1)
-        [row] = read(spark, silver.tables.table).collect()
-        assert (row.order_id, row.status) == (2, "placed"), order
+    """Each row has another order, and all rows go through the same two batches."""
+    orders = dict(enumerate(permutations(range(4)), start=1))
+    known = {
+        key: [change("c", key, 20, commit=15), change("u", key, 30, commit=25, status="paid")]
+        for key in orders
+    }
+    gone = missed(spark, postgres, [one for told in known.values() for one in told], set())
+    assert [one.row["order_id"] for one in gone] == list(orders)
+    batches: list[list[Record]] = [[], []]
+    for one in gone:
+        key = one.row["order_id"]
+        last = change("c", key, 38, commit=25)
+        records = [*known[key], (one.key, one.told(FOUND_AT)), last]
+        for place, number in enumerate(orders[key]):
+            batches[place // 2].append(records[number])
+    silver = applier(Lake(str(tmp_path)), CHANGES, ORDERS)
+    silver.tables.create(spark, CHANGES)
+    for number, batch in enumerate(batches):
+        silver.apply(bronze(spark, batch, first=number * len(batch)), number)
+    rows = sorted((row.order_id, row.status) for row in read(spark, silver.tables.table).collect())
+    assert rows == [(key, "placed") for key in orders]
