@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,6 +21,7 @@ from spark_jobs.state.deployments import DeploymentStatus
 from spark_jobs.state.errors import DeploymentOvertakenError
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from spark_jobs.state.store import ControlStore
+from tests.forking import forking
 from tests.golden.declaration_cases import RIGHT, write_project
 
 EVENTS = """\
@@ -255,9 +255,7 @@ def test_an_apply_that_is_killed_goes_on(settings: Settings, point: str) -> None
     write_project(settings.project_dir, EACH)
     for file in GONE:
         (settings.project_dir / file).unlink()
-    process = multiprocessing.get_context("spawn").Process(
-        target=killed, args=(settings.state, settings.project_dir, point)
-    )
+    process = forking().Process(target=killed, args=(settings.state, settings.project_dir, point))
     process.start()
     process.join(60)
     assert process.exitcode == EXIT_CODE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.failpoints import EXIT_CODE
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
+from tests.forking import forking
 
 PROCESSES = 4
 ROUNDS = 10
@@ -54,7 +54,7 @@ def work(url: str, number: int) -> tuple[list[int], list[int], int]:
 
 def test_processes_agree_on_pins_and_share_no_sequence(control_url: str) -> None:
     # Opened by all at once, so that the migration races too.
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+    with forking().Pool(PROCESSES) as pool:
         found = pool.starmap(work, [(control_url, number) for number in range(PROCESSES)])
     pins = [pinned for pinned, _, _ in found]
     assert all(one == pins[0] for one in pins)
