@@ -36,6 +36,9 @@ MARKS = {
 # As `make durations` prints them.
 LONGEST = Path(__file__).with_name("longest.txt").read_text("utf-8").split()
 
+# Plans of thousands of short queries: room for young objects spares collections of the old ones.
+ROOMY = "-Xms3g -Xmn1500m -XX:MetaspaceSize=256m"
+
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile(
     "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -79,7 +82,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         load_settings(
             project,
             state_dir=project / "state",
-            spark=SparkSettings(master="local[2]", driver_memory="3g"),
+            spark=SparkSettings(
+                master="local[2]",
+                driver_memory="3g",
+                java_options=f"{SparkSettings().java_options} {ROOMY}",
+            ),
         ),
         "tests",
         conf={"spark.ui.enabled": "false", **FEW_ROWS},
