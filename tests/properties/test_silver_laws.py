@@ -100,7 +100,7 @@ class World:
     In a plain one nothing is truncated and every update is whole.
     """
 
-    def __init__(self, seed: int, *, plain: bool, histories: int = HISTORIES) -> None:
+    def __init__(self, seed: int, *, plain: bool) -> None:
         rng = random.Random(seed)
         self.database = Database.of(rng, transactions=TRANSACTIONS)
         if plain:
@@ -109,7 +109,7 @@ class World:
         self.batches: Batches = [[] for _ in range(BATCHES)]
         key = 0
         for law, (arrive, large) in LAWS.items():
-            while len(self.histories[law]) < histories:
+            while len(self.histories[law]) < HISTORIES:
                 history = self.database.history(rng, key := key + 1, large=large and not plain)
                 if not history:
                     continue
