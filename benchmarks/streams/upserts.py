@@ -29,11 +29,12 @@ from spark_jobs.silver.parse.rows import BRONZE_SCHEMA
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
+from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.session import QUIET, driver_session
 from spark_jobs.storage.streams import streaming_conf
-from spark_jobs.storage.tables import append, quoted, read, session_values
+from spark_jobs.storage.tables import append, read, session_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

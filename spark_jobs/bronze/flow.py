@@ -41,7 +41,7 @@ from spark_jobs.storage.checkpoints import (
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size, transaction_version
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import add_columns
+from spark_jobs.storage.writer import add_columns
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from spark_jobs.bronze.table import arrived, arrived_here, length
@@ -18,13 +19,12 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import batches, policy
+from spark_jobs.storage import policy, writer
 from spark_jobs.storage.checkpoints import BatchOffsets, planned, query_id
-from spark_jobs.storage.compaction import join_partition
-from spark_jobs.storage.keyed import append_once
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.policy import Place
-from spark_jobs.storage.small import to_arrow
-from spark_jobs.storage.tables import Txn, append
+from spark_jobs.storage.rows import Rows, place_of, to_arrow
+from spark_jobs.storage.writer import Joining
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,17 @@ class Landing:
         at = (batch and batch.at) or utc_now()
         # As Spark's own writer named its commits, so that a batch of its is known as well.
         txn = Txn(query_id(self.checkpoint) or self.checkpoint, batch_id)
+        few = None
         if batch is not None and policy.BATCH.fits(rows=self._offsets(batch)):
             # Computed by the first job that reads it, so that Kafka is read once.
             records = records.localCheckpoint(eager=False)
-            if self._added(records, at, txn):
+            few = self._few(records, at)
+            # A batch of nothing but the marks of transactions has no record.
+            if few is not None and not few.num_rows:
                 return
-        append(arrived(records, at).coalesce(self.tasks), self.table, txn=txn)
+        rows = Rows(lambda: arrived(records, at).coalesce(self.tasks), few)
+        day = (str(BronzeColumn.ARRIVAL_DATE), at.date().isoformat())
+        writer.append(rows, self.table, txn=txn, joining=Joining(self.maintenance, day))
         failpoint("bronze.after_append")
 
     @cached_property
@@ -80,18 +85,8 @@ class Landing:
             for partition, end in partitions.items()
         )
 
-    def _added(self, records: DataFrame, at: datetime, txn: Txn) -> bool:
-        """Whether the records were few, in all respects, and are in the table."""
-        if batches.place_of(records, self._length) is Place.SPARK:
-            return False
-        rows = arrived_here(to_arrow(records), at)
-        table = batches.open_for_appending(self.table, rows.column_names)
-        if table is None:
-            return False
-        # A batch of nothing but the marks of transactions has none.
-        if rows.num_rows:
-            append_once(table, rows, txn=txn)
-            failpoint("bronze.after_append")
-            day = BronzeColumn.ARRIVAL_DATE
-            join_partition(table, self.maintenance, column=day, value=at.date().isoformat())
-        return True
+    def _few(self, records: DataFrame, at: datetime) -> pa.Table | None:
+        """The rows, where the records are few in all respects."""
+        if place_of(records, self._length) is Place.SPARK:
+            return None
+        return arrived_here(to_arrow(records), at)

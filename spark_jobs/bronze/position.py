@@ -18,7 +18,7 @@ from spark_jobs.bronze.errors import OffsetRange
 from spark_jobs.bronze.topics import TopicFacts
 from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.checkpoints import read_text, write_text
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 # How Spark writes the first offset that a partition still holds.
 _EARLIEST = -2

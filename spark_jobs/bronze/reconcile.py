@@ -12,7 +12,7 @@ from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze.errors import OffsetRange, failure
 from spark_jobs.bronze.topics import TopicFacts, Topics
 from spark_jobs.names import BronzeColumn
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 POLL_SECONDS = 15
 

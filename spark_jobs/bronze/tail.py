@@ -20,7 +20,7 @@ from spark_jobs.bronze.errors import TopicTruncatedError
 from spark_jobs.bronze.reconcile import consumed
 from spark_jobs.bronze.topics import TopicFacts
 from spark_jobs.names import BronzeColumn
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 # The last offsets of a partition may be marks of transactions, which are no records.
 LOOKED_BACK = 16

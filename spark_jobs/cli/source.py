@@ -157,8 +157,8 @@ def backfilled_deletes(
     from spark_jobs.silver.repair.recheck import still_gone
     from spark_jobs.state.types import utc_now
     from spark_jobs.storage.lake import Lake
+    from spark_jobs.storage.reader import read_by_delta
     from spark_jobs.storage.session import QUIET, driver_session
-    from spark_jobs.storage.tables import read
 
     settings, dsn = project.settings, _dsn(project)
     who = asker()
@@ -167,7 +167,7 @@ def backfilled_deletes(
     try:
         for source in sources:
             with steps.step(f"compare {source.name} with {source.table}"):
-                bronze = read(spark, Lake(settings.lake).location(source.table_name))
+                bronze = read_by_delta(spark, Lake(settings.lake).location(source.table_name))
                 most = settings.streams.max_record_bytes
                 found = missed_deletions(spark, bronze, source, dsn=dsn, max_bytes=most)
                 if because is not None:

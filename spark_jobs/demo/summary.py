@@ -119,11 +119,11 @@ def gold_tables(context: GoldContext) -> list[Table]:
 
     A view that has no row now is left out: on a slow machine no title trends any more.
     """
-    from spark_jobs.storage import tables
+    from spark_jobs.storage import reader
 
     shown: list[Table] = []
     for view in SHOWN:
-        rows = tables.read(context.spark, context.published_at(view))
+        rows = reader.read_by_delta(context.spark, context.published_at(view))
         first = rows.orderBy(*rows.columns).limit(FIRST_ROWS).collect()
         if not first:
             continue

@@ -22,7 +22,7 @@ from spark_jobs.graph.sql import Relation, named_relation
 from spark_jobs.names import Layer, TableName
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.rollout.row_difference import RowDifference, row_difference
-from spark_jobs.storage import log, plain
+from spark_jobs.storage import log, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -175,7 +175,7 @@ class Preview:
             found = log.table_version(location)
             version = found.version if found else 0
             self._versions[str(table)] = version
-            frame = plain.read(self.context.spark, location, version)
+            frame = reader.read(self.context.spark, location, version)
             frame.createOrReplaceTempView(name)
             self._names.add(name)
         return named_relation(name)

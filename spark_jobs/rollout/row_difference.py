@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spark_jobs.gold.compute.difference import count_difference, has_incomparable
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.serving.report.masking import masked
-from spark_jobs.storage.tables import quoted
+from spark_jobs.storage.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -30,7 +30,7 @@ from spark_jobs.state.locks import table_lock
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.history import changes_between
-from spark_jobs.storage.rows import Session, arrow_schema, changed_rows, table_rows
+from spark_jobs.storage.reader import Session, arrow_schema, changed_rows, table_rows
 
 # Longer ranges are delivered in steps: their net change is held in memory.
 VERSIONS_AT_ONCE = 100

@@ -23,7 +23,7 @@ from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.lake import Lake, TableLocations, lock_directory
-from spark_jobs.storage.rows import Session
+from spark_jobs.storage.reader import Session
 
 logger = logging.getLogger(__name__)
 

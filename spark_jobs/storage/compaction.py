@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 
 from spark_jobs.sections import MaintenanceSettings
-from spark_jobs.storage import log, policy, small
+from spark_jobs.storage import log, plain, policy
+from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.rights import usual_rights
-from spark_jobs.storage.tables import quoted, session_values
+from spark_jobs.storage.tables import session_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,13 +108,13 @@ def join_partition(
 def _join(
     location: str, maintenance: MaintenanceSettings, spark: Callable[[], SparkSession]
 ) -> int:
-    table = small.open_for_rewriting(location)
+    table = plain.open_for_rewriting(location)
     if table is None:
         session = spark()
         with session_values(session, {_SMALL: str(maintenance.small_file_bytes)}):
             session.sql(f"OPTIMIZE delta.{quoted(location)}").collect()
     else:
-        # One task and one try, like every write without Spark: see ``small``.
+        # One task and one try, like every write without Spark: see ``arrow_tables``.
         table.optimize.compact(
             max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
         )

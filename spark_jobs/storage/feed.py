@@ -14,10 +14,10 @@ from pyarrow.parquet import ParquetFile
 
 from spark_jobs.graph.maintenance.reach import RowsMoved
 from spark_jobs.storage import log, policy
+from spark_jobs.storage.delta import CAME, CHANGE_TYPE
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import files_are_rows
-from spark_jobs.storage.tables import CAME, CHANGE_TYPE
 
 _WEIGHT = "__w"
 

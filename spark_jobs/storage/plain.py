@@ -1,8 +1,6 @@
-"""Reading plain Delta tables by their files: Spark then runs no query over the log.
+"""Plain Delta tables, whose Parquet files are their rows, and which of them can be written as such.
 
-For every version of a table, Spark's own Delta reader runs several jobs over the log, whatever the
-table's size. delta-rs reads the log in milliseconds; where a table is plain, meaning that its
-Parquet files are its rows, Spark is given the files. Any other table is left to Delta's reader.
+They can be read and written without Delta's own reader and writer; all others are left to those.
 """
 
 from __future__ import annotations
@@ -11,18 +9,17 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyarrow.parquet import ParquetFile
 
-from spark_jobs.storage import log, policy, tables
-from spark_jobs.storage.history import feed_files
+from spark_jobs.storage import log, policy
+from spark_jobs.storage.history import FeedFiles, feed_files
 from spark_jobs.storage.lake import plain_location
-from spark_jobs.storage.tables import comment
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Features of the format that change nothing about how a file is read, or how rows are added.
 _READ = frozenset({"timestampNtz"})
@@ -74,6 +71,19 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
     return PlainTable(place, identity, table.version(), schema, files, written, size)
 
 
+def plain_changes(location: str, *, after: int, upto: int) -> tuple[PlainTable, FeedFiles] | None:
+    """The files of a plain table's change feed after one version, up to another.
+
+    Returns:
+        the table at the last version, and the files; None where they do not tell the changes.
+    """
+    table = plain_table(location, upto)
+    files = None if table is None else feed_files(location, after=after, upto=upto)
+    if table is None or files is None or not plain_files(files.all):
+        return None
+    return table, files
+
+
 def files_are_rows(table: DeltaTable) -> bool:
     """Whether a Parquet file of the table holds its rows, under their names, and nothing else."""
     schema = table.schema().to_json()
@@ -87,33 +97,30 @@ def open_for_adding(location: str) -> DeltaTable | None:
     return table if addable else None
 
 
-def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
-    """A table at a version, or as it is now; of what columns carry, only their descriptions."""
-    table = plain_table(location, version)
-    if table is None:
-        return tables.read(spark, location, version)
-    return _of_files(spark, table, table.files)
+def open_for_rewriting(location: str) -> DeltaTable | None:
+    """A table as it is now, if it is small and its files can be rewritten without Spark."""
+    table = plain_table(location)
+    if table is None or not table.written or not policy.REWRITTEN.fits(size=table.bytes):
+        return None
+    return None if has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
 
 
-def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
-    """The rows that came and went after one version, up to another.
+def has_nanoseconds(table: PlainTable) -> bool:
+    """Whether a file may hold timestamps in Spark's old form, which delta-rs reads wrongly.
 
-    Returns:
-        the table's columns and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
-        ``update_postimage``).
+    It takes them for nanoseconds since 1970 in 64 bits, which end in 2262.
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    table = plain_table(location, upto)
-    files = None if table is None else feed_files(location, after=after, upto=upto)
-    if table is None or files is None or not plain_files(files.all):
-        return tables.changes(spark, location, after=after, upto=upto)
-    found = _of_files(spark, table, files.changes, changes=True)
-    for paths, word in ((files.came, "insert"), (files.went, "delete")):
-        if paths:
-            rows = _of_files(spark, table, paths)
-            found = found.unionAll(rows.withColumn(tables.CHANGE_TYPE, F.lit(word)))
-    return found
+    if '"timestamp"' not in json.dumps(table.schema):
+        return False
+    if not policy.FOOTERS.fits(files=len(table.files)):
+        return True
+    files = PyFileSystem(DeltaStorageHandler(table.location))
+    for path in table.files:
+        with files.open_input_file(path) as file:
+            schema = ParquetFile(file).schema
+            if any(schema.column(at).physical_type == "INT96" for at in range(len(schema))):
+                return True
+    return False
 
 
 def _features(table: DeltaTable) -> tuple[bool, bool]:
@@ -140,21 +147,3 @@ def plain_files(paths: Iterable[str]) -> bool:
     """Whether files are few, and lie below their table under names that every reader takes."""
     found = tuple(paths)
     return policy.SCANNED.fits(files=len(found)) and all(_FILE.fullmatch(one) for one in found)
-
-
-def _of_files(
-    spark: SparkSession, table: PlainTable, files: Iterable[str], *, changes: bool = False
-) -> DataFrame:
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
-
-    fields = [
-        StructField(one.name, one.dataType, metadata=comment(one.metadata.get("comment")))
-        for one in StructType.fromJson(dict(table.schema))
-    ]
-    if changes:
-        fields.append(StructField(tables.CHANGE_TYPE, StringType()))
-    schema = StructType(fields)
-    paths = [f"{table.location}/{one}" for one in files]
-    if not paths:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*paths)

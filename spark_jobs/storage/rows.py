@@ -1,103 +1,195 @@
-"""Rows and changed rows of a table in this process, a batch at a time: Arrow, and no Spark.
-
-Where a table's files are not its rows (deletion vectors, renamed columns), Spark is asked for them.
-"""
+"""Rows to write, in Spark or in this process, and their way from one to the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-from deltalake.exceptions import DeltaProtocolError
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
 
-from spark_jobs.storage import log, tables
-from spark_jobs.storage.history import feed_files
-from spark_jobs.storage.lake import plain_location
-from spark_jobs.storage.plain import files_are_rows
+from spark_jobs.graph.type_agreement import moved
+from spark_jobs.storage import policy
+from spark_jobs.storage.columns import quoted
+from spark_jobs.storage.policy import Place
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# Spark's old form of timestamps would otherwise become nanoseconds, which end in 2262.
-_READ = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-# Readable by name: what each row of the change feed means.
-CHANGE_TYPE = tables.CHANGE_TYPE
-Session = Callable[[], "SparkSession"]
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
-def arrow_schema(location: str, version: int, columns: Sequence[str]) -> pa.Schema:
-    """The types of some columns at a version.
+@dataclass(frozen=True)
+class Rows:
+    """Rows to write. Who writes them need not know where they are.
 
-    Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the version is not readable any more.
+    Attributes:
+        make: gives them to Spark.
+        here: the rows, where they are in this process; all their types can be moved.
+        place: where rows that Spark has are to be handled, by their number as far as it is known.
+        counted: whether it is known exactly; otherwise it is looked whether they are as few as
+            expected.
     """
-    table = log.existing_table(location, version=version)
-    found = pa.schema(table.schema().to_arrow())
-    return pa.schema([found.field(name).remove_metadata() for name in columns])
+
+    make: Callable[[], DataFrame]
+    here: pa.Table | None = None
+    place: Place = Place.SPARK
+    counted: bool = False
+
+    @classmethod
+    def of(cls, frame: DataFrame, *, place: Place = Place.SPARK) -> Rows:
+        """Rows that Spark has, and where they are to be handled."""
+        return cls(lambda: frame, place=place)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The rows in Spark."""
+        return self.make()
+
+    @cached_property
+    def few(self) -> pa.Table | None:
+        """The rows in this process; None where Spark is to handle them."""
+        if self.here is not None:
+            return self.here
+        if self.place is Place.SPARK:
+            return None
+        if not self.counted:
+            return fetched(self.frame)
+        return to_arrow(self.frame) if fits_arrow(self.frame) else None
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows in this process, however many."""
+        return to_arrow(self.frame) if self.here is None else self.here
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of their columns."""
+        return self.frame.columns if self.here is None else self.here.column_names
+
+    @property
+    def kinds(self) -> dict[str, str] | None:
+        """The columns' types as Spark SQL writes them; None for rows that are here."""
+        if self.here is not None:
+            return None
+        return {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
+
+    @property
+    def local(self) -> bool:
+        """Whether they are, or are expected to be, in this process when they are written."""
+        return self.here is not None or (self.place is Place.LOCAL and fits_arrow(self.frame))
 
 
-def table_rows(
-    location: str, version: int, columns: Sequence[str], *, spark: Session
-) -> Iterator[pa.RecordBatch]:
-    """Some columns of every row at a version.
+@dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """Rows to delete, each once and with all its copies, and rows to insert.
 
-    Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the version is not readable any more.
+    Attributes:
+        deletes: how many rows are deleted, at most; None: nobody knows.
+        inserts: how many rows are inserted, at most; None: nobody knows.
+        kinds: the columns' types in Spark SQL's words.
+        key: columns that tell the table's rows apart; empty where only all columns do.
     """
-    table = log.existing_table(location, version=version)
-    try:
-        rows = table.to_pyarrow_dataset(parquet_read_options=_READ)
-    except DeltaProtocolError:
-        frame = tables.read(spark(), location, version).select(*map(tables.quoted, columns))
-        yield from frame.toArrow().to_batches()
-        return
-    yield from rows.to_batches(columns=list(columns))
+
+    deleted: Rows
+    inserted: Rows
+    deletes: int | None
+    inserts: int | None
+    kinds: Mapping[str, str]
+    key: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether there may be a row."""
+        return self.deletes != 0 or self.inserts != 0
 
 
-def changed_rows(
-    location: str, columns: Sequence[str], *, after: int, upto: int, spark: Session
-) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The rows that came and went after one version, up to another, in no order.
+@dataclass(frozen=True)
+class Merge:
+    """Rows to merge by key: which change, which go in, which leave; conditions over t and s.
 
-    Yields:
-        some columns of the rows, and whether each came (TRUE) or went (FALSE).
+    Attributes:
+        delete_others: which rows to delete although no row of the source has their key; over t.
     """
-    table = log.open_table(location, version=upto)
-    files = feed_files(location, after=after, upto=upto)
-    if table is None or files is None or not files_are_rows(table):
-        found = tables.changes(spark(), location, after=after, upto=upto)
-        named = [*map(tables.quoted, columns), CHANGE_TYPE]
-        yield from map(_told, found.select(*named).toArrow().to_batches())
-        return
-    schema = arrow_schema(location, upto, columns)
-    with_type = schema.append(pa.field(CHANGE_TYPE, pa.string()))
-    yield from map(_told, _of_files(location, files.changes, with_type))
-    for paths, came in ((files.came, True), (files.went, False)):
-        for batch in _of_files(location, paths, schema):
-            yield batch, pa.array([came] * batch.num_rows, pa.bool_())
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    update: str
+    insert: str
+    delete: str | None = None
+    delete_others: Column | None = None
 
 
-def _told(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
-    kinds = batch.column(CHANGE_TYPE).to_pylist()
-    came = pa.array([one in tables.CAME for one in kinds], pa.bool_())
-    return batch.drop_columns([CHANGE_TYPE]), came
+def rows_here(rows: pa.Table, kinds: Mapping[str, str], spark: Callable[[], SparkSession]) -> Rows:
+    """Rows that are in this process.
+
+    Args:
+        rows: of any number.
+        kinds: the columns' types in Spark SQL's words.
+        spark: the session to which they are given where Spark must write them.
+    """
+
+    def make() -> DataFrame:
+        from pyspark.sql.types import StructType  # noqa: PLC0415
+
+        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in kinds.items())
+        return from_arrow(spark(), rows, lambda: cast("StructType", StructType.fromDDL(columns)))
+
+    return Rows(make, rows)
 
 
-def _of_files(location: str, paths: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if not paths:
-        return
-    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
-    found = ds.dataset(
-        [unquote(one) for one in paths],
-        schema=schema,
-        format=ds.ParquetFileFormat(read_options=_READ),
-        filesystem=files,
-    )
-    yield from found.to_batches()
+def fetched(frame: DataFrame) -> pa.Table | None:
+    """The rows of a DataFrame; None where there are many, or types that cannot be moved."""
+    if not fits_arrow(frame):
+        return None
+    limit = policy.RESULT
+    rows = to_arrow(frame if limit.rows is None else frame.limit(limit.rows + 1))
+    return rows if limit.fits(rows=rows.num_rows) else None
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, in this process.
+
+    Spark knows a struct without NULL inside that is NULL itself; to Arrow that is an error.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    # As it is written, a type may hold NULL anywhere.
+    wider = {
+        name: F.col(quoted(name)).cast(kind)
+        for name, kind in kinds.items()
+        if kind.startswith(("struct<", "array<", "map<"))
+    }
+    return (frame.withColumns(wider) if wider else frame).toArrow()
+
+
+def from_arrow(
+    session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]
+) -> DataFrame:
+    """Rows as a DataFrame; ``schema`` is asked only where there are none.
+
+    Of a table without rows a server of Spark Connect learns no columns.
+    """
+    if not rows.num_rows:
+        return session.createDataFrame([], schema())
+    # In one piece: Spark takes an empty piece for the end of the rows.
+    return session.createDataFrame(rows.combine_chunks())
+
+
+def fits_arrow(frame: DataFrame) -> bool:
+    """Whether all types mean the same in Spark, in Arrow and in a table."""
+    return moved(field.dataType.simpleString() for field in frame.schema.fields)
+
+
+def place_of(rows: DataFrame, length: Column) -> Place:
+    """Where the rows of a batch are handled; takes a job, which computes them.
+
+    Args:
+        rows: of the batch.
+        length: of a row, in bytes; NULL counts as nothing.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    [(count, size)] = rows.agg(F.count(F.lit(1)), F.sum(length)).collect()
+    return policy.BATCH.place(rows=int(count), size=int(size or 0))

@@ -1,28 +1,22 @@
-"""What streams need of Delta: tables, merges with a transaction id, streaming reads."""
+"""What streams need of Delta: tables to write to, and streaming reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable, Schema
 
 from spark_jobs.settings import Settings
+from spark_jobs.storage.columns import ColumnSpec, struct_type
+from spark_jobs.storage.delta import CHANGE_FEED
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.rights import usual_rights
-from spark_jobs.storage.tables import (
-    CHANGE_FEED,
-    ColumnSpec,
-    Txn,
-    struct_type,
-)
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # A stream commits every few seconds: Delta joins small files after a commit, in the process that
 # wrote it, and a failure of that fails no batch. The log is condensed less often than by default,
@@ -32,7 +26,6 @@ STREAM_TABLE = {
     "delta.checkpointInterval": "50",
 }
 POOLS = Path(__file__).with_name("pools.xml")
-_TXN = "spark.databricks.delta.write.txn"
 BATCH_BYTES = "256m"
 BATCH_FILES = 1000
 
@@ -66,22 +59,6 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Merge:
-    """Rows to merge by key: which change, which go in, which leave; conditions over t and s.
-
-    Attributes:
-        delete_others: which rows to delete although no row of the source has their key; over t.
-    """
-
-    keys: tuple[str, ...]
-    columns: tuple[str, ...]
-    update: str
-    insert: str
-    delete: str | None = None
-    delete_others: Column | None = None
-
-
 @usual_rights()
 def create_stream_table(
     spark: SparkSession,
@@ -108,23 +85,6 @@ def create_stream_table(
         )
 
 
-def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
-    """Merge rows into a table in one commit; at most one source row may have a key."""
-    from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
-
-    values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
-    matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
-    spark = source.sparkSession
-    with _transaction(spark, txn):
-        builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
-        if how.delete:
-            builder = builder.whenMatchedDelete(how.delete)
-        if how.delete_others is not None:
-            builder = builder.whenNotMatchedBySourceDelete(how.delete_others)
-        builder = builder.whenMatchedUpdate(how.update, set=values)
-        builder.whenNotMatchedInsert(how.insert, values=values).execute()
-
-
 def read_stream(spark: SparkSession, location: str) -> DataFrame:
     """The rows that are appended to a table, from its first version on.
 
@@ -137,19 +97,3 @@ def read_stream(spark: SparkSession, location: str) -> DataFrame:
         .option("maxFilesPerTrigger", BATCH_FILES)
         .load(location)
     )
-
-
-@contextmanager
-def _transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
-    # Merges take their transaction id from the session; each query has a session of its own.
-    conf: Mapping[str, str] = {
-        f"{_TXN}AppId": txn.app_id,
-        f"{_TXN}Version": str(txn.version),
-    }
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in conf:
-            spark.conf.unset(key)

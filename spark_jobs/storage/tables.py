@@ -1,54 +1,25 @@
-"""Reading and writing Delta tables with DataFrames only, so that it works over Spark Connect."""
+"""Delta tables read and written by Spark, for ``reader`` and ``writer``.
+
+It uses DataFrames and SQL only, so that it works over Spark Connect.
+"""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.storage.columns import ColumnSpec, quoted
+from spark_jobs.storage.delta import FLAG, Txn
+from spark_jobs.storage.rows import Merge
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 _WRITE = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# The column that tells rows to delete from rows to insert.
-FLAG = "__leaves"
-# The column of Delta's change feed that says what became of a row.
-CHANGE_TYPE = "_change_type"
-# Its values for rows that came; with the others a row went.
-CAME = ("insert", "update_postimage")
-
-CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
-# For a table that refreshes commit to: whoever opens it reads every commit since the last time the
-# log was condensed, 40 ms for a hundred of them, and delta-rs condenses every hundred by default.
-SHORT_LOG = {"delta.checkpointInterval": "10"}
-
-
-class ColumnSpec(Protocol):
-    """A column to create: its type is written as in Spark SQL."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def description(self) -> str | None: ...
-
-
-@dataclass(frozen=True)
-class Txn:
-    """A write's identity: Delta commits each pair once, and skips a repeat silently.
-
-    A version that is lower than or equal to the last committed one is skipped too, so versions of
-    one app id only grow.
-    """
-
-    app_id: str
-    version: int
 
 
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
@@ -147,6 +118,23 @@ def merge_rows(
         spark.catalog.dropTempView(view)
 
 
+def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
+    """Merge rows into a table in one commit; at most one source row may have a key."""
+    from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
+
+    values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
+    matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
+    spark = source.sparkSession
+    with session_values(spark, _transaction(txn)):
+        builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
+        if how.delete:
+            builder = builder.whenMatchedDelete(how.delete)
+        if how.delete_others is not None:
+            builder = builder.whenNotMatchedBySourceDelete(how.delete_others)
+        builder = builder.whenMatchedUpdate(how.update, set=values)
+        builder.whenNotMatchedInsert(how.insert, values=values).execute()
+
+
 def delete_rows(
     spark: SparkSession, location: str, condition: str, *, txn: Txn, metadata: Mapping[str, Any]
 ) -> None:
@@ -157,11 +145,13 @@ def delete_rows(
 
 def _said(txn: Txn, metadata: Mapping[str, Any]) -> dict[str, str]:
     """The configuration under which a SQL statement carries an identity, and says something."""
-    return {
-        f"{_WRITE}.txnAppId": txn.app_id,
-        f"{_WRITE}.txnVersion": str(txn.version),
-        _METADATA: json.dumps(metadata, sort_keys=True, default=str),
-    }
+    said = {_METADATA: json.dumps(metadata, sort_keys=True, default=str)}
+    return {**_transaction(txn), **said}
+
+
+def _transaction(txn: Txn) -> dict[str, str]:
+    # Statements take their identity from the session; each stream has a session of its own.
+    return {f"{_WRITE}.txnAppId": txn.app_id, f"{_WRITE}.txnVersion": str(txn.version)}
 
 
 def empty_values(
@@ -212,62 +202,6 @@ def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Non
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
-
-
-def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
-    """The columns of another DataFrame, in its order and with its types; all others are dropped.
-
-    A type is given as text: over Spark Connect, a string type that was read from a schema
-    carries its collation, and readers other than Spark refuse a table that says so.
-    """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    have = {one.name: one.dataType for one in frame.schema.fields}
-    return frame.select(
-        *(
-            F.col(quoted(one.name))
-            if have.get(one.name) == one.dataType
-            else F.col(quoted(one.name)).cast(one.dataType.simpleString()).alias(one.name)
-            for one in like.schema.fields
-        )
-    )
-
-
-def same_row(left: str, right: str, columns: Iterable[str]) -> list[Column]:
-    """The condition of a join on whole rows of two aliased DataFrames; NULL equals NULL."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    names = [quoted(one) for one in columns]
-    return [F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")) for name in names]
-
-
-def quoted(name: str) -> str:
-    """A name or a location as an identifier in SQL.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
-def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructType:
-    """The columns as Spark's schema, with descriptions as column comments."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
-
-    # Spark parses the types under names of our own, so that no column name has to be quoted.
-    ddl = ", ".join(f"c{index} {column.type}" for index, column in enumerate(columns))
-    parsed = spark.createDataFrame([], ddl).schema.fields if columns else []
-    return StructType(
-        [
-            StructField(column.name, field.dataType, metadata=comment(column.description))
-            for column, field in zip(columns, parsed, strict=True)
-        ]
-    )
-
-
-def comment(description: str | None) -> dict[str, str]:
-    """A column's description as the metadata that Delta shows as its comment."""
-    return {"comment": description} if description else {}
 
 
 def _writer(

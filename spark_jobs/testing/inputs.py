@@ -10,8 +10,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
-from spark_jobs.storage import small, tables
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage import arrow_tables
+from spark_jobs.storage.columns import struct_type
+from spark_jobs.storage.delta import Txn
 from spark_jobs.testing.errors import CaseTableError
 from spark_jobs.testing.multisets import Row, difference
 from spark_jobs.testing.text_tables import TextTable, typed_rows
@@ -34,7 +35,7 @@ class InputTable:
         self._keys = tuple(keys)
         self._rows = self._filled(rows)
         self._pending = self._rows
-        self._table = small.create_rows(self._rows, location)
+        self._table = arrow_tables.create(self._rows, location)
 
     def delete(self, text: TextTable) -> None:
         """Take out the rows that equal one of these in the columns that are named."""
@@ -79,7 +80,7 @@ class InputTable:
         gone = list({repr(row): row for row in deleted}.values())
         texts = {repr(row) for row in gone}
         staying = [row for row in self._pending.to_pylist() if repr(row) in texts]
-        small.change_rows(
+        arrow_tables.change(
             self._table,
             deleted=pa.Table.from_pylist(gone, schema=self._schema),
             inserted=pa.Table.from_pylist([*inserted, *staying], schema=self._schema),
@@ -106,7 +107,7 @@ class InputTable:
 
 def schema_of(spark: SparkSession, columns: Sequence[Column]) -> pa.Schema:
     """The columns in Arrow."""
-    return to_arrow_schema(tables.struct_type(spark, columns), timezone="UTC")
+    return to_arrow_schema(struct_type(spark, columns), timezone="UTC")
 
 
 def columns_and_keys(

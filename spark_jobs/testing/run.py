@@ -18,7 +18,7 @@ from spark_jobs.names import TableName, passed_keys
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import Settings
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 from spark_jobs.testing.case_files import ANY_TIME, Case, changes_of
 from spark_jobs.testing.errors import CaseTableError
 from spark_jobs.testing.inputs import InputTable, columns_and_keys, schema_of

@@ -22,7 +22,7 @@ from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.small import write_rows
+from spark_jobs.storage.arrow_tables import replace as replace_rows
 from tests.dags.asset_events import events
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
@@ -162,7 +162,7 @@ def falsify(location: str) -> None:
     mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
     table = DeltaTable(location).to_pyarrow_table()
     ones = pa.array([Decimal(1)] * len(table), type=pa.decimal128(12, 2))
-    write_rows(table.set_column(1, "revenue", ones), location, metadata=mark)
+    replace_rows(table.set_column(1, "revenue", ones), location, metadata=mark)
 
 
 def rows_of(location: str) -> list[dict[str, Any]]:

@@ -27,8 +27,8 @@ from spark_jobs.stack.trust import trusted
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.arrow_tables import replace as replace_rows
 from spark_jobs.storage.lake import lock_directory
-from spark_jobs.storage.small import write_rows
 from tests.e2e.running import POLL_SECONDS, RunningStack, own_settings, remove, write_files
 
 PARTS = (
@@ -297,7 +297,7 @@ class Airflow:
         mark |= {"sequence": mark["sequence"] + 1, "attempt": f"wrong-{uuid4().hex}"}
         rows = DeltaTable(self.days_at).to_pyarrow_table()
         wrong = pa.array([count + 10 for count in rows.column("orders").to_pylist()])
-        write_rows(rows.set_column(1, "orders", wrong), self.days_at, metadata=mark)
+        replace_rows(rows.set_column(1, "orders", wrong), self.days_at, metadata=mark)
 
 
 def small_airflow(project: Path) -> Iterator[Airflow]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import Kind, kind_of
 from spark_jobs.graph.duck.queries import Translated, translated
 from spark_jobs.graph.maintenance.clauses import each_copy
-from spark_jobs.storage.duck import Duck, DuckError
 from tests.spark.duck_expressions import (
     BEYOND,
     FAILING,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import translated
-from spark_jobs.storage.duck import Duck, DuckError
 from tests.golden.test_duck_values import GOLDEN, check_copies, load_edges, values_of
 from tests.properties import test_rules, test_staged
 from tests.properties.engine import Engine

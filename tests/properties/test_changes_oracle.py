@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.spark.silver.world import CHANGES, ORDERS, applier, bronze, change, counts
 
 KEYS = 12

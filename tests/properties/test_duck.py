@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
+from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import Kind, kind_of
 from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.remembered import remembered_translation as translated
-from spark_jobs.storage.duck import Duck, DuckError
 from tests.properties.engine import Engine
 from tests.properties.histories import run
 from tests.properties.seeds import CHUNKS, seeds

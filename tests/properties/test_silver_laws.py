@@ -20,7 +20,7 @@ from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.properties.silver_model import Change, Database, current_rows, history_rows
 from tests.spark.silver.world import applier, bronze, columns, counts
 

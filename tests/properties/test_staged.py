@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
-from spark_jobs.gold.compute.row_change import FewRows, few_rows
+from spark_jobs.gold.compute.row_change import change_here
+from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import kind_of
 from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.staged import differing, keyed, unkeyed
-from spark_jobs.storage.duck import Duck, DuckError
+from spark_jobs.storage.rows import RowChange
 from tests.properties.tables import EXACT_TYPES, Multiset, Row, Rows, Types, plain, values_query
 
 TYPES = EXACT_TYPES["silver.b"]
@@ -24,6 +26,10 @@ HISTORIES = 40
 def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Duck]:
     with Duck(memory="1 GiB", spill=tmp_path_factory.mktemp("spill")) as found:
         yield found
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("the rows are here")
 
 
 def query(types: Types, rows: list[Row]) -> Translated:
@@ -38,10 +44,11 @@ def weighted(change: Multiset) -> Translated:
     return query({**TYPES, "__w": "int"}, rows)
 
 
-def applied(before: Multiset, change: FewRows) -> Multiset:
+def applied(before: Multiset, change: RowChange) -> Multiset:
     """Every copy of a deleted row goes, then rows are inserted; with a key, by the key."""
     deleted, inserted = (
-        [tuple(map(plain, row.values())) for row in rows.to_pylist()] for rows in change.fetched()
+        [tuple(map(plain, row.values())) for row in rows.table.to_pylist()]
+        for rows in (change.deleted, change.inserted)
     )
     assert (change.deletes, change.inserts) == (len(deleted), len(inserted))
     assert len(set(deleted)) == len(deleted), "a row is deleted twice"
@@ -67,7 +74,7 @@ def check_unkeyed(duck: Duck, seed: int) -> None:
     before, change, after = step(seed)
     duck.compute("published", query(TYPES, list(before.elements())))
     rows = duck.fetch(unkeyed(weighted(change), TYPES, "published"))
-    assert applied(before, few_rows(rows, kinds=TYPES, key=())) == after
+    assert applied(before, change_here(rows, kinds=TYPES, key=(), spark=no_spark)) == after
 
 
 def check_keyed(duck: Duck, seed: int) -> None:
@@ -76,7 +83,7 @@ def check_keyed(duck: Duck, seed: int) -> None:
     change = Counter(after)
     change.subtract(before)
     rows = duck.fetch(keyed(weighted(change), TYPES))
-    found = few_rows(rows, kinds=TYPES, key=("k", "x", "z", "t", "m", "s"))
+    found = change_here(rows, kinds=TYPES, key=("k", "x", "z", "t", "m", "s"), spark=no_spark)
     assert applied(before, found) == after
     assert found.key == ("k", "x", "z", "t", "m", "s")
 

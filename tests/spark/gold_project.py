@@ -24,10 +24,10 @@ from spark_jobs.names import TableName
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import log, plain, tables
+from spark_jobs.storage import log, reader, tables
+from spark_jobs.storage.delta import CHANGE_FEED
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.plain import plain_table
-from spark_jobs.storage.tables import CHANGE_FEED
 from tests.spark.right import assert_right
 from tests.spark.templates import Templates
 
@@ -163,7 +163,7 @@ class GoldProject:
 
     def rows(self, view: str) -> list[tuple[Any, ...]]:
         """The published rows, sorted, NULLs first."""
-        frame = plain.read(self.spark, self.location(f"gold.{view}"))
+        frame = reader.read(self.spark, self.location(f"gold.{view}"))
         found = [tuple(row) for row in frame.collect()]
         return sorted(found, key=lambda row: [(value is not None, value) for value in row])
 

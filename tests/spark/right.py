@@ -7,7 +7,7 @@ from spark_jobs.gold.compute.pinned import named_inputs, pinned_result
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import intruder, latest_publication
 from spark_jobs.gold.verify.tolerance import close_rows
-from spark_jobs.storage import plain
+from spark_jobs.storage import reader
 
 
 def assert_right(context: GoldContext, view: str) -> None:
@@ -30,7 +30,7 @@ def assert_right(context: GoldContext, view: str) -> None:
     assert mark.fingerprint == entry.fingerprint, f"{view} was published with other SQL"
     with named_inputs(context, view, mark.vector, prefix="right") as names:
         expected = pinned_result(context, entry, vector=mark.vector, clock=mark.clock, names=names)
-        actual = plain.read(context.spark, location, publication.version)
+        actual = reader.read(context.spark, location, publication.version)
         assert same_columns(expected, actual), (view, expected.schema, actual.schema)
         # The last column tells by how many rows the published table has too many, or too few.
         differing = multiset_difference(expected, actual).collect()

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.gold.publications import latest_publication
-from spark_jobs.storage import small
+from spark_jobs.storage import arrow_tables
 from tests.spark.gold_project import GoldProject
 
 BEFORE = (
@@ -42,7 +42,7 @@ def falsify(gold: GoldProject, name: str) -> None:
     assert latest is not None
     mark: dict[str, Any] = latest.watermark.as_metadata()
     rows = gold.frame(name).selectExpr("customer", "orders * 2 AS orders").toArrow()
-    small.write_rows(rows, location, metadata=mark | {"attempt": "wrong"})
+    arrow_tables.replace(rows, location, metadata=mark | {"attempt": "wrong"})
 
 
 def test_only_the_new_column_is_computed(built: GoldProject) -> None:

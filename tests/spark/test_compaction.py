@@ -8,16 +8,11 @@ import pytest
 
 from spark_jobs.graph.manifest import Column
 from spark_jobs.sections import MaintenanceSettings
-from spark_jobs.storage import compaction, log, plain, tables
+from spark_jobs.storage import compaction, log, tables
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import rows_changed
-from spark_jobs.storage.streams import (
-    Merge,
-    create_stream_table,
-    merge,
-    read_stream,
-    streaming_conf,
-)
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage.rows import Merge
+from spark_jobs.storage.streams import create_stream_table, read_stream, streaming_conf
 from tests.spark.gold_project import GoldProject
 
 MAINTENANCE = MaintenanceSettings(small_files=3)
@@ -45,7 +40,7 @@ def optimized(location: str) -> list[int]:
 def event(project: GoldProject, number: int) -> None:
     rows = project.spark.sql(f"SELECT {number}L AS id, 'u{number % 2}' AS user, 10L AS amount")
     how = Merge(("id",), ("id", "user", "amount"), update="TRUE", insert="TRUE")
-    merge(rows, project.location("silver.events"), how, txn=Txn("events", number))
+    tables.merge(rows, project.location("silver.events"), how, txn=Txn("events", number))
 
 
 def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
@@ -77,7 +72,7 @@ def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
     assert log.size(location).files == 1
     assert not rows_changed(location, after=3, upto=4)
     assert tables.changes(spark, location, after=3, upto=4).count() == 0
-    assert plain.changes(spark, location, after=3, upto=4).count() == 0
+    assert reader.changes(spark, location, after=3, upto=4).count() == 0
     assert [row.id for row in reader.collect()] == [0]
 
     follow()
@@ -105,7 +100,7 @@ def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> N
     [joined] = optimized(location)
     assert log.size(location).files == 1
     assert not rows_changed(location, after=joined - 1, upto=joined)
-    assert plain.changes(project.spark, location, after=joined - 1, upto=joined).count() == 0
+    assert reader.changes(project.spark, location, after=joined - 1, upto=joined).count() == 0
     assert [row.id for row in reader.collect()] == [0]
 
     project.refresh("above", "2")
@@ -125,7 +120,7 @@ def test_both_ways_of_joining_leave_the_rows(
     for number in range(3):
         project.append("gold.t", f"SELECT {number} AS n, TIMESTAMP '2024-05-01 10:00:00' AS at")
     if not without_spark:
-        monkeypatch.setattr(compaction.small, "open_for_rewriting", lambda _: None)
+        monkeypatch.setattr(compaction.plain, "open_for_rewriting", lambda _: None)
     assert compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) == 1
     assert not rows_changed(location, after=2, upto=3)
     rows = tables.read(project.spark, location).selectExpr("n", "date_format(at, 'HH') AS h")
@@ -143,7 +138,7 @@ def test_an_error_is_told_and_fails_nobody(
     def fail(_: str) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(compaction.small, "open_for_rewriting", fail)
+    monkeypatch.setattr(compaction.plain, "open_for_rewriting", fail)
     with caplog.at_level(logging.WARNING):
         assert (
             compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) is None

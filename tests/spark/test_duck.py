@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.closed import CLOSED_LIST
 from spark_jobs.graph.duck.queries import translated
 from spark_jobs.graph.maintenance.clauses import each_copy
-from spark_jobs.storage.duck import Duck, DuckError
 from tests.spark.duck_expressions import (
     AGGREGATES,
     EXPRESSIONS,

@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.gold.compute import aggregate_state as keeping
-from spark_jobs.gold.compute import in_process_change
+from spark_jobs.gold.compute import run
 from spark_jobs.gold.compute.difference import multiset_difference
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.refresh import publishing, staging
@@ -21,7 +20,7 @@ from spark_jobs.sections import Engine, SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import log, plain, tables
+from spark_jobs.storage import log, reader, tables
 from spark_jobs.storage.history import folders, remove_table
 from tests.spark.gold_project import GoldProject
 
@@ -66,7 +65,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch) -> Arm:
             if passed == name:
                 raise Killed(name)
 
-        for module in (refresh, staging, keeping, in_process_change, publishing):
+        for module in (refresh, staging, run, publishing):
             monkeypatch.setattr(module, "failpoint", failpoint)
 
     return arm
@@ -85,13 +84,13 @@ def aggregate_state(project: GoldProject) -> DataFrame:
     current = log.table_version(location)
     assert current is not None
     assert current.table_id == state["id"]
-    kept = plain.read(project.spark, location, state["version"])
+    kept = reader.read(project.spark, location, state["version"])
     return kept.selectExpr("k0", "n", "nn0", "IF(nn0 = 0, NULL, sum0) AS sum0")
 
 
 def groups(project: GoldProject) -> DataFrame:
     """The same from the rows."""
-    sales = plain.read(project.spark, project.location("silver.sales"))
+    sales = reader.read(project.spark, project.location("silver.sales"))
     return sales.groupBy("user_id").agg(sf.count("*"), sf.count("amount"), sf.sum("amount"))
 
 

@@ -17,9 +17,9 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import log, policy, tables
 from spark_jobs.storage.checkpoints import write_text
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import Txn
 
 BEGIN = datetime(2026, 1, 2, 23, 59, 58, tzinfo=UTC)
 QUERY = "9b1deb4d"

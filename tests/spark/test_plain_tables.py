@@ -10,11 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.storage import log, plain, policy, small, tables
+from spark_jobs.storage import arrow_tables, log, policy, reader, tables
+from spark_jobs.storage.columns import quoted
+from spark_jobs.storage.delta import CHANGE_FEED, CHANGE_TYPE, Txn
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.policy import Limit
-from spark_jobs.storage.tables import CHANGE_FEED, CHANGE_TYPE, Txn
+from spark_jobs.storage.rows import fetched
 
 KEYS = ("id", 'Odd."name')
 COLUMNS = 'id, `Odd."name`, amount, at, local, day, few, part, pairs, real'
@@ -40,13 +42,13 @@ def create(spark: SparkSession, location: str, rows: str = ROWS, **options: str)
 
 def texts(frame: DataFrame) -> list[tuple[str, ...]]:
     """The rows in an order, as Spark writes their values; Python has no year 9999 in UTC."""
-    names = [tables.quoted(name) for name in frame.columns]
+    names = [quoted(name) for name in frame.columns]
     found = frame.selectExpr(*(f"CAST({name} AS STRING) AS {name}" for name in names)).collect()
     return sorted(tuple(str(value) for value in row) for row in found)
 
 
 def same(spark: SparkSession, location: str, version: int | None = None) -> None:
-    ours, theirs = plain.read(spark, location, version), tables.read(spark, location, version)
+    ours, theirs = reader.read(spark, location, version), tables.read(spark, location, version)
     assert texts(ours) == texts(theirs)
     assert ours.dtypes == theirs.dtypes
 
@@ -61,9 +63,9 @@ def change(
 ) -> None:
     """Take and put the rows of the test's list for which conditions hold."""
     rows = spark.sql(ROWS)
-    table = small.open_for_rows(location, dict(rows.dtypes), key)
+    table = arrow_tables.open_for_change(location, dict(rows.dtypes), key)
     assert table is not None
-    small.change_rows(
+    arrow_tables.change(
         table,
         deleted=rows.where(deleted).toArrow(),
         inserted=rows.where(inserted).toArrow(),
@@ -90,11 +92,11 @@ def test_all_copies_of_a_row_without_a_key_leave(spark: SparkSession, location: 
     rows = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (1, NULL), (2, NULL) AS v(n, t)"
     create(spark, location, rows)
     frame = spark.sql(rows)
-    table = small.open_for_rows(location, dict(frame.dtypes), ())
+    table = arrow_tables.open_for_change(location, dict(frame.dtypes), ())
     assert table is not None
     gone = pa.table({"n": pa.array([1, 1], pa.int32()), "t": pa.array(["a", None])})
     none = gone.slice(0, 0)
-    small.change_rows(table, deleted=gone, inserted=none, key=(), txn=Txn("test", 1), metadata={})
+    arrow_tables.change(table, deleted=gone, inserted=none, key=(), txn=Txn("test", 1), metadata={})
     assert texts(tables.read(spark, location)) == [("2", "None")]
 
 
@@ -110,11 +112,11 @@ def test_a_change_without_rows_is_a_commit(spark: SparkSession, location: str) -
 def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, deleted: str) -> None:
     create(spark, location)
     rows = spark.sql(ROWS)
-    table = small.open_for_rows(location, dict(rows.dtypes), KEYS)
+    table = arrow_tables.open_for_change(location, dict(rows.dtypes), KEYS)
     assert table is not None
     DeltaTable(location).delete("id = 2")
     with pytest.raises(TableMovedError, match="at the same moment"):
-        small.change_rows(
+        arrow_tables.change(
             table,
             deleted=rows.where(deleted).toArrow(),
             inserted=rows.toArrow(),
@@ -128,9 +130,9 @@ def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, delet
 def test_a_table_of_few_rows_is_replaced(spark: SparkSession, location: str) -> None:
     for part in ("TRUE", "id = 1", "FALSE"):
         rows = spark.sql(f"{ROWS} WHERE {part}")
-        few = small.fetched(rows)
+        few = fetched(rows)
         assert few is not None
-        small.write_rows(few, location, metadata={"part": part})
+        arrow_tables.replace(few, location, metadata={"part": part})
         assert texts(tables.read(spark, location)) == texts(rows)
         same(spark, location)
 
@@ -139,12 +141,12 @@ def test_more_rows_and_other_types_stay_with_spark(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "RESULT", Limit(rows=10))
-    assert small.fetched(spark.range(11)) is None
-    few = small.fetched(spark.range(10))
+    assert fetched(spark.range(11)) is None
+    few = fetched(spark.range(10))
     assert few is not None
     assert few.num_rows == 10
     for kind in ("INTERVAL '1' DAY", "NULL", "PARSE_JSON('1')"):
-        assert small.fetched(spark.sql(f"SELECT {kind} AS a, 1 AS b")) is None
+        assert fetched(spark.sql(f"SELECT {kind} AS a, 1 AS b")) is None
 
 
 OTHERS = {
@@ -159,22 +161,22 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_other_table_is_left_to_delta(spark: SparkSession, location: str, name: str) -> None:
-    spark.sql(OTHERS[name].format(f"delta.{tables.quoted(location)}"))
+    spark.sql(OTHERS[name].format(f"delta.{quoted(location)}"))
     assert plain_table(location) is None
     same(spark, location)
 
 
 def test_a_constraint_is_left_to_spark(spark: SparkSession, location: str) -> None:
     create(spark, location, f"{ROWS} WHERE id = 1")
-    spark.sql(f"ALTER TABLE delta.{tables.quoted(location)} ADD CONSTRAINT c CHECK (amount > 0)")
-    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
+    spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD CONSTRAINT c CHECK (amount > 0)")
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
     same(spark, location)
 
 
 def test_floating_point_is_compared_by_spark(spark: SparkSession, location: str) -> None:
     create(spark, location)
-    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), ()) is None
-    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), ("real",)) is None
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), ()) is None
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), ("real",)) is None
 
 
 def test_timestamps_in_the_old_form_are_rewritten_by_spark(
@@ -183,7 +185,7 @@ def test_timestamps_in_the_old_form_are_rewritten_by_spark(
     """A file of Spark's old form read as nanoseconds would lose year 1."""
     with tables.session_values(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         create(spark, location)
-    assert small.open_for_rows(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
     same(spark, location)
 
 
@@ -208,14 +210,14 @@ def test_changes_are_those_of_the_feed(
     create(
         spark, location, "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, NULL) AS v(n, t)", **options
     )
-    table = f"delta.{tables.quoted(location)}"
+    table = f"delta.{quoted(location)}"
     for statement in HISTORY:
         spark.sql(statement.format(table))
     last = log.table_version(location)
     assert last is not None
     names = ["n", "t", CHANGE_TYPE]
     for after, upto in [*((one, one + 1) for one in range(last.version)), (0, last.version)]:
-        ours = plain.changes(spark, location, after=after, upto=upto).select(*names)
+        ours = reader.changes(spark, location, after=after, upto=upto).select(*names)
         theirs = tables.changes(spark, location, after=after, upto=upto).select(*names)
         assert texts(ours) == texts(theirs), (after, upto)
     for version in (1, last.version):

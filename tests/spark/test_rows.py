@@ -12,9 +12,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from spark_jobs.sinks.changes import Change, net
 from spark_jobs.sinks.rows import RowCodec
-from spark_jobs.storage import log, small, tables
-from spark_jobs.storage.rows import arrow_schema, changed_rows, table_rows
-from spark_jobs.storage.tables import CHANGE_FEED
+from spark_jobs.storage import log, tables
+from spark_jobs.storage.columns import quoted
+from spark_jobs.storage.delta import CHANGE_FEED
+from spark_jobs.storage.reader import arrow_schema, changed_rows, table_rows
+from spark_jobs.storage.rows import from_arrow
 
 ROWS = """SELECT * FROM VALUES
 (1L, 'a', 1.50, TIMESTAMP'2024-05-02 12:00:00.123456', TIMESTAMP_NTZ'2024-05-02 12:00:00',
@@ -77,7 +79,7 @@ def test_rows_and_changes_are_those_that_spark_reads(
     def expected(after: int, upto: int) -> dict[str, Change]:
         return differing(by_spark(after), by_spark(upto))
 
-    at = f"delta.{tables.quoted(location)}"
+    at = f"delta.{quoted(location)}"
     spark.sql(f"UPDATE {at} SET name = 'b' WHERE id = 2")
     spark.sql(f"DELETE FROM {at} WHERE id = 3")
     spark.sql(f"INSERT INTO {at} SELECT 4L, name, amount, at, local, day, few, part, pairs, real "
@@ -106,7 +108,7 @@ def differing(old: Rows, new: Rows) -> dict[str, Change]:
 def test_rows_in_pieces_are_all_given_back(spark: SparkSession, counts: tuple[int, ...]) -> None:
     schema = pa.schema({"n": pa.int64()})
     pieces = [pa.table({"n": list(range(count))}, schema=schema) for count in counts]
-    found = small.from_arrow(
+    found = from_arrow(
         spark, pa.concat_tables(pieces), lambda: StructType([StructField("n", LongType())])
     )
     assert found.columns == ["n"]

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.storage import log, tables
+from spark_jobs.storage.delta import CHANGE_FEED, Txn
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import CHANGE_FEED, Txn
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_jobs.storage import log, tables
+from spark_jobs.storage.delta import CHANGE_FEED
 from tests.spark.templates import Templates
 
 ROWS = "SELECT 1 AS id, 'a' AS name UNION ALL SELECT 2, NULL"
@@ -19,7 +20,7 @@ def test_copies_have_the_rows_and_an_identity_of_their_own(
 
     def make(location: str) -> None:
         made.append(location)
-        tables.append(spark.sql(ROWS), location, properties=tables.CHANGE_FEED)
+        tables.append(spark.sql(ROWS), location, properties=CHANGE_FEED)
 
     templates = Templates(tmp_path / "templates")
     places = [str(tmp_path / name) for name in ("one", "other")]

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.publications import latest_publication
+from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
-from spark_jobs.storage import plain
-from spark_jobs.storage.tables import quoted, same_row
+from spark_jobs.storage import reader
+from spark_jobs.storage.columns import quoted, same_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def with_columns(
-    context: GoldContext, work: WorkItem, computed: DataFrame, columns: Collection[str]
+    context: GoldContext,
+    work: RefreshPlan | WorkItem,
+    computed: DataFrame,
+    columns: Collection[str],
 ) -> DataFrame:
     """The published rows with some of their columns from the view's SQL, matched by its key.
 
@@ -44,7 +48,7 @@ def with_columns(
         raise BaseMovedError(work.view, "it was published from other versions meanwhile")
     maintenance = context.entry(work.view).maintenance
     key = () if maintenance is None else maintenance.key
-    frame = plain.read(context.spark, location, base.version).alias("p")
+    frame = reader.read(context.spark, location, base.version).alias("p")
     if columns:
         wanted = computed.select(*map(quoted, [*key, *columns])).alias("c")
         frame = frame.join(wanted, same_row("p", "c", key))

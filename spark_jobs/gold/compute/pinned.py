@@ -13,8 +13,8 @@ from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation, pin_tables
 from spark_jobs.planning.vector import VersionVector
-from spark_jobs.storage import log, plain
-from spark_jobs.storage.tables import comment
+from spark_jobs.storage import log, reader
+from spark_jobs.storage.columns import comment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +69,7 @@ def named_inputs(
     found = {str(table): f"{prefix}_{table.layer}_{table.name}" for table, _ in vector}
     try:
         for table, version in vector:
-            frame = plain.read(context.spark, context.locations.of(table), version.version)
+            frame = reader.read(context.spark, context.locations.of(table), version.version)
             frame.createOrReplaceTempView(found[str(table)])
         yield {table: named_relation(name) for table, name in found.items()}
     finally:

@@ -19,8 +19,10 @@ from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.planning.ranges import RowRange, TimeRange
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage import log, plain, tables
-from spark_jobs.storage.tables import Txn, quoted
+from spark_jobs.storage import log, reader, writer
+from spark_jobs.storage.columns import quoted
+from spark_jobs.storage.delta import Txn
+from spark_jobs.storage.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +49,7 @@ def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: 
     with named_inputs(context, work.view, vector, prefix=prefix_of(work)) as names:
         entry = context.entry(work.view)
         computed = pinned_result(context, entry, vector=vector, clock=work.clock, names=names)
-        published = plain.read(context.spark, context.published_at(work.view), base.version)
+        published = reader.read(context.spark, context.published_at(work.view), base.version)
         for number, piece in list(enumerate(pieces, 1))[done:]:
             latest = latest_publication(context.published_at(work.view))
             if latest is None or latest.version != base.version:
@@ -110,7 +112,8 @@ def _write_piece(
         copies = F.explode(F.array_repeat(F.lit(1), F.col(_AFTER).cast("int"))).alias(_AFTER)
         inserted = change.select(*names, F.lit(INSERT).alias(OPERATION), copies).drop(_AFTER)
         txn = Txn(_PIECE, number)
-        tables.append(deleted.unionAll(inserted), location, txn=txn, metadata=metadata)
+        rows = Rows.of(deleted.unionAll(inserted))
+        writer.append(rows, location, txn=txn, metadata=metadata)
     finally:
         change.unpersist()
 

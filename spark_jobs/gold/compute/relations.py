@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from spark_jobs.gold.compute.state_location import AggregateState, aggregate_state
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import Publication
-from spark_jobs.graph.maintenance.relation import WEIGHT, When
+from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
+from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
-from spark_jobs.storage import log, plain, policy
-from spark_jobs.storage.tables import CAME, CHANGE_TYPE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from spark_jobs.storage import log, policy
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,8 @@ class Relations:
         base: the publication that the change is applied to.
         ranges: of the inputs, by ``layer.name``.
         prefix: the names of all views that are registered start with it.
-        by_name: whether contents are read through names that ``register_contents`` gives them.
-            Spark then looks a version of a table up once, and not in every statement.
-        views: the names that were registered.
-        persisted: what is to be given back with them.
+        by_name: whether contents are read through names that an engine gives them. Spark then
+            looks a version of a table up once, and not in every statement.
         counted: whether groups that are kept had to be counted from all rows.
         contents: the location and the version of each table that is read through a name.
     """
@@ -51,8 +45,6 @@ class Relations:
     ranges: dict[str, Range]
     prefix: str
     by_name: bool = False
-    views: list[str] = field(default_factory=list)
-    persisted: list[DataFrame] = field(default_factory=list)
     counted: bool = False
     contents: dict[str, tuple[str, int]] = field(default_factory=dict)
     _groups: dict[str, AggregateState] = field(default_factory=dict)
@@ -102,16 +94,6 @@ class Relations:
         location = self.context.published_at(self.view)
         return self._content(f"{self.prefix}_published", location, self.base.version)
 
-    def published_rows(self) -> DataFrame:
-        """The same as a DataFrame."""
-        location = self.context.published_at(self.view)
-        return plain.read(self.context.spark, location, self.base.version)
-
-    def published_types(self) -> dict[str, str]:
-        """The types of the view's own columns, by name."""
-        location = self.context.published_at(self.view)
-        return {one.name: one.type for one in log.schema(location, self.base.version)}
-
     def types(self) -> dict[str, dict[str, str]]:
         """The types of the inputs' columns after the change, by table and lower-case name."""
         return {
@@ -121,42 +103,6 @@ class Relations:
             }
             for table, range_ in self.ranges.items()
         }
-
-    def register_changes(self) -> None:
-        """Name the change of each table, for the SQL of the program."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        # Functions ask which kind of session there is, so it must be there first.
-        spark = self.context.spark
-        came = F.col(CHANGE_TYPE).isin(*CAME)
-        for table in sorted(self.changed):
-            one = self.ranges[table]
-            rows = plain.changes(
-                spark,
-                self.location(table),
-                after=one.before.version,
-                upto=one.after.version,
-            )
-            frame = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
-            self.register(frame, self.change(table).name)
-
-    def register_contents(self) -> None:
-        """Name the contents that the program reads."""
-        for name, (location, version) in self.contents.items():
-            self.register(plain.read(self.context.spark, location, version), name)
-
-    def register(self, frame: DataFrame, name: str) -> None:
-        """Name a DataFrame until ``forget``."""
-        frame.createOrReplaceTempView(name)
-        self.views.append(name)
-
-    def forget(self) -> None:
-        """Remove the names again."""
-        # First: over Spark Connect, giving a relation back resolves the names that it reads.
-        for frame in self.persisted:
-            frame.unpersist()
-        for name in dict.fromkeys(self.views):
-            self.context.spark.catalog.dropTempView(name)
 
     def _content(self, name: str, location: str, version: int) -> Relation:
         if not self.by_name:
@@ -172,7 +118,7 @@ class Relations:
         return self.context.locations.of(TableName.parse(table))
 
 
-def prefix_of(work: WorkItem) -> str:
+def prefix_of(work: RefreshPlan | WorkItem) -> str:
     """What the names of an attempt's relations begin with: a session may serve several."""
     return "__" + "".join(one if one.isalnum() else "_" for one in work.attempt_id)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.compute.in_process import spark_because
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.engine.choice import spark_because
 from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.gold.refresh.observe import estimate
 from spark_jobs.graph.maintenance.state_columns import state_columns

@@ -15,7 +15,7 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.refresh.staging import staged_result, staged_rows, staged_rows_changed
 from spark_jobs.planning.work import WorkItem
-from spark_jobs.storage import log, plain
+from spark_jobs.storage import log, reader
 
 _EXAMPLES = 10
 
@@ -65,14 +65,16 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
     same = latest is not None and latest.watermark.vector == vector
     if work.stages_change:
         change = staged_rows_changed(context, work, staged_result(context, work))
-        some = change.deletes or change.inserts
+        sides = change.deleted, change.inserted
         return ChangeReport(
             deleted=change.deletes,
             inserted=change.inserts,
             same_versions=same,
-            examples=differing_rows(*change.frames(context.spark), limit=_EXAMPLES) if some else (),
+            examples=differing_rows(*(one.frame for one in sides), limit=_EXAMPLES)
+            if change.any
+            else (),
         )
-    published = plain.read(context.spark, location)
+    published = reader.read(context.spark, location)
     if not same_columns(published, staged):
         return ChangeReport(
             deleted=None, inserted=None, same_versions=same, detail="the columns differ"

@@ -11,7 +11,7 @@ from spark_jobs.names import Layer, TableName
 from spark_jobs.planning.breaker import Arrivals, quarantines_much
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 
 def arrivals(context: GoldContext, view: str, *, published: Watermark | None) -> list[Arrivals]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spark_jobs.gold.compute.row_change import RowChange
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.publications import intruder, latest_publication, publication_of
@@ -23,10 +22,11 @@ from spark_jobs.planning.watermark import Watermark
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.keeper import LeaseKeeper
-from spark_jobs.storage import log, policy, small, tables
+from spark_jobs.storage import log, writer
 from spark_jobs.storage.compaction import join_small_files
+from spark_jobs.storage.delta import CHANGE_FEED, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
-from spark_jobs.storage.tables import CHANGE_FEED, SHORT_LOG, Txn
+from spark_jobs.storage.rows import RowChange, Rows
 
 # How often a publication is tried where others commit to its table at the same moment.
 _TRIES = 3
@@ -113,7 +113,7 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
     location = context.published_at(work.view)
     seen = log.table_version(location)
     with _prepared(context, work) as (change, states):
-        changed = change is None or bool(change.deletes or change.inserts)
+        changed = change is None or change.any
         watermark = _watermark(context, work, changed=changed, states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
@@ -121,62 +121,10 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
         failpoint("gold.publish.before_commit")
         if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
-            staged = staged_rows(context, work)
-            tables.overwrite(staged, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
-        elif not _commit_few(location, change, seen, txn, metadata):
-            _commit_many(context, location, change, txn, metadata)
-
-
-def _commit_few(
-    location: str,
-    change: RowChange,
-    seen: TableVersion | None,
-    txn: Txn,
-    metadata: Mapping[str, object],
-) -> bool:
-    """Commit a change of few rows without Spark's writer; False where that cannot be done.
-
-    Raises:
-        TableMovedError: the table is not at the version that the change was checked against.
-    """
-    if not policy.RESULT.fits(rows=change.deletes + change.inserts):
-        return False
-    table = small.open_for_rows(location, change.kinds, change.key)
-    if table is None:
-        return False
-    if seen is None or seen.version != table.version():
-        raise TableMovedError(location, f"It is at version {table.version()}, not at {seen}.")
-    deleted, inserted = change.fetched()
-    small.change_rows(
-        table,
-        deleted=deleted,
-        inserted=inserted,
-        key=change.key,
-        txn=txn,
-        metadata=metadata,
-    )
-    return True
-
-
-def _commit_many(
-    context: GoldContext, location: str, change: RowChange, txn: Txn, metadata: Mapping[str, object]
-) -> None:
-    deleted, inserted = change.frames(context.spark)
-    if change.deletes:
-        tables.merge_rows(
-            context.spark,
-            location,
-            deleted=deleted,
-            inserted=inserted,
-            key=change.key,
-            txn=txn,
-            metadata=metadata,
-        )
-    else:
-        # Without any row it is a commit without files: the watermark moves, readers of the
-        # change feed see nothing.
-        some = inserted if change.inserts else inserted.limit(0)
-        tables.append(some, location, txn=txn, metadata=metadata)
+            rows = Rows(lambda: staged_rows(context, work))
+            writer.replace(rows, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
+        else:
+            writer.change(change, location, seen=seen, txn=txn, metadata=metadata)
 
 
 @contextmanager

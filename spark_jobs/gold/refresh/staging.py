@@ -6,34 +6,32 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
-from spark_jobs.gold.compute.columns import with_columns
-from spark_jobs.gold.compute.in_process import whole_result
-from spark_jobs.gold.compute.in_process_change import computed_change
-from spark_jobs.gold.compute.increment import base_of, staged_change
-from spark_jobs.gold.compute.pinned import first_lines, named_inputs, pinned_result
+from spark_jobs.gold.compute.increment import base_of
+from spark_jobs.gold.compute.pinned import check_inputs, first_lines
 from spark_jobs.gold.compute.ranges import write_range
-from spark_jobs.gold.compute.relations import prefix_of
-from spark_jobs.gold.compute.row_change import RowChange, SparkChange, few_rows
+from spark_jobs.gold.compute.row_change import change_here, change_in_spark
+from spark_jobs.gold.compute.run import StagedChange, staged_change
 from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.engine import choice
+from spark_jobs.gold.engine.protocol import SPARK, Engine
 from spark_jobs.gold.errors import AttemptStateError, QueryFailedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.decision import Full, Incremental, Range, Rollback, Skip
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage import log, plain, policy, small, tables
+from spark_jobs.storage import log, policy, reader, writer
+from spark_jobs.storage.columns import same_row
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import remove_table
-from spark_jobs.storage.policy import Place
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage.rows import RowChange, Rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# What computed a staged result.
-SPARK, DUCKDB = "spark", "duckdb"
 _TXN = Txn("stage", 1)
 
 
@@ -122,38 +120,28 @@ def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
 def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
     """The table as it would be once the attempt is published."""
     if not work.stages_change:
-        return plain.read(context.spark, staged_at(context, work))
+        return reader.read(context.spark, staged_at(context, work))
     staged = staged_result(context, work)
-    deleted, inserted = staged_rows_changed(context, work, staged).frames(context.spark)
-    published = plain.read(context.spark, context.published_at(work.view), staged.base)
-    same = tables.same_row("p", "l", published.columns)
-    kept = published.alias("p").join(deleted.alias("l"), same, "left_anti")
-    return kept.unionAll(inserted)
+    change = staged_rows_changed(context, work, staged)
+    published = reader.read(context.spark, context.published_at(work.view), staged.base)
+    same = same_row("p", "l", published.columns)
+    kept = published.alias("p").join(change.deleted.frame.alias("l"), same, "left_anti")
+    return kept.unionAll(change.inserted.frame)
 
 
 def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:
     """The rows of a staged change."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     maintenance = context.entry(work.view).maintenance
     # Rows that are computed again may be wrong in any way: also two with one key.
     trusted = isinstance(work.decision, Incremental)
     key = maintenance.key if trusted and maintenance is not None else ()
     kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
     deletes, inserts = staged.deleted or 0, staged.inserted or 0
-    local = policy.RESULT.fits(rows=deletes + inserts) and small.compared(kinds)
-    if local and (rows := small.read_rows(staged.location)) is not None:
-        return few_rows(rows, kinds=kinds, key=key)
-    frame = plain.read(context.spark, staged.location)
-    deleted = frame.where(F.col(OPERATION) == DELETE).drop(OPERATION)
-    return SparkChange(
-        deleted=deleted if key else deleted.distinct(),
-        inserted=frame.where(F.col(OPERATION) == INSERT).drop(OPERATION),
-        deletes=deletes,
-        inserts=inserts,
-        kinds=kinds,
-        key=key,
-    )
+    few = compared(kinds.values()) and policy.RESULT.fits(rows=deletes + inserts)
+    if few and (rows := reader.few_rows(staged.location)) is not None:
+        return change_here(rows, kinds=kinds, key=key, spark=lambda: context.spark)
+    frame = reader.read(context.spark, staged.location)
+    return change_in_spark(frame, deletes=deletes, inserts=inserts, kinds=kinds, key=key)
 
 
 def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
@@ -175,8 +163,8 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
         case Full():
             _write_result(context, work, decision.columns, location)
         case Rollback(version=earlier):
-            frame = plain.read(context.spark, context.published_at(work.view), earlier)
-            tables.overwrite(frame, location, txn=_TXN)
+            frame = reader.read(context.spark, context.published_at(work.view), earlier)
+            writer.replace(Rows.of(frame), location, txn=_TXN)
         case Skip():
             raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
         case _:
@@ -187,68 +175,37 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
 def _write_result(
     context: GoldContext, work: WorkItem, columns: Collection[str] | None, location: str
 ) -> None:
-    found = whole_result(context, work) if columns is None else None
-    if found is not None:
+    def computed(engine: Engine) -> tuple[Rows, str]:
+        check_inputs(context, work.view, work.vector)
+        return engine.whole(work, columns)(), engine.name
+
+    with choice.computed(context, work.view, computed) as (rows, engine):
         failpoint("gold.stage.before_write")
         said = {one.name: one.description for one in context.entry(work.view).columns}
-        small.write_rows(found, location, metadata={"engine": DUCKDB}, comments=said)
-        return
-    with named_inputs(context, work.view, work.vector, prefix=prefix_of(work)) as names:
-        entry = context.entry(work.view)
-        frame = pinned_result(context, entry, vector=work.vector, clock=work.clock, names=names)
-        if columns is not None:
-            frame = with_columns(context, work, frame, columns)
-        _write_frame(context, work, frame, location)
-
-
-def _write_frame(context: GoldContext, work: WorkItem, frame: DataFrame, location: str) -> None:
-    failpoint("gold.stage.before_write")
-    rows = small.fetched(frame) if _expected_at(context, work) is Place.LOCAL else None
-    if rows is None:
-        tables.overwrite(frame, location, txn=_TXN)
-    else:
-        said = {one.name: one.metadata.get("comment") for one in frame.schema.fields}
-        small.write_rows(rows, location, metadata={}, comments=said)
-
-
-def _expected_at(context: GoldContext, work: WorkItem) -> Place:
-    """Where the result is written if the view has about as many rows as before."""
-    location = context.published_at(work.view)
-    if log.table_version(location) is None:
-        return Place.SPARK
-    return policy.EXPECTED_RESULT.place(rows=log.size(location).rows or None)
+        writer.replace(rows, location, txn=_TXN, metadata={"engine": engine}, comments=said)
 
 
 def _write_change(context: GoldContext, work: WorkItem, location: str) -> None:
     base = base_of(context, work)
-    computed = computed_change(context, work)
-    if computed is not None:
-        failpoint("gold.stage.before_write")
-        metadata = {
-            "base": base.version,
-            "states": states_as_dict(computed.states),
-            "counted": computed.counted,
-            "engine": DUCKDB,
-        }
-        _write_few(computed.rows, location, metadata)
-        return
-    with staged_change(context, work) as change:
-        failpoint("gold.stage.before_write")
-        metadata = {
-            "base": base.version,
-            "states": states_as_dict(change.states),
-            "counted": change.counted,
-        }
-        rows = small.fetched(change.rows) if change.place is Place.LOCAL else None
-        if rows is None:
-            tables.overwrite(
-                change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION]
-            )
-        else:
-            _write_few(rows, location, metadata)
+
+    def computed(engine: Engine) -> StagedChange:
+        return staged_change(context, work, base, engine)
+
+    with choice.computed(context, work.view, computed, changed=work.changed) as change:
+        _write_staged(change, base.version, location)
 
 
-def _write_few(rows: pa.Table, location: str, metadata: Mapping[str, object]) -> None:
-    counted = rows.column(OPERATION).value_counts().to_pylist()
-    counts = {one["values"]: one["counts"] for one in counted}
-    small.write_rows(rows, location, metadata={**metadata, "rows": counts})
+def _write_staged(change: StagedChange, base: int, location: str) -> None:
+    failpoint("gold.stage.before_write")
+    metadata: dict[str, object] = {
+        "base": base,
+        "states": states_as_dict(change.states),
+        "counted": change.counted,
+        "engine": change.engine,
+    }
+    few = change.rows.few
+    if few is not None:
+        # Of many rows the log has the number, by partition.
+        counted = few.column(OPERATION).value_counts().to_pylist()
+        metadata["rows"] = {one["values"]: one["counts"] for one in counted}
+    writer.replace(change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION])

@@ -19,7 +19,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import passed_keys
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.verifications import VerificationRecord
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,7 +148,7 @@ def _verification(
         detail = f"sql/gold/{entry.name}.sql changed after version {publication.version}"
         return replace(found, finding=Finding.DEFINITION_CHANGED, detail=detail)
     expected = pinned_result(context, entry, vector=mark.vector, clock=mark.clock)
-    actual = tables.read(context.spark, location, publication.version)
+    actual = reader.read_by_delta(context.spark, location, publication.version)
     if not same_columns(expected, actual):
         wanted, has = expected.schema.simpleString(), actual.schema.simpleString()
         detail = f"the SQL gives {wanted}, the table has {has}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.gold.verify.tolerance import float_columns
-from spark_jobs.storage.tables import quoted
+from spark_jobs.storage.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,23 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.type_agreement import AGREEMENTS, agreement
 
 _MOST_DIGITS = 38
 # Digits behind the point that an operation keeps where its result would need more than 38.
 _LEAST_SCALE = 6
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_IN_DUCKDB = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "timestamp_ntz": "TIMESTAMP",
-}
 # From the narrowest; the digits that each needs as a decimal.
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 INTERVAL = "interval"
@@ -66,7 +55,7 @@ class Kind:
     @property
     def is_compared(self) -> bool:
         """Whether both engines find the same values equal: of doubles there are two zeros."""
-        return self.name not in {DOUBLE.name, INTERVAL}
+        return self.name == NULL.name or agreement(str(self)).compared
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.is_decimal else self.name
@@ -80,7 +69,7 @@ class Kind:
         """
         if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
-        found = _IN_DUCKDB.get(self.name)
+        found = agreement(self.name).duckdb
         if found is None:
             raise NotTranslatedError(f"a value of type {self}")
         return found
@@ -104,7 +93,8 @@ def kind_of(text: str) -> Kind | None:
     lowered = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(
         lowered, lowered
     )
-    return Kind(lowered) if lowered in _IN_DUCKDB else None
+    known = lowered in AGREEMENTS and agreement(lowered).duckdb is not None
+    return Kind(lowered) if known and lowered != "decimal" else None
 
 
 def decimal(precision: int, scale: int) -> Kind:

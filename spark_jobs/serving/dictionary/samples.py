@@ -10,7 +10,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.personal import personal_columns
 from spark_jobs.graph.sql import MASK
 from spark_jobs.serving.dictionary import markup
-from spark_jobs.storage import log, rows
+from spark_jobs.storage import log, reader
 
 if TYPE_CHECKING:
     from spark_jobs.storage.lake import Lake
@@ -48,7 +48,7 @@ def sample(lake: Lake, entry: GoldEntry) -> Sample | None:
     if at is None:
         return None
     names = [column.name for column in log.schema(location, at.version)]
-    batches = rows.table_rows(location, at.version, names, spark=_no_spark)
+    batches = reader.table_rows(location, at.version, names, spark=_no_spark)
     try:
         found = list(islice((row for batch in batches for row in batch.to_pylist()), ROWS))
     except _NeedsSparkError:

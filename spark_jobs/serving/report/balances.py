@@ -144,7 +144,7 @@ def _balance(
     from spark_jobs.silver.check.source_database import compare_with_source
     from spark_jobs.silver.store.tables import SilverTables
     from spark_jobs.storage.lake import Lake
-    from spark_jobs.storage.tables import read
+    from spark_jobs.storage.reader import read_by_delta
 
     source = project.manifest.sources[entry.source]
     lake = Lake(project.settings.lake)
@@ -167,7 +167,7 @@ def _balance(
                 transactions, lacking = _transactions(ended[source.name], source, spark, bronze)
                 problems += lacking
             if dsn:
-                silver = read(spark, tables.table)
+                silver = read_by_delta(spark, tables.table)
                 database = compare_with_source(
                     spark,
                     silver,
@@ -191,10 +191,10 @@ def _transactions(
 ) -> tuple[int, list[str]]:
     """How many transactions changed a table, and those of which bronze lacks changes."""
     from spark_jobs.silver.check.transactions import incomplete_transactions
-    from spark_jobs.storage.tables import read
+    from spark_jobs.storage.reader import read_by_delta
 
     changes = ended.changes.get(source.table or "", {})
-    found = incomplete_transactions(read(spark, bronze), changes, since=ended.since or 0)
+    found = incomplete_transactions(read_by_delta(spark, bronze), changes, since=ended.since or 0)
     if not found:
         return len(changes), []
     shown = ", ".join(map(str, found[:SHOWN_TRANSACTIONS]))

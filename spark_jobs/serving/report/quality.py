@@ -15,7 +15,7 @@ from spark_jobs.names import TableName
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.lake import Lake, TableLocations
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import GoldEntry

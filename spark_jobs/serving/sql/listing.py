@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from spark_jobs.graph.sql import text_literal
-from spark_jobs.storage.tables import quoted
+from spark_jobs.storage.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

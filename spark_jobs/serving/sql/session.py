@@ -137,8 +137,8 @@ class QuerySession:
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
         from spark_jobs.state.store import ControlStore
         from spark_jobs.state.types import utc_now
-        from spark_jobs.storage.small import from_arrow
-        from spark_jobs.storage.tables import struct_type
+        from spark_jobs.storage.columns import struct_type
+        from spark_jobs.storage.rows import from_arrow
 
         with ControlStore.open(self.settings.control_url) as store:
             project, now = OpenProject(self.settings, self.manifest, store), utc_now()

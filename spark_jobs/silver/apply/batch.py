@@ -33,9 +33,12 @@ from spark_jobs.silver.store.releases import unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage.batches import BatchWriter
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.tables import Txn, append, read
+from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.rows import Rows
+from spark_jobs.storage.writer import Joining
 
 
 def transaction_app(entry: SilverEntry, epoch: int) -> str:
@@ -115,7 +118,7 @@ class BatchApplier:
         spark = bronze.sparkSession
         rejected = self.held.read(spark, self.tables.quarantine)
         known = table_version(self.tables.releases) is not None
-        released = read(spark, self.tables.releases) if known else None
+        released = read_by_delta(spark, self.tables.releases) if known else None
         return unsettled(bronze, released, rejected, epoch=self.epoch)
 
     @cached_property
@@ -133,12 +136,12 @@ class BatchApplier:
     @cached_property
     def writer(self) -> EventRows | CurrentRows | Scd2Rows:
         """What applies rows to this kind of table."""
-        rows = BatchWriter(self.maintenance)
+        joining = Joining(self.maintenance)
         match self.entry.apply:
             case ApplyMode.APPEND:
-                return EventRows(self.tables, self.held, self.clock, rows)
+                return EventRows(self.tables, self.held, self.clock, joining)
             case ApplyMode.UPSERT:
-                return CurrentRows(self.tables, self.held, self._carried.names, rows)
+                return CurrentRows(self.tables, self.held, self._carried.names, joining)
             case ApplyMode.HISTORY:
                 return Scd2Rows(self.tables, self.held, self._carried.names)
 
@@ -181,7 +184,7 @@ class BatchApplier:
     def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
         if self.epoch > 1:
             # A new epoch reads bronze again, and what it rejects may be here already.
-            held = read(rejected.sparkSession, self.tables.quarantine).select(
+            held = read_by_delta(rejected.sparkSession, self.tables.quarantine).select(
                 sf.col("partition").alias(COORDINATES[0]), sf.col("offset").alias(COORDINATES[1])
             )
             rejected = rejected.join(held, list(COORDINATES), "left_anti")
@@ -193,4 +196,4 @@ class BatchApplier:
             sf.lit(1).alias("attempts"),
         )
         names = [column.name for column in QUARANTINE_COLUMNS]
-        append(raw.select(*names), self.tables.quarantine, txn=txn)
+        writer.append(Rows.of(raw.select(*names)), self.tables.quarantine, txn=txn)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.graph.type_agreement import keyed
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN, upsert_dispositions
 from spark_jobs.silver.apply.filling import fill_current
@@ -29,12 +30,11 @@ from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage.batches import BatchWriter, place_of
-from spark_jobs.storage.keyed import can_look_up
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.policy import Place
-from spark_jobs.storage.small import fits_arrow, to_arrow
-from spark_jobs.storage.streams import Merge
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage.rows import Merge, fits_arrow, place_of, to_arrow
+from spark_jobs.storage.writer import Joining
 
 NEWER = "s.__sequence > t.__sequence"
 _RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
@@ -51,7 +51,7 @@ class CurrentRows:
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
-    writer: BatchWriter
+    joining: Joining
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
@@ -86,7 +86,7 @@ class CurrentRows:
         """What becomes of a few records, without Spark; None where it must tell."""
         keys = self.tables.entry.keys
         kinds = (rows.schema[key].dataType.simpleString() for key in keys)
-        if not can_look_up(kinds) or not fits_arrow(rows):
+        if not keyed(kinds) or not fits_arrow(rows):
             return None
         batch = to_arrow(rows)
         truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
@@ -138,7 +138,7 @@ class CurrentRows:
             # A key may be deleted many times; who asks takes the last.
             columns = [column.name for column in self.tables.tombstone_columns]
             gone = outcome.applied(columns, {DELETED: True})
-            self.writer.append(gone, self.tables.tombstones, txn=txn, place=outcome.place)
+            writer.append(gone, self.tables.tombstones, txn=txn, joining=self.joining)
             if truncates:
                 self.truncations.forget()
             failpoint("silver.after_tombstones")
@@ -155,7 +155,7 @@ class CurrentRows:
                 delete_others=None if last is None else sf.col(f"t.{SEQUENCE}") < last,
             )
             merged = outcome.applied([*names, DELETED])
-            self.writer.merge(merged, self.tables.table, how, txn=txn, place=outcome.place)
+            writer.merge(merged, self.tables.table, how, txn=txn, joining=self.joining)
         elif not all(group[DELETED] for group in groups):
             added = outcome.applied(names, {DELETED: False})
-            self.writer.append(added, self.tables.table, txn=txn, place=outcome.place)
+            writer.append(added, self.tables.table, txn=txn, joining=self.joining)

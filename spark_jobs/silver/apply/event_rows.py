@@ -9,17 +9,19 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.graph.type_agreement import agreement
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import KNOWN, append_dispositions
-from spark_jobs.silver.apply.local_judgement import EXPIRED, SAME_TEXT, judged_events
+from spark_jobs.silver.apply.local_judgement import EXPIRED, judged_events
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
 from spark_jobs.silver.parse.expiry import expired_sql, horizon
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.store.tables import SilverTables
-from spark_jobs.storage.batches import BatchWriter, place_of
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.policy import Place
-from spark_jobs.storage.small import fits_arrow, to_arrow
-from spark_jobs.storage.tables import Txn
+from spark_jobs.storage.rows import fits_arrow, place_of, to_arrow
+from spark_jobs.storage.writer import Joining
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class EventRows:
     tables: SilverTables
     held: HeldTables
     clock: Callable[[], datetime]
-    writer: BatchWriter
+    joining: Joining
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """What becomes of each record of a batch."""
@@ -49,7 +51,7 @@ class EventRows:
         """What becomes of a few records, without Spark; None where it must tell."""
         identity, table = self.tables.identity, self.tables.table
         kind = rows.schema[identity].dataType.simpleString()
-        if kind not in SAME_TEXT or not fits_arrow(rows):
+        if not agreement(kind).as_text or not fits_arrow(rows):
             return None
         expired = self._expired()
         told = rows if expired is None else rows.withColumn(EXPIRED, expired)
@@ -74,4 +76,4 @@ class EventRows:
         identity = [EVENT_ID] if self.tables.entry.event_id is None else []
         names = [column.name for column in self.tables.columns if column.name not in identity]
         fresh = outcome.applied([*names, *identity], {KNOWN: False})
-        self.writer.append(fresh, self.tables.table, txn=txn, place=outcome.place)
+        writer.append(fresh, self.tables.table, txn=txn, joining=self.joining)

@@ -20,8 +20,6 @@ from spark_jobs.silver.parse.typed import SEQUENCE
 
 # Whether a row has expired; a batch without this column has none that does.
 EXPIRED = "__expired"
-# Types of identities that Spark and Arrow write as the same text.
-SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
 _Place = tuple[int, int]
 
 

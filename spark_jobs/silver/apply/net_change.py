@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.silver.parse.rows import DELETED
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.parse.unavailable import UNFILLED
-from spark_jobs.storage.tables import quoted, same_row
+from spark_jobs.storage.columns import quoted, same_row
 
 _ROWS, _HELD, _TARGET = "__rows", "__held_content", "__target_content"
 

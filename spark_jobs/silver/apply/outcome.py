@@ -12,14 +12,14 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, StringType, StructType
 
+from spark_jobs.graph.type_agreement import keyed
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN
-from spark_jobs.storage.batches import Rows
-from spark_jobs.storage.keyed import can_look_up, rows_with_keys
 from spark_jobs.storage.log import size
+from spark_jobs.storage.lookup import rows_with_keys
 from spark_jobs.storage.policy import Place
-from spark_jobs.storage.small import from_arrow
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.rows import Rows, from_arrow
 
 ROWS_PER_FILE = 100_000
 
@@ -107,7 +107,7 @@ class Outcome:
             return rows.select(*names)
 
         if self.here is None:
-            return Rows(frame)
+            return Rows(frame, place=self.place, counted=True)
         chosen = pc.equal(self.here.column(DISPOSITION), str(Disposition.APPLIED))
         for name, value in wanted:
             chosen = pc.and_(chosen, pc.equal(self.here.column(name), value))
@@ -131,7 +131,7 @@ class HeldTables:
 
     def read(self, spark: SparkSession, location: str) -> DataFrame | None:
         """A table as it is now, or None while it is empty."""
-        return read(spark, location) if self.has_rows(location) else None
+        return read_by_delta(spark, location) if self.has_rows(location) else None
 
     def near(
         self, keys: DataFrame, locations: Sequence[str], schema: StructType
@@ -146,7 +146,7 @@ class HeldTables:
         Returns:
             nothing where no table has such a row; None where Spark must read the tables.
         """
-        if not can_look_up(field.dataType.simpleString() for field in keys.schema.fields):
+        if not keyed(field.dataType.simpleString() for field in keys.schema.fields):
             return None
         filled = [location for location in locations if self.has_rows(location)]
         found = self.near_here(keys.toArrow(), filled, schema.names) if filled else []

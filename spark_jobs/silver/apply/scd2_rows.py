@@ -30,8 +30,9 @@ from spark_jobs.silver.parse.rows import CANDIDATE
 from spark_jobs.silver.parse.typed import OPERATION, TRUNCATE
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage.streams import Merge, merge
-from spark_jobs.storage.tables import Txn, append
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
+from spark_jobs.storage.rows import Merge, Rows
 
 _TRUNCATES = "__truncates"
 
@@ -81,7 +82,7 @@ class Scd2Rows:
             return
         fresh = outcome.having(*taken).where(~sf.col(KNOWN))
         remembered = [column.name for column in self.tables.change_columns]
-        append(fresh.select(*remembered), self.tables.changes, txn=txn)
+        writer.append(Rows.of(fresh.select(*remembered)), self.tables.changes, txn=txn)
         if any(group[_TRUNCATES] for group in outcome.groups):
             self.truncations.forget()
         failpoint("silver.after_changes")
@@ -102,7 +103,7 @@ class Scd2Rows:
         counts = {row[ACTION]: row["count"] for row in found.groupBy(ACTION).count().collect()}
         found = in_few_files(found, sum(counts.values()))
         if counts.keys() == {INSERT}:
-            append(found.select(*names), self.tables.table, txn=txn)
+            writer.append(Rows.of(found.select(*names)), self.tables.table, txn=txn)
         elif counts:
             how = Merge(
                 entry.row_key,
@@ -111,4 +112,5 @@ class Scd2Rows:
                 insert=f"s.{ACTION} = '{INSERT}'",
                 delete=f"s.{ACTION} = '{DELETE}'",
             )
-            merge(found.select(*names, ACTION), self.tables.table, how, txn=txn)
+            merged = Rows.of(found.select(*names, ACTION))
+            writer.merge(merged, self.tables.table, how, txn=txn)

@@ -20,7 +20,7 @@ from spark_jobs.silver.parse.rows import CANDIDATE, COORDINATES
 from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.store.releases import reprocessing_app
 from spark_jobs.storage.log import transaction_version
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 
 @dataclass(frozen=True)

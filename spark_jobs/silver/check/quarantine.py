@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.checkpoints import BatchOffsets, last_committed
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 BRONZE_COORDINATES = (str(BronzeColumn.PARTITION), str(BronzeColumn.OFFSET))
 # The index of an offset that stands before a version's first file.

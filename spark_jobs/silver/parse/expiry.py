@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import Expiry
-from spark_jobs.storage.tables import quoted
+from spark_jobs.storage.columns import quoted
 
 
 def horizon(expiry: Expiry, now: datetime) -> datetime:

@@ -19,7 +19,7 @@ from spark_jobs.silver.store.releases import PLACE
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverTotals
 from spark_jobs.storage.log import existing_table
-from spark_jobs.storage.tables import read
+from spark_jobs.storage.reader import read_by_delta
 
 EXAMPLES = 5
 
@@ -85,7 +85,7 @@ class LiveTable:
     def now(cls, spark: SparkSession, tables: SilverTables, totals: SilverTotals) -> LiveTable:
         """The table as it is; whoever asks holds its guard."""
         rows, quarantine, *rest = (
-            read(spark, place, existing_table(place).version()) for place in tables.places
+            read_by_delta(spark, place, existing_table(place).version()) for place in tables.places
         )
         return cls(rows, quarantine, rest[0] if rest else None, totals)
 

@@ -22,9 +22,11 @@ from spark_jobs.silver.repair.pause import PausedStream
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import existing_table, table_version, transaction_version
-from spark_jobs.storage.scan import read_columns
-from spark_jobs.storage.tables import Txn, append, delete_rows, read
+from spark_jobs.storage.reader import read_by_delta, read_columns
+from spark_jobs.storage.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +77,15 @@ def take_out(
         the version that did so; None where there was no such row.
     """
     condition = expired_sql(expiry, _kind(tables, expiry), before=before)
-    expired = read(spark, tables.table).where(condition)
+    expired = read_by_delta(spark, tables.table).where(condition)
     if expired.isEmpty():
         return None
     if tables.entry.apply is ApplyMode.UPSERT:
         names = [column.name for column in tables.tombstone_columns]
-        append(expired.select(*names), tables.tombstones, txn=txn)
+        writer.append(Rows.of(expired.select(*names)), tables.tombstones, txn=txn)
     failpoint("expiry.after_tombstones")
     said: Mapping[str, Any] = {"expiry": {"before": before.isoformat()}}
-    delete_rows(spark, tables.table, condition, txn=txn, metadata=said)
+    writer.delete(spark, tables.table, condition, txn=txn, metadata=said)
     return existing_table(tables.table).version()
 
 

@@ -25,9 +25,12 @@ from spark_jobs.silver.store.releases import corrected, releases, reprocessing_a
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.log import existing_table, table_version
-from spark_jobs.storage.tables import Txn, append, merge_rows, overwrite, read
+from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.rows import RowChange, Rows
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Rebuilder:
             decided = table_version(self.tables.releases)
             # What bronze lacks now can be there at that version yet, until its files are cleaned.
             later = came_after(self.spark, self.bronze, version)
-            records = read(self.spark, self.bronze).where(~later)
+            records = read_by_delta(self.spark, self.bronze).where(~later)
             counted = self._totals().records
             lost = missing_records(self.spark, self.tables, records, counted=counted)
         if lost:
@@ -141,7 +144,7 @@ class Rebuilder:
         report, tables = found.report, self.tables
         txn = Txn(reprocessing_app(self.live.entry), tables.next_number())
         if report.rejected:
-            append(found.rejected, tables.quarantine, txn=txn)
+            writer.append(Rows.of(found.rejected), tables.quarantine, txn=txn)
         failpoint("rebuild.after_quarantine")
         if found.remembered is not None and (report.remembered or report.reshaped):
             self._change(found.remembered, tables.places[-1], txn, note)
@@ -158,17 +161,18 @@ class Rebuilder:
     def _change(self, change: NetChange, place: str, txn: Txn, note: dict[str, Any]) -> None:
         metadata = {"rebuild": note}
         if not change.identity:
-            overwrite(change.inserted, place, txn=txn, metadata=metadata)
+            writer.replace(Rows.of(change.inserted), place, txn=txn, metadata=metadata)
             return
-        merge_rows(
-            self.spark,
-            place,
-            deleted=change.deleted.dropDuplicates(list(change.identity)),
-            inserted=change.inserted.select(*change.deleted.columns),
+        inserted = change.inserted.select(*change.deleted.columns)
+        rows = RowChange(
+            deleted=Rows.of(change.deleted.dropDuplicates(list(change.identity))),
+            inserted=Rows.of(inserted),
+            deletes=None,
+            inserts=None,
+            kinds=dict(inserted.dtypes),
             key=change.identity,
-            txn=txn,
-            metadata=metadata,
         )
+        writer.change(rows, place, seen=table_version(place), txn=txn, metadata=metadata)
 
     def _count(self, found: TableDifference) -> None:
         """Record what the counts lack, as a batch that no stream can have."""

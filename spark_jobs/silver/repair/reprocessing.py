@@ -37,10 +37,12 @@ from spark_jobs.silver.store.releases import (
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage import writer
+from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.scan import read_columns
-from spark_jobs.storage.streams import Merge, create_stream_table, merge
-from spark_jobs.storage.tables import Txn, append, read
+from spark_jobs.storage.reader import read_by_delta, read_columns
+from spark_jobs.storage.rows import Merge, Rows
+from spark_jobs.storage.streams import create_stream_table
 
 _REJECTED = f"s.outcome = '{Disposition.QUARANTINED}'"
 _DECIDED = ("epoch", "action", "mended_value", "released_by", "released_at", "reason_text")
@@ -105,7 +107,7 @@ class Reprocessor:
         decided = {one.place for one in releases(self.applier.tables.releases)}
         if not decided & self._held():
             return None
-        released = read(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
+        released = read_by_delta(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
         return self._quarantine().join(released, list(PLACE))
 
     def _chosen(self, asked: ReprocessRequest) -> DataFrame | None:
@@ -161,10 +163,10 @@ class Reprocessor:
             how = Merge(
                 PLACE, names, update="s.outcome <> t.outcome", insert="FALSE", delete=_REJECTED
             )
-            merge(decided, tables.releases, how, txn=txn)
+            writer.merge(Rows.of(decided), tables.releases, how, txn=txn)
         else:
             fitting = decided.where(f"outcome <> '{Disposition.QUARANTINED}'")
-            append(fitting.select(*names), tables.releases, txn=txn)
+            writer.append(Rows.of(fitting.select(*names)), tables.releases, txn=txn)
         failpoint("reprocess.after_releases")
         self.applier.write(outcome, number)
         failpoint("reprocess.after_apply")
@@ -183,7 +185,7 @@ class Reprocessor:
             insert="FALSE",
             delete=f"NOT {_REJECTED}",
         )
-        merge(decided.withColumns(anew), tables.quarantine, how, txn=txn)
+        writer.merge(Rows.of(decided.withColumns(anew)), tables.quarantine, how, txn=txn)
         failpoint("reprocess.after_quarantine")
         return outcomes
 
@@ -195,7 +197,7 @@ class Reprocessor:
         return self.applier.judged(chosen.withColumn("value", value))
 
     def _quarantine(self) -> DataFrame:
-        return read(self.spark, self.applier.tables.quarantine)
+        return read_by_delta(self.spark, self.applier.tables.quarantine)
 
     def _held(self) -> set[Place]:
         try:

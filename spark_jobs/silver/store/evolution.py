@@ -14,8 +14,11 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.widening import wider
 from spark_jobs.graph.manifest import Column as Declared
+from spark_jobs.storage.columns import ColumnSpec, comment, quoted
 from spark_jobs.storage.log import schema
-from spark_jobs.storage.tables import ColumnSpec, add_columns, comment, overwrite, quoted, read
+from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.rows import Rows
+from spark_jobs.storage.writer import add_columns, replace
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def evolve(spark: SparkSession, location: str, evolution: Evolution) -> None:
         for one in schema(location)
     ]
     fresh = [_named(sf.lit(None).cast(one.type), one) for one in evolution.added]
-    overwrite(read(spark, location).select(*kept, *fresh), location)
+    replace(Rows.of(read_by_delta(spark, location).select(*kept, *fresh)), location)
 
 
 def _named(value: Column, column: ColumnSpec) -> Column:

@@ -21,7 +21,7 @@ from spark_jobs.graph.manifest import Column, SilverEntry
 from spark_jobs.names import BronzeColumn, Disposition
 from spark_jobs.state.batches import SilverTotals
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read_columns
 
 PLACE = (str(BronzeColumn.PARTITION), str(BronzeColumn.OFFSET))
 # Partition and offset of a record.

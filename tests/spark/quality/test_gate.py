@@ -15,7 +15,7 @@ from spark_jobs.quality.errors import GateCrashedError, SuiteRefusedError
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
-from spark_jobs.storage import plain
+from spark_jobs.storage import reader
 
 TABLE = "gold.orders"
 
@@ -315,7 +315,7 @@ def test_thirty_expectations_that_hold_take_few_jobs(
     found = orders.where("amount IS NOT NULL AND name IS NOT NULL")
     found.write.format("delta").save(str(tmp_path))
     # As staged rows are read.
-    whole = plain.read(spark, str(tmp_path))
+    whole = reader.read(spark, str(tmp_path))
     written = [
         *[not_null(column) for column in ("id", "amount", "name")],
         *[expect("expect_column_to_exist", column=column) for column in whole.columns],

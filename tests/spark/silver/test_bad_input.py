@@ -14,7 +14,7 @@ from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntr
 from spark_jobs.silver.apply.dispositions import DISPOSITION
 from spark_jobs.silver.apply.outcome import HeldTables
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.spark.silver.bad_input import (
     APPLIED,
     CHANGE_CLASSES,

@@ -27,8 +27,8 @@ from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage import policy, tables
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
-from spark_jobs.storage.plain import read
 from spark_jobs.storage.policy import Limit
+from spark_jobs.storage.reader import read
 from tests.spark.silver.world import (
     CHANGES,
     CLICKS,

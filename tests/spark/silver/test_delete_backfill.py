@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.silver.repair.delete_backfill import MissedDeletion, missed_deletions
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.servers import Postgres
 from tests.spark.silver.world import CHANGES, HISTORY, ORDERS, Record, applier, bronze, change
 

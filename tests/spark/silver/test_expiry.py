@@ -21,8 +21,9 @@ from spark_jobs.silver.check.source_database import compare_with_source
 from spark_jobs.silver.repair import expiring
 from spark_jobs.silver.repair.expiring import Expired
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.plain import read
-from spark_jobs.storage.tables import CHANGE_TYPE, changes
+from spark_jobs.storage.delta import CHANGE_TYPE
+from spark_jobs.storage.reader import read
+from spark_jobs.storage.tables import changes
 from tests.servers import Postgres
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live

@@ -17,7 +17,7 @@ from spark_jobs.silver.repair.forgetting import Forgetting
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.cleaning import past_files, remove_files
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import REASON, Live
 from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, bronze, change, event

@@ -14,7 +14,7 @@ from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.check.source_database import compare_with_source
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.tables import changes
 from tests.servers import Postgres
 from tests.spark.silver.world import (

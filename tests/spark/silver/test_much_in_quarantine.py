@@ -13,7 +13,7 @@ from spark_jobs.sections import BreakerSettings
 from spark_jobs.settings import Settings
 from spark_jobs.silver.repair.requests import ReprocessRequest
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import Live
 from tests.spark.silver.world import CLICKS, EVENTS, Record, bronze, event

@@ -25,11 +25,12 @@ from spark_jobs.silver.repair import shadow as shadow_module
 from spark_jobs.silver.repair.comparison import Rebuilt
 from spark_jobs.silver.repair.requests import ReprocessRequest
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.delta import CAME, CHANGE_TYPE
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import commit, existing_table
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.streams import create_stream_table
-from spark_jobs.storage.tables import CAME, CHANGE_TYPE, append, changes
+from spark_jobs.storage.tables import append, changes
 from tests.properties.test_silver_laws import CURRENT, HISTORY, SOURCE, World
 from tests.spark.silver.world import CLICKS, EVENTS, bronze, event
 

@@ -35,8 +35,7 @@ from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.plain import read
-from spark_jobs.storage.scan import read_columns
+from spark_jobs.storage.reader import read, read_columns
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import append
 from tests.spark.silver.world import (

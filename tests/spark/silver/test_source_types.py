@@ -23,7 +23,7 @@ from spark_jobs.silver.check.source_rows import opened, read_rows, snapshot_reco
 from spark_jobs.silver.parse.nested import nested
 from spark_jobs.silver.repair.delete_backfill import missed_deletions
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.plain import read
+from spark_jobs.storage.reader import read
 from tests.servers import Postgres
 from tests.spark.silver.connector import Connector, running_connector
 from tests.spark.silver.world import Record, applier, bronze, counts

@@ -12,7 +12,7 @@ from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.small import write_rows
+from spark_jobs.storage import arrow_tables
 
 ORDERS = TableName.parse("silver.orders")
 
@@ -47,4 +47,4 @@ def publish(context: GoldContext, attempt: RefreshAttempt, vector: VersionVector
         clock=utc_now(),
     )
     rows = pa.table({"user_id": [1, 2, 3]})
-    write_rows(rows, context.published_at("spend"), metadata=mark.as_metadata())
+    arrow_tables.replace(rows, context.published_at("spend"), metadata=mark.as_metadata())

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.storage import policy
+from spark_jobs.storage import arrow_tables, policy
+from spark_jobs.storage.delta import CHANGE_FEED, Txn
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.history import feed_files
-from spark_jobs.storage.keyed import append_once, merge_once, rows_with_keys
+from spark_jobs.storage.lookup import rows_with_keys
 from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.policy import Limit
-from spark_jobs.storage.streams import Merge
-from spark_jobs.storage.tables import CHANGE_FEED, Txn
+from spark_jobs.storage.rows import Merge
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 # A value of each kind of key for a number, in an order that is not that of the numbers.
@@ -122,7 +122,7 @@ def test_a_table_that_lost_all_rows_has_none_with_a_key(location: str) -> None:
         assert found.num_rows == 0
     source = table_of([row(3, 11), row(4, 11)]).append_column("gone", pa.array([False, True]))
     how = Merge(("whole",), tuple(SCHEMA.names), **HOW)
-    merge_once(DeltaTable(location), source, how, txn=Txn("app", 1))
+    arrow_tables.merge(DeltaTable(location), source, how, txn=Txn("app", 1))
     assert content(location) == {3: "011"}
 
 
@@ -164,7 +164,7 @@ def test_a_merge_is_that_of_a_dictionary(location: str, key: list[str], seed: in
         source = table_of(rows).append_column("gone", pa.array(gone))
         how = Merge(tuple(key), tuple(SCHEMA.names), **HOW)
         first = DeltaTable(location).version()
-        merge_once(DeltaTable(location), source, how, txn=Txn("app", step))
+        arrow_tables.merge(DeltaTable(location), source, how, txn=Txn("app", step))
         assert content(location) == expected
         keys = table_of([row(number, 0) for number in range(130)]).select(key)
         found = rows_with_keys(location, keys, ["place"])
@@ -193,27 +193,27 @@ def test_a_merge_is_that_of_a_dictionary(location: str, key: list[str], seed: in
 def test_a_transaction_is_committed_once(location: str) -> None:
     first = DeltaTable(location).version()
     source = table_of([row(500, 11)])
-    append_once(DeltaTable(location), source, txn=Txn("app", 7))
+    arrow_tables.append(DeltaTable(location), source, txn=Txn("app", 7))
     how = Merge(("whole",), tuple(SCHEMA.names), **HOW)
     removal = source.append_column("gone", pa.array([False]))
     for number in (6, 7):
-        append_once(DeltaTable(location), source, txn=Txn("app", number))
-        merge_once(DeltaTable(location), removal, how, txn=Txn("app", number))
+        arrow_tables.append(DeltaTable(location), source, txn=Txn("app", number))
+        arrow_tables.merge(DeltaTable(location), removal, how, txn=Txn("app", number))
     assert DeltaTable(location).version() == first + 1
-    append_once(DeltaTable(location), table_of([row(501, 1)]), txn=Txn("other", 7))
+    arrow_tables.append(DeltaTable(location), table_of([row(501, 1)]), txn=Txn("other", 7))
     assert content(location).keys() >= {500, 501}
     assert DeltaTable(location).transaction_version("app") == 7
 
 
 def test_another_commit_in_between_is_told(location: str) -> None:
     one, other = DeltaTable(location), DeltaTable(location)
-    append_once(one, table_of([row(500, 11)]), txn=Txn("app", 1))
+    arrow_tables.append(one, table_of([row(500, 11)]), txn=Txn("app", 1))
     source = table_of([row(3, 90)]).append_column("gone", pa.array([False]))
     how = Merge(("whole",), tuple(SCHEMA.names), **HOW)
     with pytest.raises(TableMovedError):
-        merge_once(other, source, how, txn=Txn("app", 2))
+        arrow_tables.merge(other, source, how, txn=Txn("app", 2))
     with pytest.raises(TableMovedError):
-        append_once(other, table_of([row(501, 1)]), txn=Txn("app", 2))
+        arrow_tables.append(other, table_of([row(501, 1)]), txn=Txn("app", 2))
     assert len(content(location)) == 101
 
 

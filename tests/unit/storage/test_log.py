@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.gold.engine.database import Duck
 from spark_jobs.storage import log
-from spark_jobs.storage.duck import Duck
 
 
 def versions(location: str) -> list[int]:

@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import SecuritySettings
+from spark_jobs.storage import arrow_tables
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import (
     DIRECTORIES,
@@ -25,7 +26,6 @@ from spark_jobs.storage.rights import (
     restrict,
     usual_rights,
 )
-from spark_jobs.storage.small import append_rows, create_rows
 
 NOBODY = 65534
 GOLD = SecuritySettings().readable
@@ -112,8 +112,8 @@ def test_what_a_private_process_writes_into_gold_can_be_read(lake: Lake) -> None
     rows = pa.table({"a": [1]})
     with private_files():
         restrict(lake, readable=GOLD)
-        create_rows(rows, gold)
-        append_rows(rows, gold, after=0, metadata={})
+        table = arrow_tables.create(rows, gold)
+        arrow_tables.append(table, rows)
         beside = Path(lake.root).with_name("beside")
         beside.touch()
     files = [one for one in Path(gold).rglob("*") if one.is_file()]

@@ -15,10 +15,9 @@ from spark_jobs.graph.duck.kinds import Kind, kind_of
 from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.typed import MACRO, quoted, text_of
 from spark_jobs.storage import log
-from spark_jobs.storage.history import feed_files
+from spark_jobs.storage.delta import CAME, CHANGE_TYPE
 from spark_jobs.storage.lake import remote_location
-from spark_jobs.storage.plain import PlainTable, plain_files, plain_table
-from spark_jobs.storage.tables import CAME, CHANGE_TYPE
+from spark_jobs.storage.plain import PlainTable, plain_changes, plain_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,10 +110,12 @@ class Duck(AbstractContextManager["Duck"]):
         Returns:
             False where the table's files do not tell them.
         """
-        table = _here(location, upto)
-        files = None if table is None else feed_files(location, after=after, upto=upto)
-        if table is None or files is None or not plain_files(files.all):
+        found = (
+            None if remote_location(location) else plain_changes(location, after=after, upto=upto)
+        )
+        if found is None:
             return False
+        table, files = found
         came = ", ".join(map(text_of, CAME))
         parts = [
             (

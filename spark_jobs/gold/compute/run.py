@@ -1,0 +1,145 @@
+"""Runs the program of an incremental refresh on an engine, and writes its aggregate state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_jobs.gold.compute.aggregate_state import (
+    append_groups,
+    takes,
+    write_groups,
+    written_groups,
+)
+from spark_jobs.gold.compute.increment import program_of
+from spark_jobs.gold.compute.pinned import check_inputs
+from spark_jobs.gold.compute.relations import Relations, prefix_of
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.engine.protocol import Engine, Prepared
+from spark_jobs.gold.publications import Publication
+from spark_jobs.graph.maintenance.delta import StateUpdate, Step
+from spark_jobs.graph.maintenance.program import Program
+from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.storage.rows import Rows
+
+_States = Mapping[str, TableVersion]
+
+
+@dataclass(frozen=True)
+class StagedChange:
+    """What an incremental refresh computed.
+
+    Attributes:
+        rows: the view's columns and ``__operation``: ``leaves`` (as often as the table has the
+            row) or ``enters``; to be read while the engine is open.
+        states: the versions of the aggregate state that belong to it.
+        counted: whether aggregate state had to be counted from all rows.
+        engine: what computed it.
+    """
+
+    rows: Rows
+    states: _States
+    counted: bool
+    engine: str
+
+
+def staged_change(
+    context: GoldContext, work: WorkItem, base: Publication, engine: Engine
+) -> StagedChange:
+    """Compute the rows to delete and insert, and bring the aggregate state up to date.
+
+    Raises:
+        BaseMovedError: somebody published in between.
+        InputReplacedError: another table lies where the plan pinned one.
+        NotTranslatedError: another engine is to compute it. What was written then belongs to no
+            publication, and nobody reads it.
+        TableMovedError: somebody else wrote aggregate state at the same moment.
+    """
+    check_inputs(context, work.view, work.vector)
+    own = {} if engine.own_names else {"prefix": prefix_of(work)}
+    program, relations = program_of(
+        context,
+        context.entry(work.view),
+        vector=work.vector,
+        clock=work.clock,
+        base=base,
+        by_name=True,
+        remembered=engine.own_names,
+        **own,
+    )
+    return run(program, engine, relations, work)
+
+
+def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) -> StagedChange:
+    """Run a program: all of it is prepared first, and only then is anything written."""
+    published = relations.published().name
+    for name, (location, version) in relations.contents.items():
+        engine.table(name, location, version)
+    for table in sorted(relations.changed):
+        one = relations.ranges[table]
+        name, location = relations.change(table).name, relations.location(table)
+        engine.changes(name, location, after=one.before.version, upto=one.after.version)
+    steps = [_prepared(step, engine, relations, work) for step in program.steps]
+    entry = relations.context.entry(work.view)
+    key = entry.maintenance.key if entry.maintenance is not None else ()
+    change = engine.change(program.change, view=work.view, published=published, key=key)
+    states: dict[str, TableVersion] = {}
+    for step in steps:
+        states |= step()
+    return StagedChange(change(), states, relations.counted, engine.name)
+
+
+def _prepared(
+    step: Step | StateUpdate, engine: Engine, relations: Relations, work: WorkItem
+) -> Prepared[_States]:
+    """What gives the versions of the aggregate state that a step brings up to date."""
+    if isinstance(step, StateUpdate):
+        return _state(step, engine, relations, work)
+    compute = engine.computed(step.name, step.query)
+
+    def run_step() -> _States:
+        compute()
+        return {}
+
+    return run_step
+
+
+def _state(
+    step: StateUpdate, engine: Engine, relations: Relations, work: WorkItem
+) -> Prepared[_States]:
+    """Aggregate state: named as it was before and as it is after, and written where it changes."""
+    table = step.state.table
+    old, new = (relations.content(table, when).name for when in (When.OLD, When.NEW))
+    groups = relations.groups(table)
+    count = None
+    if groups.known is None:
+        count = engine.computed(old, step.content, large=True)
+    else:
+        engine.table(old, groups.location, groups.known.version)
+    # Until it is written, what is after has the columns of what is before.
+    unchanged = engine.same(new, old)
+    update, change = (
+        None if query is None else engine.typed(query, like=old)
+        for query in (step.update, step.change)
+    )
+
+    def run_state() -> _States:
+        if count is not None:
+            count()
+            relations.counted = True
+        if update is None or change is None:
+            unchanged()
+            return {} if groups.known is None else {table: groups.known}
+        if takes(groups, work):
+            append_groups(groups, change(), work)
+        else:
+            write_groups(groups, update(), work)
+        failpoint("gold.stage.groups_written")
+        written = written_groups(groups.location, work)
+        engine.table(new, groups.location, written.version)
+        return {table: written}
+
+    return run_state

@@ -1,0 +1,1 @@
+"""What computes a refresh: Spark or DuckDB, behind one interface; callers do not know which."""

@@ -1,0 +1,54 @@
+"""From a change with weights to rows to delete and rows to insert, in Spark; pure functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.graph.maintenance.relation import WEIGHT
+from spark_jobs.storage.columns import quoted, same_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def of_keyed(change: DataFrame, view: str) -> DataFrame:
+    """Where a key tells rows apart, a row is deleted or inserted once."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    word = F.when(F.col(WEIGHT) == -1, DELETE).when(F.col(WEIGHT) == 1, INSERT)
+    wrong = F.raise_error(F.lit(f"gold.{view}: a row of a unique key comes twice"))
+    return change.withColumn(OPERATION, word.otherwise(wrong)).drop(WEIGHT)
+
+
+def without_key(change: DataFrame, published: DataFrame, view: str) -> DataFrame:
+    """A table without a key: all copies of a row are deleted, and the rest inserted again."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    columns = published.columns
+    names = [F.col(quoted(name)) for name in columns]
+    fewer = change.where(F.col(WEIGHT) < 0).alias("c")
+    here = published.withColumn("__here", F.lit(1)).alias("p")
+    counted = (
+        fewer.join(here, same_row("p", "c", columns), "left_outer")
+        .groupBy(
+            *(F.col(f"c.{quoted(name)}").alias(name) for name in columns), F.col(f"c.{WEIGHT}")
+        )
+        .agg(F.count("__here").alias("__here"))
+    )
+    rest = F.col("__here") + F.col(WEIGHT)
+    lacking = F.raise_error(F.lit(f"gold.{view}: a row to delete is not there"))
+    deleted = counted.select(
+        *names,
+        F.lit(DELETE).alias(OPERATION),
+        F.when(rest >= 0, F.col("__here")).otherwise(lacking).cast("int").alias("__copies"),
+    )
+    staying = counted.where(rest > 0).select(
+        *names, F.lit(INSERT).alias(OPERATION), rest.cast("int").alias("__copies")
+    )
+    more = change.where(F.col(WEIGHT) > 0).select(
+        *names, F.lit(INSERT).alias(OPERATION), F.col(WEIGHT).cast("int").alias("__copies")
+    )
+    every = deleted.unionAll(staying).unionAll(more)
+    each = F.explode(F.array_repeat(F.lit(1), F.col("__copies")))
+    return every.select(*names, F.col(OPERATION), each.alias("__copy")).drop("__copy")

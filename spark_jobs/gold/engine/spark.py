@@ -1,0 +1,183 @@
+"""Refreshes by Spark, in a session that others may use at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from spark_jobs.gold.compute.columns import with_columns
+from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
+from spark_jobs.gold.compute.pinned import pinned_result
+from spark_jobs.gold.compute.relations import prefix_of
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.engine.multisets import of_keyed, without_key
+from spark_jobs.gold.engine.protocol import SPARK, Prepared
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.duck.staged import INSERT, OPERATION
+from spark_jobs.graph.maintenance.relation import WEIGHT
+from spark_jobs.graph.sql import Query, named_relation
+from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.work import WorkItem
+from spark_jobs.storage import log, policy, reader
+from spark_jobs.storage.columns import quoted, same_row, with_types_of
+from spark_jobs.storage.delta import CAME, CHANGE_TYPE
+from spark_jobs.storage.policy import Place
+from spark_jobs.storage.rows import RowChange, Rows, from_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class SparkEngine(AbstractContextManager["SparkEngine"]):
+    """Computes in the session of a context; gives rows that Spark has.
+
+    Its names are temporary views: closing it removes them, and what it keeps in memory.
+    """
+
+    name = SPARK
+    own_names = False
+
+    def __init__(self, context: GoldContext, changed: int | None) -> None:
+        """Open it.
+
+        Args:
+            context: of the refresh.
+            changed: rows of the inputs that changed; None where nobody knows, or all are read.
+        """
+        self._context = context
+        self._place = policy.CHANGE.place(rows=changed)
+        self._frames: dict[str, DataFrame] = {}
+        self._persisted: list[DataFrame] = []
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # First: over Spark Connect, giving a relation back resolves the names that it reads.
+        for frame in self._persisted:
+            frame.unpersist()
+        for name in self._frames:
+            self._context.spark.catalog.dropTempView(name)
+
+    def table(self, name: str, location: str, version: int) -> None:
+        self._register(reader.read(self._context.spark, location, version), name)
+
+    def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
+        # Functions ask which kind of session there is, so it must be there first.
+        rows = reader.changes(self._context.spark, location, after=after, upto=upto)
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        came = F.col(CHANGE_TYPE).isin(*CAME)
+        self._register(rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1)), name)
+
+    def computed(self, name: str, query: Query, *, large: bool = False) -> Prepared[None]:
+        def run() -> None:
+            frame = self._query(query)
+            self._register(self._persist(frame) if large else self._once(frame), name)
+
+        return run
+
+    def same(self, name: str, other: str) -> Prepared[None]:
+        return lambda: self._register(self._frames[other], name)
+
+    def typed(self, query: Query, *, like: str) -> Prepared[Rows]:
+        # Adding two decimals makes a wider one.
+        return lambda: self._rows(with_types_of(self._query(query), self._frames[like]))
+
+    def change(
+        self, query: Query | None, *, view: str, published: str, key: Sequence[str]
+    ) -> Prepared[Rows]:
+        def run() -> Rows:
+            from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+            held = self._frames[published]
+            if query is None:
+                return self._rows(held.limit(0).withColumn(OPERATION, F.lit(INSERT)))
+            # A sum over the same columns may be wider than the published table has it.
+            like = held.withColumn(WEIGHT, F.lit(1).cast("long"))
+            change = with_types_of(self._query(query), like)
+            if key:
+                return self._rows(of_keyed(change, view))
+            return self._rows(without_key(self._once(change), held, view))
+
+        return run
+
+    def whole(
+        self, work: RefreshPlan | WorkItem, columns: Collection[str] | None = None
+    ) -> Prepared[Rows]:
+        def run() -> Rows:
+            prefix, names = prefix_of(work), {}
+            for table, version in work.vector:
+                name = f"{prefix}_{table.layer}_{table.name}"
+                self.table(name, self._context.locations.of(table), version.version)
+                names[str(table)] = named_relation(name)
+            frame = pinned_result(
+                self._context,
+                self._context.entry(work.view),
+                vector=work.vector,
+                clock=work.clock,
+                names=names,
+            )
+            if columns is not None:
+                frame = with_columns(self._context, work, frame, columns)
+            return Rows.of(frame, place=self._expected(work.view))
+
+        return run
+
+    def difference(self, view: str, *, staged: str, published: str) -> RowChange | None:
+        del view
+        spark = self._context.spark
+        after, before = reader.read(spark, staged), reader.read(spark, published)
+        size = log.size(staged)
+        comparable = same_columns(after, before) and not has_incomparable(after)
+        if not comparable or not policy.COMPARED.fits(size=size.bytes):
+            return None
+        differing = self._persist(multiset_difference(before, after))
+        count = differing.count()
+        if count > policy.most_merged(size.rows or 0):
+            return None
+        # Every row that differs is deleted, and inserted as often as it is staged.
+        which = differing.select(*map(quoted, after.columns))
+        same = same_row("s", "d", after.columns)
+        inserted = after.alias("s").join(which.alias("d"), same, "left_semi")
+        return RowChange(
+            deleted=Rows.of(which),
+            inserted=Rows.of(inserted),
+            deletes=count,
+            inserts=count,
+            kinds=dict(after.dtypes),
+        )
+
+    def _query(self, query: Query) -> DataFrame:
+        return self._context.spark.sql(to_sql(query))
+
+    def _rows(self, frame: DataFrame) -> Rows:
+        return Rows.of(frame, place=self._place)
+
+    def _once(self, frame: DataFrame) -> DataFrame:
+        """The same rows, computed once, however often they are read."""
+        few = self._rows(frame).few
+        if few is not None:
+            return from_arrow(frame.sparkSession, few, lambda: frame.schema)
+        # Not persist: a cached DataFrame keeps its plan, and each step reads several before.
+        return frame.localCheckpoint()
+
+    def _persist(self, frame: DataFrame) -> DataFrame:
+        found = frame.persist()
+        self._persisted.append(found)
+        return found
+
+    def _register(self, frame: DataFrame, name: str) -> None:
+        frame.createOrReplaceTempView(name)
+        self._frames[name] = frame
+
+    def _expected(self, view: str) -> Place:
+        """Where a result is written if the view has about as many rows as before."""
+        location = self._context.published_at(view)
+        if log.table_version(location) is None:
+            return Place.SPARK
+        return policy.EXPECTED_RESULT.place(rows=log.size(location).rows or None)

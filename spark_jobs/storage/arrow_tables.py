@@ -1,0 +1,232 @@
+"""Delta tables written from this process, by delta-rs: for ``writer``.
+
+Spark writes ten rows in as many jobs as a million. What a row is has been decided before; here rows
+are only moved. Each write is one commit, and one try: a commit that somebody else made first may
+hold rows that were not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from spark_jobs.graph.type_agreement import bounded, compared, moved
+from spark_jobs.storage.columns import comment
+from spark_jobs.storage.delta import CHANGE_FEED, FLAG, SHORT_LOG, Txn
+from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.lake import plain_location
+from spark_jobs.storage.plain import open_for_rewriting
+from spark_jobs.storage.rights import usual_rights
+from spark_jobs.storage.rows import Merge
+
+
+@usual_rights()
+def create(rows: pa.Table, location: str) -> DeltaTable:
+    """Create a table with a change feed, and with these rows."""
+    write_deltalake(plain_location(location), rows, mode="error", configuration=dict(CHANGE_FEED))
+    return DeltaTable(plain_location(location))
+
+
+@usual_rights()
+def replace(
+    rows: pa.Table,
+    location: str,
+    *,
+    metadata: Mapping[str, Any],
+    comments: Mapping[str, str | None] | None = None,
+) -> None:
+    """Replace rows and columns of a table in one commit; creates it where there is none.
+
+    Args:
+        rows: of the table.
+        location: of the table.
+        metadata: what the commit says about itself.
+        comments: the columns' descriptions, by name.
+
+    Raises:
+        TableMovedError: somebody else committed at the same moment; nothing was written.
+    """
+    columns = [
+        pa.field(one.name, one.type, metadata=comment((comments or {}).get(one.name)))
+        for one in rows.schema
+    ]
+    with _unmoved(location):
+        write_deltalake(
+            plain_location(location),
+            rows.cast(pa.schema(columns)),
+            mode="overwrite",
+            schema_mode="overwrite",
+            configuration=dict(SHORT_LOG),
+            commit_properties=_commit(metadata),
+        )
+
+
+@usual_rights()
+def append(
+    table: DeltaTable,
+    rows: pa.Table,
+    *,
+    txn: Txn | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Add rows right after a table's version, unless the transaction was committed before.
+
+    Args:
+        table: as it is now.
+        rows: of its columns.
+        txn: the identity of the write.
+        metadata: what the commit says about itself.
+
+    Raises:
+        TableMovedError: somebody else committed first; nothing was written.
+    """
+    if _committed(table, txn):
+        return
+    columns = pa.schema(table.schema().to_arrow())
+    rows = _in_columns(rows, columns)
+    with _unmoved(table.table_uri):
+        write_deltalake(table, rows, mode="append", commit_properties=_commit(metadata, txn))
+
+
+def open_for_change(
+    location: str, kinds: Mapping[str, str], key: Sequence[str]
+) -> DeltaTable | None:
+    """A table as it is now, if ``change`` can write rows into it; otherwise None.
+
+    Args:
+        location: of the table.
+        kinds: the Spark SQL types of the rows' columns.
+        key: columns that tell the table's rows apart; with none all columns do.
+    """
+    if not moved(kinds.values()) or not compared(kinds[one] for one in key or kinds):
+        return None
+    return open_for_rewriting(location)
+
+
+@usual_rights()
+def change(
+    table: DeltaTable,
+    *,
+    deleted: pa.Table | None,
+    inserted: pa.Table | None,
+    key: Sequence[str],
+    txn: Txn,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Take rows out of a table and put rows into it, in one commit right after its version.
+
+    Args:
+        table: as ``open_for_change`` gave it.
+        deleted: rows of the table's columns, each once; every copy in the table goes; None: none.
+        inserted: rows of the table's columns; all of them come; None: none.
+        key: columns that tell the table's rows apart; with none all columns do.
+        txn: the identity of the write.
+        metadata: what the commit says about itself.
+
+    Raises:
+        TableMovedError: somebody else committed first; nothing was written.
+    """
+    commit = _commit(metadata, txn)
+    columns = pa.schema(table.schema().to_arrow())
+    inserted = _in_columns(inserted, columns)
+    with _unmoved(table.table_uri):
+        if deleted is None or not deleted.num_rows:
+            write_deltalake(table, inserted, mode="append", commit_properties=commit)
+            return
+        deleted = _in_columns(deleted, columns)
+        flags = [True] * deleted.num_rows + [False] * inserted.num_rows
+        source = pa.concat_tables([deleted, inserted]).append_column(FLAG, [flags])
+        same = [
+            f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in key or columns.names
+        ]
+        table.merge(
+            source,
+            " AND ".join([f"s.{FLAG}", *same]),
+            source_alias="s",
+            target_alias="t",
+            commit_properties=commit,
+        ).when_matched_delete().when_not_matched_insert(
+            {_name(one): f"s.{_name(one)}" for one in columns.names},
+            predicate=f"NOT s.{FLAG}",
+        ).execute()
+
+
+@usual_rights()
+def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
+    """Merge rows in one commit right after a table's version, unless it was committed before.
+
+    Args:
+        table: as it is now.
+        rows: its columns and those that conditions read; at most one row has a key.
+        how: which rows to update, insert and delete; no row is deleted without one of its key.
+        txn: the identity of the write.
+
+    Raises:
+        TableMovedError: somebody else committed first; nothing was written.
+    """
+    if _committed(table, txn):
+        return
+    columns = pa.schema(table.schema().to_arrow())
+    rows = rows.cast(
+        pa.schema(
+            [columns.field(one.name) if one.name in columns.names else one for one in rows.schema]
+        )
+    )
+    values = {_name(name): f"s.{_name(name)}" for name in how.columns}
+    kinds = [columns.field(key).type for key in how.keys]
+    merger = table.merge(
+        rows,
+        " AND ".join(f"t.{_name(key)} = s.{_name(key)}" for key in how.keys),
+        source_alias="s",
+        target_alias="t",
+        # Otherwise files are skipped by the bounds of their keys, which the log must tell exactly.
+        streamed_exec=not bounded(kinds),
+        commit_properties=_commit(txn=txn),
+    )
+    if how.delete:
+        merger = merger.when_matched_delete(how.delete)
+    merger = merger.when_matched_update(values, how.update)
+    with _unmoved(table.table_uri):
+        merger.when_not_matched_insert(values, how.insert).execute()
+
+
+def _in_columns(rows: pa.Table | None, columns: pa.Schema) -> pa.Table:
+    return columns.empty_table() if rows is None else rows.select(columns.names).cast(columns)
+
+
+@contextmanager
+def _unmoved(location: str) -> Iterator[None]:
+    """Say of a commit that another came first.
+
+    Raises:
+        TableMovedError: so it was; nothing was written.
+    """
+    try:
+        yield
+    except CommitFailedError as error:
+        raise TableMovedError(location, str(error)) from error
+
+
+def _committed(table: DeltaTable, txn: Txn | None) -> bool:
+    """As Delta skips a transaction: by its number, in which those of one application only grow."""
+    last = None if txn is None else table.transaction_version(txn.app_id)
+    return txn is not None and last is not None and last >= txn.version
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _commit(metadata: Mapping[str, Any] | None = None, txn: Txn | None = None) -> CommitProperties:
+    text = None if metadata is None else json.dumps(metadata, sort_keys=True, default=str)
+    return CommitProperties(
+        custom_metadata=None if text is None else {"userMetadata": text},
+        max_commit_retries=0,
+        app_transactions=None if txn is None else [Transaction(txn.app_id, txn.version)],
+    )

@@ -1,0 +1,73 @@
+"""Rows of a table by their keys, without Spark.
+
+A batch of few rows pays Spark mostly for reading a table's log, for shuffling rows that stay as
+they are, and for reading the new version back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+
+from spark_jobs.graph.type_agreement import bounded
+from spark_jobs.storage import log, policy
+from spark_jobs.storage.plain import plain_table
+
+
+def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+    """The rows of a table as it is now that have one of some keys, and maybe others.
+
+    Args:
+        location: of the table.
+        keys: one column for each of the key, of types that can be looked up.
+        columns: what is read of each row.
+
+    Returns:
+        None where the table's files are not its rows, or many rows have the keys.
+    """
+    plain = plain_table(location)
+    if plain is None:
+        return None
+    table = DeltaTable(plain.location, version=plain.version)
+    held = pa.schema(table.schema().to_arrow())
+    values = {
+        name: pc.unique(keys.column(name).cast(held.field(name).type)) for name in keys.column_names
+    }
+    schema = pa.schema([held.field(name) for name in dict.fromkeys([*columns, *values])])
+    paths = _files_in_reach(table, values)
+    if not paths or not keys.num_rows:
+        return schema.empty_table().select(columns)
+    files = PyFileSystem(DeltaStorageHandler(plain.location))
+    dataset = pads.dataset(paths, schema=schema, format="parquet", filesystem=files)
+    found, count = [], 0
+    # Not by a filter of the scan: it compares a file's bounds, whose types differ with its writer.
+    for batch in dataset.to_batches():
+        asked_for = [pc.is_in(batch.column(name), one) for name, one in values.items()]
+        found.append(batch.filter(reduce(pc.and_, asked_for)).select(columns))
+        count += found[-1].num_rows
+        if not policy.RESULT.fits(rows=count):
+            return None
+    return pa.Table.from_batches(found, schema.empty_table().select(columns).schema)
+
+
+def _files_in_reach(table: DeltaTable, values: dict[str, pa.Array]) -> list[str]:
+    """The files that can have rows with these values, by the bounds that the log has."""
+    actions = log.files(table)
+    reach = pa.array([True] * actions.num_rows, pa.bool_())
+    for name, found in values.items():
+        low, high = f"min.{name}", f"max.{name}"
+        if not bounded([found.type]) or not {low, high} <= set(actions.column_names):
+            continue
+        ends = pc.min_max(found)
+        # Without any value the log has no bounds, and no type of them.
+        first, last = (actions.column(one).cast(found.type) for one in (low, high))
+        inside = pc.and_(pc.less_equal(first, ends["max"]), pc.greater_equal(last, ends["min"]))
+        reach = pc.and_(reach, pc.fill_null(inside, fill_value=True).combine_chunks())
+    return list(actions.column("path").filter(reach).to_pylist())

@@ -1,0 +1,204 @@
+"""The one reader: a version of a table, or its changes from one version to another.
+
+Spark's own reader of Delta runs several jobs over the log for every version of a table, whatever
+the table's size. delta-rs reads the log in milliseconds; where a table is plain, meaning that its
+Parquet files are its rows, Spark or Arrow is given the files. Any other table is read by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyarrow.parquet import ParquetFile
+
+from spark_jobs.storage import log, policy, tables
+from spark_jobs.storage.columns import comment, quoted
+from spark_jobs.storage.delta import CAME, CHANGE_TYPE
+from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
+from spark_jobs.storage.history import feed_files
+from spark_jobs.storage.lake import plain_location
+from spark_jobs.storage.plain import (
+    PlainTable,
+    files_are_rows,
+    has_nanoseconds,
+    plain_changes,
+    plain_table,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Spark's old form of timestamps would otherwise become nanoseconds, which end in 2262.
+_READ = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+Session = Callable[[], "SparkSession"]
+
+
+def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """A table at a version, or as it is now; of what columns carry, only their descriptions."""
+    table = plain_table(location, version)
+    if table is None:
+        return tables.read(spark, location, version)
+    return _frame_of(spark, table, table.files)
+
+
+def read_by_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """The same by Delta's own reader.
+
+    It is for a check that must not rest on anything of this module, and for tables that streams
+    write: what is read is what the table holds when a job begins.
+    """
+    return tables.read(spark, location, version)
+
+
+def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
+    """The rows that came and went after one version, up to another.
+
+    Returns:
+        the table's columns and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
+        ``update_postimage``).
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    plain = plain_changes(location, after=after, upto=upto)
+    if plain is None:
+        return tables.changes(spark, location, after=after, upto=upto)
+    table, files = plain
+    found = _frame_of(spark, table, files.changes, changes=True)
+    for paths, word in ((files.came, "insert"), (files.went, "delete")):
+        if paths:
+            rows = _frame_of(spark, table, paths)
+            found = found.unionAll(rows.withColumn(CHANGE_TYPE, F.lit(word)))
+    return found
+
+
+def few_rows(location: str) -> pa.Table | None:
+    """The rows of a small table as it is; None where its files hold them in a form of Spark's."""
+    table = plain_table(location)
+    if table is None or not policy.REWRITTEN.fits(size=table.bytes) or has_nanoseconds(table):
+        return None
+    files = PyFileSystem(DeltaStorageHandler(table.location))
+    schema = pa.schema(DeltaTable(table.location, version=table.version).schema().to_arrow())
+    parts = [ParquetFile(files.open_input_file(path)).read().cast(schema) for path in table.files]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def read_columns(
+    location: str,
+    columns: Sequence[str],
+    version: int | None = None,
+    *,
+    where: pc.Expression | None = None,
+) -> pa.Table:
+    """The columns of a version, or of the newest one, in memory; of the rows that a filter keeps.
+
+    Raises:
+        TableMissingError: there is no table.
+        LogUnreadableError: the log does not read.
+    """
+    try:
+        table = DeltaTable(plain_location(location), version=version)
+        return table.to_pyarrow_dataset().to_table(columns=list(columns), filter=where)
+    except TableNotFoundError as error:
+        raise TableMissingError(location) from error
+    except DeltaError as error:
+        raise LogUnreadableError(location, str(error)) from error
+
+
+def arrow_schema(location: str, version: int, columns: Sequence[str]) -> pa.Schema:
+    """The types of some columns at a version.
+
+    Raises:
+        TableMissingError: there is no table.
+        LogUnreadableError: the version is not readable any more.
+    """
+    table = log.existing_table(location, version=version)
+    found = pa.schema(table.schema().to_arrow())
+    return pa.schema([found.field(name).remove_metadata() for name in columns])
+
+
+def table_rows(
+    location: str, version: int, columns: Sequence[str], *, spark: Session
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of every row at a version.
+
+    Raises:
+        TableMissingError: there is no table.
+        LogUnreadableError: the version is not readable any more.
+    """
+    table = log.existing_table(location, version=version)
+    try:
+        rows = table.to_pyarrow_dataset(parquet_read_options=_READ)
+    except DeltaProtocolError:
+        frame = tables.read(spark(), location, version).select(*map(quoted, columns))
+        yield from frame.toArrow().to_batches()
+        return
+    yield from rows.to_batches(columns=list(columns))
+
+
+def changed_rows(
+    location: str, columns: Sequence[str], *, after: int, upto: int, spark: Session
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """The rows that came and went after one version, up to another, in no order.
+
+    Yields:
+        some columns of the rows, and whether each came (TRUE) or went (FALSE).
+    """
+    table = log.open_table(location, version=upto)
+    files = feed_files(location, after=after, upto=upto)
+    if table is None or files is None or not files_are_rows(table):
+        found = tables.changes(spark(), location, after=after, upto=upto)
+        named = [*map(quoted, columns), CHANGE_TYPE]
+        yield from map(_told, found.select(*named).toArrow().to_batches())
+        return
+    schema = arrow_schema(location, upto, columns)
+    with_type = schema.append(pa.field(CHANGE_TYPE, pa.string()))
+    yield from map(_told, _of_files(location, files.changes, with_type))
+    for paths, came in ((files.came, True), (files.went, False)):
+        for batch in _of_files(location, paths, schema):
+            yield batch, pa.array([came] * batch.num_rows, pa.bool_())
+
+
+def _told(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    kinds = batch.column(CHANGE_TYPE).to_pylist()
+    came = pa.array([one in CAME for one in kinds], pa.bool_())
+    return batch.drop_columns([CHANGE_TYPE]), came
+
+
+def _of_files(location: str, paths: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if not paths:
+        return
+    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
+    found = ds.dataset(
+        [unquote(one) for one in paths],
+        schema=schema,
+        format=ds.ParquetFileFormat(read_options=_READ),
+        filesystem=files,
+    )
+    yield from found.to_batches()
+
+
+def _frame_of(
+    spark: SparkSession, table: PlainTable, files: Iterable[str], *, changes: bool = False
+) -> DataFrame:
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
+
+    fields = [
+        StructField(one.name, one.dataType, metadata=comment(one.metadata.get("comment")))
+        for one in StructType.fromJson(dict(table.schema))
+    ]
+    if changes:
+        fields.append(StructField(CHANGE_TYPE, StringType()))
+    schema = StructType(fields)
+    paths = [f"{table.location}/{one}" for one in files]
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*paths)

@@ -1,0 +1,131 @@
+"""Rows that are in this process are written without Spark, by each way to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.names import TableVersion
+from spark_jobs.storage import log, policy, reader, writer
+from spark_jobs.storage.delta import Txn
+from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.policy import Limit
+from spark_jobs.storage.rows import Merge, RowChange, Rows, rows_here
+
+KINDS = {"id": "bigint", "text": "string"}
+
+
+class AskedForSparkError(Exception):
+    """Somebody wants the rows in Spark."""
+
+
+def no_spark() -> NoReturn:
+    raise AskedForSparkError
+
+
+def rows(*given: tuple[int, str]) -> Rows:
+    table = pa.table(
+        {
+            "id": pa.array([number for number, _ in given], pa.int64()),
+            "text": pa.array([text for _, text in given], pa.string()),
+        }
+    )
+    return rows_here(table, KINDS, no_spark)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    found = str(tmp_path / "table")
+    writer.replace(rows((1, "a"), (2, "b")), found, metadata={"by": "test"})
+    return found
+
+
+def content(location: str) -> list[tuple[int, str]]:
+    found = reader.few_rows(location)
+    assert found is not None
+    return sorted((row["id"], row["text"]) for row in found.to_pylist())
+
+
+def seen(location: str) -> TableVersion | None:
+    return log.table_version(location)
+
+
+def change(*, deletes: int | None = 1) -> RowChange:
+    return RowChange(
+        deleted=rows((1, "a")),
+        inserted=rows((1, "c")),
+        deletes=deletes,
+        inserts=1,
+        kinds=KINDS,
+        key=("id",),
+    )
+
+
+def test_a_table_is_created_and_replaced(location: str) -> None:
+    assert content(location) == [(1, "a"), (2, "b")]
+    assert log.commits(location, limit=1)[0].metadata == {"by": "test"}
+    writer.replace(rows((3, "c")), location, comments={"text": "what it says"})
+    assert content(location) == [(3, "c")]
+    assert {one.name: one.description for one in log.schema(location)}["text"] == "what it says"
+
+
+def test_rows_are_appended_once(location: str) -> None:
+    for number in (1, 1):
+        writer.append(rows((3, "c")), location, txn=Txn("app", number))
+    assert content(location) == [(1, "a"), (2, "b"), (3, "c")]
+    assert log.transaction_version(location, "app") == 1
+
+
+def test_rows_follow_the_version_that_they_were_made_for(location: str) -> None:
+    writer.append(rows((3, "c")), location, after=0, metadata={"attempt": "a"})
+    with pytest.raises(TableMovedError):
+        writer.append(rows((4, "d")), location, after=0, metadata={"attempt": "b"})
+    assert content(location) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_rows_are_merged_by_key(location: str) -> None:
+    how = Merge(("id",), ("id", "text"), update="TRUE", insert="TRUE")
+    writer.merge(rows((2, "x"), (3, "c")), location, how, txn=Txn("app", 1))
+    assert content(location) == [(1, "a"), (2, "x"), (3, "c")]
+
+
+def test_rows_are_deleted_and_inserted(location: str) -> None:
+    writer.change(change(), location, seen=seen(location), txn=Txn("app", 1), metadata={"n": 1})
+    assert content(location) == [(1, "c"), (2, "b")]
+    assert log.commits(location, limit=1)[0].metadata == {"n": 1}
+
+
+def test_a_change_for_another_version_is_refused(location: str) -> None:
+    before = seen(location)
+    writer.append(rows((3, "c")), location)
+    with pytest.raises(TableMovedError):
+        writer.change(change(), location, seen=before, txn=Txn("app", 1), metadata={})
+    assert content(location) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.parametrize("deletes", [None, 1])
+def test_many_rows_or_an_unknown_number_are_changed_by_spark(
+    location: str, monkeypatch: pytest.MonkeyPatch, deletes: int | None
+) -> None:
+    if deletes is not None:
+        monkeypatch.setattr(policy, "RESULT", Limit(rows=1))
+    with pytest.raises(AskedForSparkError):
+        writer.change(
+            change(deletes=deletes), location, seen=seen(location), txn=Txn("a", 1), metadata={}
+        )
+
+
+def test_a_table_that_spark_must_write_is_left_to_it(location: str) -> None:
+    features = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(location + "-other", rows((1, "a")).table, configuration=features)
+    with pytest.raises(AskedForSparkError):
+        writer.append(rows((3, "c")), location + "-other")
+    # It lacks a column, which Spark fills with NULL.
+    lacking = rows_here(pa.table({"id": pa.array([3], pa.int64())}), {"id": "bigint"}, no_spark)
+    with pytest.raises(AskedForSparkError):
+        writer.append(lacking, location)
+    assert DeltaTable(location).version() == 0
