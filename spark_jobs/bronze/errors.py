@@ -193,3 +193,29 @@ class RecordsExpiredError(LakehouseError):
         "Let their producer send them again if it can. To go on without them, add --let-pass; the "
         "gap is kept with your reason."
     )
+
+
+class SeedUnreadableError(LakehouseError):
+    """A file that is no CSV."""
+
+    condition = "SEED_UNREADABLE"
+    path: str
+    problem: str
+    primary = "{path} cannot be read as CSV: {problem}"
+    hint = "Look for a quote that is not closed. The table stays as it is."
+
+
+class SeedRejectedError(RefusedError):
+    """A file with more bad lines than its source allows."""
+
+    condition = "SEED_REJECTED"
+    source: str
+    path: str
+    _: KW_ONLY
+    bad: int
+    lines: int
+    most: float
+    first: str
+    primary = 'source "{source}": {bad:,} of {lines:,} lines of {path} cannot be read'
+    detail = "{first}. At most {most:.0%} may be rejected; the table stays as it is."
+    hint = "Correct the file, or raise most_rejected in the source."

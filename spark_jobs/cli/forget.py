@@ -89,7 +89,6 @@ def forgotten(
         StreamsAlreadyRunningError: the streams run.
         LakehouseError: any condition of ``Forgetting.run``.
     """
-    from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.serving.report.masking import masked
     from spark_jobs.silver.errors import SourceUnknownError
     from spark_jobs.silver.flow import SilverFlow
@@ -98,7 +97,7 @@ def forgotten(
     from spark_jobs.storage.session import QUIET, driver_session
 
     settings, manifest = project.settings, project.manifest
-    known = [one.name for one in manifest.sources.values() if one.format is not SourceFormat.DELTA]
+    known = [one.name for one in manifest.sources.values() if one.format.streamed]
     if name not in known:
         raise SourceUnknownError(name, sorted(known))
     source = manifest.sources[name]

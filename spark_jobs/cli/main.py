@@ -39,6 +39,7 @@ from spark_jobs.cli import (
     replay,
     rollback,
     schema,
+    seed,
     shell,
     sink,
     source,
@@ -115,6 +116,7 @@ app.command()(rebuild.rebuild)
 app.command()(forget.forget)
 app.add_typer(source.app, name="source")
 app.add_typer(sink.app, name="sink")
+app.command()(seed.seed)
 app.command()(load.load)
 app.command()(demo.demo)
 

@@ -139,15 +139,14 @@ def cleaned_table(done: Maintenance) -> Table:
 
 def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
     """Every table that this project writes, with its helpers: names and locations."""
-    from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.silver.store.tables import SilverTables
     from spark_jobs.storage.lake import Lake
 
     lake, manifest = Lake(project.settings.lake), project.manifest
-    written = [one for one in manifest.sources.values() if one.format is not SourceFormat.DELTA]
+    written = [one for one in manifest.sources.values() if one.format.streamed]
     found = {str(one.table_name): [lake.location(one.table_name)] for one in written}
     for entry in manifest.silver.values():
-        if manifest.sources[entry.source].format is not SourceFormat.DELTA:
+        if manifest.sources[entry.source].format.streamed:
             parts = SilverTables.of(lake, entry)
             # What a person wrote in a record's place may have been emptied since.
             found[str(entry.table_name)] = [*parts.places, parts.releases]

@@ -84,12 +84,9 @@ def _manifest(settings: Settings) -> Manifest:
 
 
 def _source(settings: Settings, name: str) -> SourceEntry:
-    from spark_jobs.definitions.vocabulary import SourceFormat
 
     sources = {
-        key: entry
-        for key, entry in _manifest(settings).sources.items()
-        if entry.format is not SourceFormat.DELTA
+        key: entry for key, entry in _manifest(settings).sources.items() if entry.format.streamed
     }
     chosen = name.removeprefix("bronze.")
     if chosen not in sources:
@@ -98,7 +95,6 @@ def _source(settings: Settings, name: str) -> SourceEntry:
 
 
 def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[str, str]]:
-    from spark_jobs.definitions.vocabulary import SourceFormat
 
     manifest = _manifest(settings)
     tables: dict[str, SilverEntry | SourceEntry] = {
@@ -107,7 +103,7 @@ def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[
     tables |= {
         f"bronze.{key}": entry
         for key, entry in manifest.sources.items()
-        if entry.format is SourceFormat.DELTA
+        if not entry.format.streamed
     }
     wanted = of or _likeliest(name, tables)
     wanted = wanted if "." in wanted else f"silver.{wanted}"

@@ -180,7 +180,5 @@ def _views(settings: Settings, manifest: Manifest) -> Iterator[Step]:
 
 def _landed(manifest: Manifest) -> list[SourceEntry]:
     """The sources whose bronze tables are written here."""
-    from spark_jobs.definitions.vocabulary import SourceFormat
-
     found = manifest.sources.values()
-    return [source for source in found if source.format is not SourceFormat.DELTA]
+    return [source for source in found if source.format.streamed]

@@ -112,7 +112,7 @@ def found_table(manifest: Manifest) -> Table:
     for heading in ("columns", "rules"):
         table.add_column(heading, justify="right")
     for source in manifest.sources.values():
-        origin = escape(source.topic or source.location or "")
+        origin = escape(source.topic or source.location or source.path or "")
         columns = str(len(source.columns))
         table.add_row(str(source.table_name), origin, source.format, columns, "")
     for silver in manifest.silver.values():

@@ -124,6 +124,8 @@ class SourceFile(_File):
     format: SourceFormat
     topic: Text | None = None
     location: Text | None = None
+    path: Text | None = None
+    most_rejected: Annotated[float, Field(ge=0, le=1)] | None = None
     columns: dict[
         str,
         Annotated[

@@ -42,13 +42,24 @@ _NEEDED = {
     SourceFormat.DELTA: {
         "location": "The table is read where it lies: a path from the project, or a URL.",
     },
+    SourceFormat.CSV: {
+        "path": "The rows are in a file below seeds/.",
+        "columns": "Values are read as the types that are declared.",
+        "keys": "A changed file changes only the rows that differ; the key tells which.",
+    },
 }
+_OF_A_FILE = ("path", "most_rejected")
 _NOT_FOR = {
-    SourceFormat.JSON: ("location", "keys", "table", "schemas"),
-    SourceFormat.AVRO: ("location", "keys", "table"),
-    SourceFormat.DEBEZIUM: ("location", "event_id", "schemas"),
+    SourceFormat.JSON: ("location", "keys", "table", "schemas", *_OF_A_FILE),
+    SourceFormat.AVRO: ("location", "keys", "table", *_OF_A_FILE),
+    SourceFormat.DEBEZIUM: ("location", "event_id", "schemas", *_OF_A_FILE),
     SourceFormat.DELTA: (
         *("topic", "event_id", "event_time", "watermark", "keys", "table", "schemas", "on_drift"),
+        *_OF_A_FILE,
+    ),
+    SourceFormat.CSV: (
+        *("topic", "event_id", "event_time", "watermark", "table", "schemas", "on_drift"),
+        "location",
     ),
 }
 

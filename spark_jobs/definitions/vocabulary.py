@@ -14,6 +14,13 @@ class SourceFormat(StrEnum):
     DEBEZIUM = "debezium"
     # A Delta table that somebody else writes; read where it lies, never copied to bronze.
     DELTA = "delta"
+    # A file of the project, loaded into a table of the lake.
+    CSV = "csv"
+
+    @property
+    def streamed(self) -> bool:
+        """Whether records come through Kafka; otherwise the table holds current rows."""
+        return self not in (SourceFormat.DELTA, SourceFormat.CSV)
 
 
 class OnExpiry(StrEnum):

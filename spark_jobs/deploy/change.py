@@ -44,6 +44,7 @@ class Work(StrEnum):
     CREATE_TOPIC = "create the topic"
     CAPTURE = "capture the table"
     SNAPSHOT = "read its rows"
+    LOAD_FILE = "load its file"
     START_STREAM = "start its stream"
     RESTART_STREAM = "restart its stream"
     STOP_STREAM = "stop its stream"

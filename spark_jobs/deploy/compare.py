@@ -97,8 +97,9 @@ def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> 
             snapshot = bool(captured(before)) and existing.get(name) != 0
             yield _source_added(now, existing.get(name), snapshot=snapshot)
         elif was is not None and now is None:
-            foreign = was.format is SourceFormat.DELTA
+            foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
+            work = (Work.KEEP,) if was.format is SourceFormat.CSV else work
             yield _of_source(was, Action.REMOVED, Category.BREAKING, work)
         elif was is not None and now is not None and was != now:
             yield _source_changed(was, now, after)
@@ -109,6 +110,8 @@ def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> C
     match source.format:
         case SourceFormat.DELTA:
             work = (Work.NOTHING,)
+        case SourceFormat.CSV:
+            work = (Work.LOAD_FILE,)
         case SourceFormat.DEBEZIUM:
             work = (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
             # A connector that is new reads all tables by itself.
@@ -130,10 +133,15 @@ def _source_changed(was: SourceEntry, now: SourceEntry, after: Manifest) -> Chan
     restarts = any(silver_definition(was, one) != silver_definition(now, one) for one in silver)
     if set(fields) <= {"description", "owner", "tags", "file"}:
         return _of_source(now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details)
+    if now.format is SourceFormat.CSV:
+        reached = reach(after, str(now.table_name), None)
+        category = Category.BREAKING if "columns" in fields else Category.NON_BREAKING
+        work = (Work.LOAD_FILE,)
+        return _of_source(now, Action.CHANGED, category, work, details=details, reached=reached)
     reached = reach(after, str(now.table_name), None) if "location" in fields else _NOTHING
     category = Category.BREAKING if restarts or reached.affected else Category.METADATA
-    work = Work.RESTART_STREAM if restarts else Work.METADATA
-    return _of_source(now, Action.CHANGED, category, (work,), details=details, reached=reached)
+    work = (Work.RESTART_STREAM if restarts else Work.METADATA,)
+    return _of_source(now, Action.CHANGED, category, work, details=details, reached=reached)
 
 
 def _of_source(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.deploy.change import EXPENSIVE, Action, Change, Kind, Work
 from spark_jobs.deploy.streams import silver_definition
 from spark_jobs.graph.manifest import Manifest, captured
@@ -23,6 +22,7 @@ class StepKind(StrEnum):
     STOP = "stop"
     SNAPSHOT = "snapshot"
     TAKE_UP = "take up"
+    SEED = "seed"
     BUILD = "build"
 
 
@@ -64,6 +64,7 @@ class Step:
             StepKind.STOP: "stop stream {}",
             StepKind.SNAPSHOT: "read the rows of source {}",
             StepKind.TAKE_UP: "take up what is in {}",
+            StepKind.SEED: "load the file of source {}",
             StepKind.BUILD: "compute {}",
         }
         return titles[self.kind].format(self.subject)
@@ -85,7 +86,12 @@ def steps_of(
         carried: open steps of a deployment that did not come to its end.
     """
     found = dict.fromkeys(
-        [*_capture(changes, before, after), *_streams(before, after), *_builds(changes)]
+        [
+            *_capture(changes, before, after),
+            *_streams(before, after),
+            *_seeds(changes),
+            *_builds(changes),
+        ]
     )
     found |= dict.fromkeys(one for one in carried if _still_wanted(one, after))
     # Also where only open steps are left: the streams then report under this deployment's number.
@@ -122,9 +128,7 @@ def _streams(before: Manifest, after: Manifest) -> Iterator[Step]:
 
 def stream_definitions(manifest: Manifest) -> dict[str, str]:
     """What each streaming query runs as, by the table that it writes."""
-    landed = {
-        name: one for name, one in manifest.sources.items() if one.format is not SourceFormat.DELTA
-    }
+    landed = {name: one for name, one in manifest.sources.items() if one.format.streamed}
     bronze = {str(one.table_name): one.topic or "" for one in landed.values()}
     silver = {
         str(one.table_name): silver_definition(landed[one.source], one)
@@ -132,6 +136,12 @@ def stream_definitions(manifest: Manifest) -> dict[str, str]:
         if one.source in landed
     }
     return {**bronze, **silver}
+
+
+def _seeds(changes: Sequence[Change]) -> Iterator[Step]:
+    for change in changes:
+        if Work.LOAD_FILE in change.work:
+            yield Step(StepKind.SEED, change.name)
 
 
 def _builds(changes: Sequence[Change]) -> Iterator[Step]:
@@ -145,6 +155,9 @@ def _still_wanted(step: Step, after: Manifest) -> bool:
     silver = {str(one.table_name) for one in after.silver.values()}
     tables = silver | {str(one.table_name) for one in after.gold.values()}
     match step.kind:
+        case StepKind.SEED:
+            source = after.sources.get(step.subject)
+            return source is not None and source.path is not None
         case StepKind.SNAPSHOT:
             return step.subject in after.sources
         case StepKind.TOPIC:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 
-from spark_jobs.errors import LocatedError, SubjectError
+from spark_jobs.errors import LakehouseError, LocatedError, Location, SubjectError
 
 
 class SqlSyntaxError(LocatedError):
@@ -280,6 +280,29 @@ class DeltaSchemaError(SubjectError):
     problem: str
     primary = '{subject}: no columns are known for "{delta_location}": {problem}'
     hint = 'Correct "location", write the table first, or declare its columns.'
+
+
+class SeedFileError(LakehouseError):
+    """The file of a source that cannot be used."""
+
+    condition = "SEED_FILE"
+    path: str
+    problem: str
+    location: Location | None = field(default=None, kw_only=True)
+    primary = "the file {path!r} cannot be used: {problem}"
+    hint = "Put a CSV file below seeds/ of the project and name it in 'path'."
+
+
+class SeedHeaderError(LakehouseError):
+    """A file whose first line names other columns than the source declares."""
+
+    condition = "SEED_HEADER"
+    source: str
+    file: str
+    problem: str
+    location: Location | None = field(default=None, kw_only=True)
+    primary = 'source "{source}": the first line of {file} does not fit: {problem}'
+    hint = "Name each declared column once in the first line, in any order, and no other."
 
 
 class SinkTargetError(SubjectError):

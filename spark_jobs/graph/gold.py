@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from spark_jobs.definitions.project import GoldDefinition
-from spark_jobs.definitions.vocabulary import SourceFormat, Strategy
+from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.canonical import (
     canonical_query,
@@ -162,7 +162,7 @@ def _check_inputs(
         source = sources.get(node.name.lower())
         if node.db.lower() != Layer.BRONZE or source is None:
             continue
-        if source.format is not SourceFormat.DELTA:
+        if source.format.streamed:
             yield ForbiddenInputError(
                 subject,
                 f"bronze.{source.name}",

@@ -122,7 +122,7 @@ class AvroSchema(_Entry):
 
 
 class SourceEntry(_Entry):
-    """A source: a Kafka topic, or a Delta table that somebody else writes."""
+    """A source: a Kafka topic, a Delta table that somebody else writes, or a file."""
 
     name: str
     description: str | None = None
@@ -132,6 +132,10 @@ class SourceEntry(_Entry):
     topic: str | None = None
     # An absolute path or a URL; only where the format is delta.
     location: str | None = None
+    # Of a file below seeds/, from the project; with its SHA-256 as it was compiled.
+    path: str | None = None
+    digest: str | None = None
+    most_rejected: float | None = None
     columns: tuple[Column, ...]
     # Only where the format is avro.
     schemas: tuple[AvroSchema, ...] = ()

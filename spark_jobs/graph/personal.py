@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.models import GoldHeader, SilverHeader
-from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.errors import UnknownColumnError
 from spark_jobs.graph.lineage import lineage_of
@@ -23,7 +22,7 @@ def personal_columns(entry: SourceEntry | SilverEntry | GoldEntry) -> frozenset[
     A bronze table holds records whole: where one field is personal, the record is.
     """
     marked = frozenset(column.name.lower() for column in entry.columns if column.pii)
-    if isinstance(entry, SourceEntry) and entry.format is not SourceFormat.DELTA:
+    if isinstance(entry, SourceEntry) and entry.format.streamed:
         return _RECORD if marked else frozenset()
     return marked
 

@@ -231,11 +231,11 @@ def _check_inputs(
             )
             continue
         source = sources.get(node.name.lower())
-        if source and source.format is SourceFormat.DELTA:
+        if source and not source.format.streamed:
             yield ForbiddenInputError(
                 subject,
                 name,
-                "it is a Delta table that somebody else writes",
+                "it holds current rows, not records",
                 "Read it in a gold view; it needs no silver table.",
                 location=text.of(node),
             )

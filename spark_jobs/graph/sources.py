@@ -11,6 +11,7 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.avro import compile_schemas
 from spark_jobs.graph.errors import DeltaSchemaError
 from spark_jobs.graph.manifest import Column, SourceEntry
+from spark_jobs.graph.seeds import check_seed
 
 # From a Delta table's location to its columns: names and Spark SQL types.
 DeltaSchema = Callable[[str], Mapping[str, str]]
@@ -29,6 +30,9 @@ def compile_source(
     location = _absolute(declared.location, project_dir) if declared.location else None
     if declared.format is SourceFormat.DELTA and location and not columns:
         columns = _asked(definition, location, delta_schema, problems)
+    digest = None
+    if declared.format is SourceFormat.CSV:
+        digest = check_seed(definition, project_dir, problems)
     return SourceEntry(
         name=definition.name,
         description=declared.description,
@@ -37,6 +41,9 @@ def compile_source(
         format=declared.format,
         topic=declared.topic,
         location=location,
+        path=declared.path,
+        digest=digest,
+        most_rejected=declared.most_rejected,
         columns=columns,
         schemas=tuple(compile_schemas(definition, project_dir, problems)),
         event_id=declared.event_id,

@@ -28,7 +28,7 @@ _OF_EVERY_RECORD = {
 def typed_columns(source: SourceEntry) -> dict[str, str]:
     """Name and type of every column that a SELECT over the source may name."""
     columns = {column.name: column.type for column in source.columns}
-    if source.format is SourceFormat.DELTA:
+    if not source.format.streamed:
         return columns
     if source.format is SourceFormat.DEBEZIUM:
         columns |= {OPERATION_COLUMN: "string", SilverColumn.SEQUENCE.value: "string"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
 
+from spark_jobs.bronze.seed_table import load_seed
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step, StepKind
@@ -80,6 +81,8 @@ class Carrier:
                 )
             case StepKind.TAKE_UP:
                 return self._taken_up(step, note)
+            case StepKind.SEED:
+                return load_seed(self.settings, self.manifest.sources[step.subject]).told
             case StepKind.BUILD:
                 return self._build(step, deployment, note)
             case _:

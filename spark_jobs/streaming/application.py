@@ -61,7 +61,6 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.flow import BronzeFlow
     from spark_jobs.bronze.topics import Topics
-    from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.gold.continuous.loop import ContinuousGold
     from spark_jobs.graph.compile import compile_project
     from spark_jobs.graph.manifest import Manifest
@@ -81,12 +80,12 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             landing = [
                 BronzeFlow(source, settings, topics)
                 for source in manifest.sources.values()
-                if source.format is not SourceFormat.DELTA
+                if source.format.streamed
             ]
             applying = [
                 SilverFlow(manifest.sources[entry.source], entry, settings, store)
                 for entry in manifest.silver.values()
-                if manifest.sources[entry.source].format is not SourceFormat.DELTA
+                if manifest.sources[entry.source].format.streamed
             ]
             return [*landing, *applying]
 

@@ -133,6 +133,16 @@ columns: {{id: STRING, {column}: TIMESTAMP}}
     return {"sources/payments.yml": source, "schemas/payment.avsc": schema}
 
 
+def _seed(path: str, header: str = "country,rate\n") -> dict[str, str | None]:
+    source = f"""\
+format: csv
+path: {path}
+keys: country
+columns: {{country: STRING, rate: "DECIMAL(6,4)"}}
+"""
+    return {"sources/rates.yml": source, "seeds/rates.csv": header}
+
+
 _LAKE = "format: delta\nlocation: /no/table\n"
 # Nobody knows the columns of these tables; a query over them has no further problem.
 _OVER_UNKNOWN = {
@@ -191,6 +201,8 @@ CASES = (
     Case(
         "avro_column_without_field", "AVRO_FIELD", _avro("[schemas/payment.avsc]", column="at_time")
     ),
+    Case("seed_file_elsewhere", "SEED_FILE", _seed("../rates.csv")),
+    Case("seed_header_of_others", "SEED_HEADER", _seed("seeds/rates.csv", "land,rate\n")),
     Case("delta_source_without_location", "MISSING_KEY", {"sources/lake.yml": "format: delta\n"}),
     Case(
         "source_without_columns",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.errors import NotAnInputError
 from spark_jobs.gold.publications import latest_publication
@@ -28,9 +27,7 @@ from spark_jobs.storage.history import first_lost, readable
 
 def possible_inputs(manifest: Manifest) -> tuple[str, ...]:
     """The tables that a gold view may read, sorted."""
-    names = [
-        one.table_name for one in manifest.sources.values() if one.format is SourceFormat.DELTA
-    ]
+    names = [one.table_name for one in manifest.sources.values() if not one.format.streamed]
     names += [one.table_name for one in manifest.silver.values()]
     names += [one.table_name for one in manifest.gold.values()]
     return tuple(map(str, sorted(names)))

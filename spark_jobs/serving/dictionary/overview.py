@@ -53,7 +53,7 @@ def overview(found: Dictionary) -> str:
 
 
 def _origin(entry: SourceEntry) -> str:
-    return entry.topic or entry.location or ""
+    return entry.topic or entry.location or entry.path or ""
 
 
 def _line(entry: Entry) -> tuple[str, str, str]:

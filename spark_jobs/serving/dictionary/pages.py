@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spark_jobs.bronze.table import COLUMNS
 from spark_jobs.definitions.durations import duration_text
-from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import ApplyMode, Column, GoldEntry, SilverEntry, SourceEntry
 from spark_jobs.quality.implied import with_implied
 from spark_jobs.serving.dictionary import markup
@@ -53,7 +53,7 @@ def table_page(
 
 
 def _source(found: Dictionary, entry: SourceEntry) -> Iterator[str]:
-    if entry.format is SourceFormat.DELTA:
+    if not entry.format.streamed:
         yield markup.section("Columns", _columns(entry.columns))
     else:
         yield markup.section(
@@ -63,7 +63,7 @@ def _source(found: Dictionary, entry: SourceEntry) -> Iterator[str]:
             _columns(entry.columns),
         )
     yield _lineage(found, entry)
-    if entry.format is not SourceFormat.DELTA:
+    if entry.format.streamed:
         yield markup.section(
             "Columns of the bronze table",
             "Records as they were received; nothing is parsed. People read silver tables.",
@@ -133,6 +133,8 @@ def _about_source(entry: SourceEntry) -> Iterator[Fact]:
         yield "Kafka topic", markup.code(entry.topic)
     if entry.location:
         yield "Delta table", markup.code(entry.location)
+    if entry.path:
+        yield "file", markup.code(entry.path)
     if entry.table:
         yield "Table at the source", markup.code(entry.table)
     if entry.keys:

@@ -63,13 +63,15 @@ class Cards:
         from spark_jobs.storage import log
 
         def delta() -> Card:
-            newest = next(iter(log.commits(str(entry.location), limit=1)), None)
+            newest = next(
+                iter(log.commits(self._context.locations.of(entry.table_name), limit=1)), None
+            )
             last = NOTHING if newest is None else ago(newest.timestamp, now=self._now)
             return Card(
                 name=name,
                 column=0,
                 description=said,
-                state="missing" if newest is None else "delta",
+                state="missing" if newest is None else entry.format.value,
                 tone=Tone.WARN if newest is None else Tone.PLAIN,
                 cells=(NOTHING, last, NOTHING, NOTHING),
                 runbook=GOLD_RUNBOOK,

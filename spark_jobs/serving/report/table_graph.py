@@ -59,7 +59,7 @@ def as_tree(manifest: Manifest) -> Tree:
     tree = Tree(f"[bold]{escape(manifest.project)}[/bold]")
     bronze = tree.add("bronze")
     for source in manifest.sources.values():
-        origin = escape(source.topic or source.location or "")
+        origin = escape(source.topic or source.location or source.path or "")
         bronze.add(f"{source.name} [dim]<- {source.format} {origin}[/dim]")
     silver = tree.add("silver")
     for table in manifest.silver.values():

@@ -38,10 +38,18 @@ MORE = {
     "sql/gold/later.sql": RIGHT["sql/gold/spend.sql"].replace("SUM(", "MAX("),
 }
 # One of each step: a table with rows comes, a topic goes.
+RATES = """\
+format: csv
+path: seeds/rates.csv
+keys: country
+columns: {country: STRING, rate: INT}
+"""
 EACH = {
     "sources/tellers.yml": TELLERS,
     "sql/silver/tellers.sql": RIGHT["sql/silver/orders.sql"].replace("orders", "tellers"),
     "sql/gold/later.sql": MORE["sql/gold/later.sql"],
+    "sources/rates.yml": RATES,
+    "seeds/rates.csv": "country,rate\nde,19\n",
 }
 GONE = ("sources/clicks.yml", "sql/silver/clicks.sql")
 EVERY = [
@@ -54,6 +62,7 @@ EVERY = [
     "stop silver.clicks",
     "snapshot tellers",
     "take up silver.tellers",
+    "seed rates",
     "build gold.later",
 ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -87,6 +87,29 @@ def test_the_first_plan_says_what_everything_takes(project: Path) -> None:
     ]
     assert found["changes"][1]["cost"] == {"rows": 2, "seconds": None}
     assert found["steps"] == ["manifest", "build gold.spend"]
+
+
+def test_a_changed_file_is_planned_and_loaded_before_what_reads_it(project: Path) -> None:
+    source = "format: csv\npath: seeds/rates.csv\nkeys: k\ncolumns: {k: INT, v: STRING}\n"
+    (project / "sources/rates.yml").write_text(source)
+    file = project / "seeds" / "rates.csv"
+    file.parent.mkdir()
+    file.write_text("k,v\n1,a\n")
+    in_force(project)
+    assert tidemark(project, "plan").exit_code == 0
+
+    file.write_text("k,v\n1,b\n2,c\n")
+    found = json.loads(tidemark(project, "plan", "--json").stdout)
+    assert [(one["name"], one["details"]) for one in found["changes"]] == [
+        ("rates", ["digest changed"])
+    ]
+    assert found["steps"] == ["manifest", "seed rates"]
+
+    applied = tidemark(project, "apply")
+    assert applied.exit_code == 0, applied.output
+    table = DeltaTable(f"{load_settings(project).lake}/bronze/rates")
+    assert sorted(table.to_pyarrow_table().column("v").to_pylist()) == ["b", "c"]
+    assert tidemark(project, "plan").exit_code == 0
 
 
 def test_the_exit_code_says_whether_there_is_something_to_do(project: Path) -> None:
