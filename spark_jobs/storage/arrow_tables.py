@@ -27,9 +27,14 @@ from spark_jobs.storage.rows import Merge
 
 
 @usual_rights()
-def create(rows: pa.Table, location: str) -> DeltaTable:
-    """Create a table with a change feed, and with these rows."""
-    write_deltalake(plain_location(location), rows, mode="error", configuration=dict(CHANGE_FEED))
+def create(
+    rows: pa.Table, location: str, *, comments: Mapping[str, str | None] | None = None
+) -> DeltaTable:
+    """Create a table with a change feed, and with these rows and descriptions of columns."""
+    described = rows if comments is None else _described(rows, comments)
+    write_deltalake(
+        plain_location(location), described, mode="error", configuration=dict(CHANGE_FEED)
+    )
     return DeltaTable(plain_location(location))
 
 
@@ -52,14 +57,10 @@ def replace(
     Raises:
         TableMovedError: somebody else committed at the same moment; nothing was written.
     """
-    columns = [
-        pa.field(one.name, one.type, metadata=comment((comments or {}).get(one.name)))
-        for one in rows.schema
-    ]
     with _unmoved(location):
         write_deltalake(
             plain_location(location),
-            rows.cast(pa.schema(columns)),
+            _described(rows, comments or {}),
             mode="overwrite",
             schema_mode="overwrite",
             configuration=dict(SHORT_LOG),
@@ -194,6 +195,14 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
     merger = merger.when_matched_update(values, how.update)
     with _unmoved(table.table_uri):
         merger.when_not_matched_insert(values, how.insert).execute()
+
+
+def _described(rows: pa.Table, comments: Mapping[str, str | None]) -> pa.Table:
+    columns = [
+        pa.field(one.name, one.type, metadata=comment(comments.get(one.name)))
+        for one in rows.schema
+    ]
+    return rows.cast(pa.schema(columns))
 
 
 def _in_columns(rows: pa.Table | None, columns: pa.Schema) -> pa.Table:
