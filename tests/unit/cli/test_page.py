@@ -255,7 +255,8 @@ def test_a_project_of_which_nothing_was_heard(project: Path, tmp_path: Path) -> 
     assert "never reported" in row(text, "silver.orders")
     assert HOSTILE[0] in row(text, "bronze.orders")
     assert HOSTILE[0] not in text
-    assert "bronze.orders: never reported; see docs/runbooks/stream-silent.md" in text
+    gone = "streaming application: none of its 5 queries ever reported"
+    assert f"{gone}; see docs/runbooks/stream-silent.md" in text
 
 
 def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
