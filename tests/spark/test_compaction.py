@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs.graph.manifest import Column
 from spark_jobs.sections import MaintenanceSettings
-from spark_jobs.storage import compaction, log, tables
+from spark_jobs.storage import compaction, log, reader, tables
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.rows import Merge
@@ -65,7 +65,7 @@ def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
         follow()
         project.view("sums", SUMS, inputs=("silver.events",), maintained=True)
         project.refresh("sums", "1")
-        reader = tables.read(spark, location, 1)
+        earlier = tables.read(spark, location, 1)
         for number in range(1, 3):
             event(project, number)
     assert optimized(location) == [4]
@@ -73,7 +73,7 @@ def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
     assert not rows_changed(location, after=3, upto=4)
     assert tables.changes(spark, location, after=3, upto=4).count() == 0
     assert reader.changes(spark, location, after=3, upto=4).count() == 0
-    assert [row.id for row in reader.collect()] == [0]
+    assert [row.id for row in earlier.collect()] == [0]
 
     follow()
     assert sorted(row.id for row in tables.read(spark, followed).collect()) == [0, 1, 2]
@@ -91,7 +91,7 @@ def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> N
     project.view("above", "SELECT a.id FROM gold.all AS a", inputs=("gold.all",), maintained=True)
     first = log.table_version(location)
     assert first is not None
-    reader = tables.read(project.spark, location, first.version)
+    earlier = tables.read(project.spark, location, first.version)
     for number in range(1, 3):
         event(project, number)
         project.refresh("all", str(number))
@@ -101,7 +101,7 @@ def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> N
     assert log.size(location).files == 1
     assert not rows_changed(location, after=joined - 1, upto=joined)
     assert reader.changes(project.spark, location, after=joined - 1, upto=joined).count() == 0
-    assert [row.id for row in reader.collect()] == [0]
+    assert [row.id for row in earlier.collect()] == [0]
 
     project.refresh("above", "2")
     assert project.rows("above") == [(0,), (1,), (2,)]
