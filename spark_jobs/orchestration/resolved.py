@@ -21,11 +21,13 @@ class ResolvedNotifier(BaseNotifier):
     """Tells that the open incidents of a task, or of a view's DAG, are over."""
 
     def __init__(self, settings: Settings, *, view: str | None = None) -> None:
-        """Args.
+        """Make it for a DAG.
 
-        settings: of the project.
-        view: the gold view that the DAG refreshes: all incidents of the DAG end when its newest
-            attempt that did anything is published. None: those of the task that succeeded.
+        Args:
+            settings: of the project.
+            view: the gold view that the DAG refreshes: all incidents of the DAG end when its
+                newest attempt that did anything is published. None: those of the task that
+                succeeded.
         """
         super().__init__()
         self._settings, self._view = settings, view
