@@ -16,7 +16,7 @@ endif
 # What a profile's stack has beyond the small one's.
 NEEDS_cluster := s3
 
-.PHONY: help setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint golden docs clean \
+.PHONY: help setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint lock-jars sbom audit golden docs clean \
 	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 mutants test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
@@ -65,6 +65,15 @@ fmt: ## Format the code
 
 golden: ## Write the golden files again from what the code says now
 	REWRITE=1 $(PYTEST) tests/golden
+
+lock-jars: ## Record the jars' sums again in jars/*/SHA256SUMS, after a pom has changed
+	@sh scripts/bootstrap.sh lock-jars
+
+sbom: setup ## List what the product is made of (CycloneDX) and check the licences
+	@$(PYTHON) scripts/sbom.py
+
+audit: setup ## The same, and ask OSV for known vulnerabilities: needs the internet
+	@$(PYTHON) scripts/sbom.py --audit
 
 docs: setup ## Write the documentation and the data dictionary as a site: site/index.html
 	@$(TIDEMARK) docs build

@@ -2,7 +2,8 @@
 
 Needs only Python, and does nothing in a fraction of a second when everything is there. The argument
 ``cassandra`` adds what only a sink to a local Cassandra needs, ``s3`` what a lake in an object
-store needs, and the local server of one.
+store needs, and the local server of one. ``lock-jars`` writes the jars' sums again, after a pom
+has changed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MINIMUM_JAVA = 17
 POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
 CLASSPATHS = ("spark", "kafka")
 ON_DEMAND = {"cassandra": ("cassandra",), "s3": ("s3", "s3proxy")}
+LOCK_JARS = "lock-jars"
 # Sources in Java, and the jars that are made of them.
 COMPILED = {
     ROOT / "spark_jobs/storage/ConditionalLogStore.java": ROOT
@@ -191,7 +193,7 @@ def environment() -> list[str]:
 
 
 def jars() -> list[str]:
-    """Let Maven fetch each classpath whose pom changed, with strict checksums."""
+    """Let Maven fetch each classpath whose pom changed, and compare it with the recorded sums."""
     done = []
     for name in filter(stale_jars, classpaths()):
         say(f"fetching the jars of {name}")
@@ -207,6 +209,9 @@ def jars() -> list[str]:
         if answer.returncode != 0:
             print(answer.stdout[-4000:], answer.stderr[-4000:], file=sys.stderr)
             raise SetupError(f"Maven cannot fetch the jars of {name}", "see above; run it again")
+        if LOCK_JARS in sys.argv[1:]:
+            sums_file(name).write_text(sums(fresh))
+        check_sums(name, fresh)
         shutil.rmtree(target / "dependency", ignore_errors=True)
         fresh.rename(target / "dependency")
         (target / "setup-stamp").write_text(digest(pom(name)))
@@ -214,8 +219,37 @@ def jars() -> list[str]:
     return done
 
 
+def check_sums(name: str, folder: Path) -> None:
+    """Refuse jars that are not those of ``jars/<name>/SHA256SUMS``."""
+    wanted, found = set((read(sums_file(name)) or "").split("\n")), set(sums(folder).split("\n"))
+    if wanted == found:
+        return
+    differ = sorted({line.partition("  ")[2] for line in wanted ^ found})
+    named = ", ".join(differ[:5]) + (f" and {len(differ) - 5} more" if len(differ) > 5 else "")
+    raise SetupError(
+        f"JAR_CHECKSUM: jars of {name} differ from jars/{name}/SHA256SUMS: {named}",
+        "if the pom was changed, run `make lock-jars` and review the difference; otherwise "
+        "the registry serves other files than before: do not use them",
+    )
+
+
+def sums(folder: Path) -> str:
+    """The jars of a folder with their sums, as sha256sum writes them."""
+    paths = sorted(folder.glob("*.jar"))
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths
+    )
+
+
+def sums_file(name: str) -> Path:
+    """Where a classpath's sums are recorded."""
+    return ROOT / "jars" / name / "SHA256SUMS"
+
+
 def classpaths() -> tuple[str, ...]:
     """What the stack needs, and what was asked for."""
+    if LOCK_JARS in sys.argv[1:]:
+        return (*CLASSPATHS, *(name for names in ON_DEMAND.values() for name in names))
     asked_for = (name for word in sys.argv[1:] for name in ON_DEMAND.get(word, ()))
     return (*CLASSPATHS, *asked_for)
 
@@ -237,8 +271,10 @@ def compiled() -> list[str]:
 
 
 def stale_jars(name: str) -> bool:
-    """Whether a classpath is not what its pom says."""
+    """Whether a classpath is not what its pom says, or is to be locked."""
     target = ROOT / "jars" / name / "target"
+    if LOCK_JARS in sys.argv[1:]:
+        return True
     return read(target / "setup-stamp") != digest(pom(name)) or not (target / "dependency").exists()
 
 

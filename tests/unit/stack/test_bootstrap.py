@@ -85,3 +85,24 @@ def test_a_changed_pom_makes_its_jars_stale(bootstrap, monkeypatch, tmp_path):
     assert not bootstrap.stale_jars("spark")
     bootstrap.pom("spark").write_text("<project></project>")
     assert bootstrap.stale_jars("spark")
+
+
+def test_jars_other_than_recorded_are_refused(bootstrap, monkeypatch, tmp_path):
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    fresh = tmp_path / "jars/spark/target/dependency.new"
+    fresh.mkdir(parents=True)
+    (fresh / "delta.jar").write_bytes(b"as released")
+    bootstrap.sums_file("spark").write_text(bootstrap.sums(fresh))
+    bootstrap.check_sums("spark", fresh)
+    (fresh / "delta.jar").write_bytes(b"changed on the way")
+    (fresh / "added.jar").write_bytes(b"")
+    with pytest.raises(bootstrap.SetupError, match=r"JAR_CHECKSUM.*: added\.jar, delta\.jar"):
+        bootstrap.check_sums("spark", fresh)
+
+
+def test_recorded_sums_are_those_of_the_jars_here(bootstrap):
+    for name in bootstrap.CLASSPATHS:
+        found = bootstrap.sums(REPOSITORY / "jars" / name / "target/dependency").splitlines()
+        # What is compiled here lies beside them.
+        fetched = [line for line in found if "  tidemark-" not in line]
+        assert bootstrap.sums_file(name).read_text().splitlines() == fetched

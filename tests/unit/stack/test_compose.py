@@ -113,7 +113,8 @@ def test_versions_come_from_the_lock_and_the_poms_alone() -> None:
     for path in DOCKERFILES:
         text = path.read_text()
         assert not pinned & set(re.findall(r"\d+\.\d+\.\d+", text))
-        assert set(re.findall(r"FROM (\S+)", text)) <= {"debian:bookworm-slim", BASE_IMAGE}
+        assert set(re.findall(r"FROM (\S+)", text)) <= {"${DEBIAN}", BASE_IMAGE}
+        assert set(re.findall(r"ARG DEBIAN=(\S+)", text)) <= {"debian:bookworm-slim"}
         assert set(re.findall(r"openjdk-(\d+)", text)) <= {str(MINIMUM_JAVA)}
 
 

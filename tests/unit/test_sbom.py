@@ -1,0 +1,41 @@
+"""Which licences `make sbom` lets pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.test_suite import script
+
+sbom = script("sbom")
+
+
+@pytest.mark.parametrize(
+    ("component", "licence"),
+    [
+        ({"licenses": [{"license": {"id": "Apache-2.0"}}]}, "Apache-2.0"),
+        ({"licenses": [{"expression": "MIT OR GPL-3.0"}]}, "MIT OR GPL-3.0"),
+        (
+            {"licenses": [{"license": {"name": "EPL 2"}}, {"license": {"id": "GPL-2.0"}}]},
+            "EPL 2 OR GPL-2.0",
+        ),
+        ({}, "none named"),
+    ],
+)
+def test_licences_of_a_jar(component: dict[str, object], licence: str) -> None:
+    assert sbom.jar_licence(component) == licence
+
+
+@pytest.mark.parametrize("licence", ["Apache-2.0", "MIT License", "EPL-2.0 OR GPL-2.0"])
+def test_allowed(licence: str) -> None:
+    assert sbom.allowed("any", licence)
+
+
+@pytest.mark.parametrize("licence", ["GPL-3.0-or-later", "AGPL-3.0", "none named", "Proprietary"])
+def test_refused(licence: str) -> None:
+    assert not sbom.allowed("any", licence)
+
+
+def test_each_python_package_that_is_installed_names_a_licence() -> None:
+    assert sbom.python_licence("pyspark") == "Apache-2.0"
+    assert not sbom.installed("no-such-package")
+    assert all(sbom.installed(name) for name in sbom.REASONS)
