@@ -289,6 +289,9 @@ class AirflowSettings(BaseModel):
     # The Airflow connection that names the cluster; only where the mode is submit.
     spark_connection: str = "spark_default"
     pools: Pools = Pools()
+    # Where publications of the streams and of the command line are told, as events of the views'
+    # assets. None: the local stack's Airflow.
+    url: str | None = None
     # Spread the starts of views within their periods. It needs the plugin in
     # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
     stagger: bool = True

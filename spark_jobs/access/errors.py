@@ -90,3 +90,17 @@ class AccessDeniedError(LakehouseError):
         "Let somebody who may grant it do so, or ask as another user; `make up` grants what the "
         f"declarations ask for. {SEE}"
     )
+
+
+class AirflowAwayError(LakehouseError):
+    """Airflow's api-server does not answer, or refuses the user who emits events."""
+
+    condition = "AIRFLOW_AWAY"
+    url: str
+    cause: str
+    primary = "Airflow at {url} takes no events: {cause}"
+    hint = (
+        "`tidemark stack status` shows whether its api-server runs. Events wait and are told "
+        "later; for an Airflow elsewhere, set airflow.url and put the password of its user "
+        "`announcer` into secrets/airflow-announcer."
+    )

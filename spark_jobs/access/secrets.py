@@ -18,6 +18,8 @@ CONNECT_TOKEN = "spark-connect-token"  # noqa: S105 - the name of the secret
 # secret it is Debezium's own text.
 UNAVAILABLE_VALUE = "connect/unavailable-value"
 DEBEZIUM_PLACEHOLDER = "__debezium_unavailable_value"
+# The password of the user of Airflow's as whom the streams emit events.
+AIRFLOW_ANNOUNCER = "airflow-announcer"
 # The certificate of the authority that signs the servers'.
 AUTHORITY = "tls/ca.pem"
 

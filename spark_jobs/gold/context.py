@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class GoldContext:
-    """The surroundings of a refresh. Spark starts when it is first asked for."""
+    """The surroundings of a refresh. Spark starts when it is first asked for.
+
+    Attributes:
+        announces: whether whoever publishes is a task of Airflow's, which emits the events.
+    """
 
     settings: Settings
     manifest: Manifest
     store: ControlStore
     session_factory: Callable[[Settings], SparkSession] = field(default=open_session)
+    announces: bool = False
 
     @cached_property
     def spark(self) -> SparkSession:

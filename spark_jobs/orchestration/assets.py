@@ -7,7 +7,7 @@ read the table again for that, so it is no event.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Asset, AssetAlias, Context
 
@@ -25,35 +25,17 @@ def as_asset(blueprint: AssetBlueprint) -> Asset:
     return Asset(name=blueprint.name, uri=blueprint.uri, group="tidemark")
 
 
-def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
-    """What the event of an attempt says; None where it published nothing or changed no row.
-
-    ``rows`` is how many the table has, ``rows_changed`` about how many the commit wrote, changed
-    or removed; either is None where that is not known. ``inputs`` are the versions of the inputs.
-    """
-    from spark_jobs.gold.publications import publication_of
-    from spark_jobs.storage.history import rows_of_commit
-
-    attempt = context.store.attempt(attempt_id)
-    location = context.published_at(attempt.view)
-    # The table's own log knows, also where the process ended before it told the ledger.
-    found = publication_of(location, attempt_id)
-    if found is None or not found.watermark.changed:
-        return None
-    return {
-        "version": found.version,
-        "changed": True,
-        "rows": (attempt.actual or {}).get("rows"),
-        "rows_changed": rows_of_commit(location, found.version),
-        "inputs": {str(table): one.version for table, one in found.watermark.vector},
-        "attempt": attempt_id,
-    }
-
-
 def announce(task: Context, context: GoldContext, attempts: Iterable[str | None]) -> None:
     """Emit the events of some attempts, in their order, with the end of a form's task."""
+    from spark_jobs.gold.telemetry.asset_events import event_of
+
+    cursors = context.store.asset_cursors()
     for attempt_id in filter(None, attempts):
         event = event_of(context, attempt_id)
-        if event is not None:
-            table = context.entry(context.store.attempt(attempt_id).view).table_name
+        if event is None:
+            continue
+        table = context.entry(context.store.attempt(attempt_id).view).table_name
+        told = cursors.get(table.name)
+        # A task that takes long finds that the streaming application has told it.
+        if told is None or told.version < event["version"]:
             task["outlet_events"][PUBLISHED].add(as_asset(asset(table)), extra=event)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, Context, Metadata
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from spark_jobs.orchestration.assets import event_of
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.scope import RunKind, RunScope, run_scope
 from spark_jobs.settings import load_settings
@@ -111,6 +110,7 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
             event is a change.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.gold.telemetry.asset_events import event_of
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
 
     with refresher() as steps:
@@ -145,6 +145,7 @@ def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
         AirflowFailException: the gate blocks the result.
         AirflowSkipException: a newer attempt had published before, or no row changed.
     """
+    from spark_jobs.gold.telemetry.asset_events import event_of
     from spark_jobs.quality.verdict import Verdict
     from spark_jobs.state.attempts import AttemptStatus
 
@@ -245,7 +246,8 @@ def refresher() -> Iterator[Refresher]:
     settings = load_settings()
     with ControlStore.open(settings.control_url) as store:
         try:
-            yield Refresher(settings, compiled_manifest(settings), store, session_factory=session)
+            manifest = compiled_manifest(settings)
+            yield Refresher(settings, manifest, store, session_factory=session, announces=True)
         finally:
             for one in opened:
                 if ".connect." in type(one).__module__:

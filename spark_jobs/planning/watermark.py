@@ -29,6 +29,7 @@ class Watermark:
         states: the versions of the groups that maintenance keeps beside the view, by their name.
         parts: of the definition; None where it has none that stand alone.
         verdict: the quality gate's, in brief.
+        announced: whether the task of Airflow's that publishes emits the event of the asset too.
     """
 
     view: str
@@ -44,6 +45,7 @@ class Watermark:
     verdict: Mapping[str, Any] = field(default_factory=dict)
     states: Mapping[str, TableVersion] = field(default_factory=dict)
     parts: Parts | None = None
+    announced: bool = False
 
     @property
     def app_id(self) -> str:
@@ -67,6 +69,7 @@ class Watermark:
             "verdict": dict(self.verdict),
             "states": states_as_dict(self.states),
             "parts": None if self.parts is None else self.parts.model_dump(),
+            **({"announced": True} if self.announced else {}),
         }
 
     @classmethod
@@ -96,6 +99,7 @@ class Watermark:
             verdict=metadata["verdict"],
             states=states_from_dict(metadata.get("states") or {}),
             parts=None if parts is None else Parts.model_validate(parts),
+            announced=metadata.get("announced", False),
         )
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from spark_jobs.access.secrets import secret_path
+from spark_jobs.access.airflow import ANNOUNCER
+from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, secret_path
 from spark_jobs.settings import Settings
 from spark_jobs.stack.airflow_config import (
     airflow_address,
@@ -83,9 +84,11 @@ def prepare_database(settings: Settings) -> None:
     """
     write_airflow_config(settings)
     ensure_secret(settings, AIRFLOW_USERS, new_users)
+    ensure_secret(settings, AIRFLOW_ANNOUNCER)
     stamp = airflow_home(settings) / "database.json"
     pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
-    wanted = {package: version(package) for package in PACKAGES} | {"pools": " ".join(pools)}
+    wanted = {package: version(package) for package in PACKAGES}
+    wanted |= {"pools": " ".join(pools), "announcer": ANNOUNCER}
     if stamp.exists() and json.loads(stamp.read_text()) == wanted:
         return
     log = settings.state / "logs" / f"{DATABASE}.log"
@@ -95,6 +98,7 @@ def prepare_database(settings: Settings) -> None:
             [
                 *(sys.executable, "-m", "spark_jobs.stack.airflow_database"),
                 str(secret_path(settings, AIRFLOW_USERS)),
+                str(secret_path(settings, AIRFLOW_ANNOUNCER)),
                 *pools,
             ],
             stdout=output,

@@ -1,7 +1,8 @@
 """Migrates Airflow's metadata database and makes its users and pools, all in one process.
 
 Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
-``python -m spark_jobs.stack.airflow_database USERS.json POOL=SLOTS...``.
+``python -m spark_jobs.stack.airflow_database USERS.json PASSWORD-FILE POOL=SLOTS...``; the
+password is that of the user who emits events.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+
+from spark_jobs.access.airflow import ANNOUNCER
 
 
 def migrate() -> None:
@@ -38,6 +41,25 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
                 raise SystemExit(f"Airflow did not make user {name!r}")
 
 
+def make_announcer(name: str, password: str) -> None:
+    """Make the user as whom the streams emit events of assets, who may do nothing else."""
+    from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
+        get_application_builder,
+    )
+    from airflow.providers.fab.www.security import permissions  # noqa: PLC0415
+
+    with get_application_builder() as builder:
+        security = builder.sm
+        role = security.add_role(name.capitalize())
+        for action in (permissions.ACTION_CAN_READ, permissions.ACTION_CAN_CREATE):
+            allowed = security.create_permission(action, permissions.RESOURCE_ASSET)
+            security.add_permission_to_role(role, allowed)
+        if not security.find_user(name) and not security.add_user(
+            name, name.capitalize(), "Tidemark", f"{name}@localhost", role, password
+        ):
+            raise SystemExit(f"Airflow did not make user {name!r}")
+
+
 def make_pools(slots: dict[str, int]) -> None:
     """Make the pools that do not exist yet; one that an operator resized keeps its size."""
     from airflow.models.pool import Pool  # noqa: PLC0415
@@ -51,9 +73,11 @@ def make_pools(slots: dict[str, int]) -> None:
 def main() -> None:
     """Do all of it, for the users in the file that the command line names, and the pools."""
     users = json.loads(Path(sys.argv[1]).read_text())
-    slots = dict(one.split("=", 1) for one in sys.argv[2:])
+    password = Path(sys.argv[2]).read_text().strip()
+    slots = dict(one.split("=", 1) for one in sys.argv[3:])
     migrate()
     make_users(users)
+    make_announcer(ANNOUNCER, password)
     make_pools({name: int(count) for name, count in slots.items()})
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DatabaseError
 
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state import (
+    asset_cursors,
     attempts,
     batches,
     days,
@@ -24,6 +25,7 @@ from spark_jobs.state import (
     trimming,
     verifications,
 )
+from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.deployment_store import DeploymentStore
@@ -141,6 +143,18 @@ class ControlStore(
         """The publications in a span of time, the oldest first."""
         with self._read() as connection:
             return days.publications(connection, start=start, end=end)
+
+    # Events of assets.
+
+    def asset_cursors(self) -> dict[str, AssetCursor]:
+        """How far the publications of each view were told to Airflow, by view."""
+        with self._read() as connection:
+            return asset_cursors.asset_cursors(connection)
+
+    def set_asset_cursor(self, cursor: AssetCursor) -> None:
+        """Replace a view's cursor."""
+        with self._write() as connection:
+            asset_cursors.set_asset_cursor(connection, cursor)
 
     # Verifications.
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 9
+SCHEMA_VERSION: Final = 10
 
 METADATA: Final = MetaData()
 
@@ -264,4 +264,16 @@ INCIDENTS = Table(
     Column("times", Integer, nullable=False),
     Column("told_at", UtcDateTime, nullable=False),
     Column("resolved_at", UtcDateTime),
+)
+
+# How far the publications of each gold view were told to Airflow.
+ASSET_CURSORS = Table(
+    "asset_cursors",
+    METADATA,
+    Column("view", String(80), primary_key=True),
+    Column("table_id", String(80), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("error", Text),
+    Column("waits_since", UtcDateTime),
 )

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 from spark_jobs.errors import LakehouseError, RefusedError
 from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.state.store import ControlStore
 
 APPLICATION = "streams"
 
@@ -127,7 +133,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             # Refreshes by hand and by schedule follow the compiled project; so does this one.
             compiled = current_manifest(settings.manifest_file, manifest)
             gold = ContinuousGold(settings, store, compiled, stopping)
-            with gold.following(spark):
+            with gold.following(spark), _announcing(settings, store, compiled):
                 return Supervisor(
                     spark,
                     store,
@@ -142,3 +148,22 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
         finally:
             sinks.stop()
             spark.stop()
+
+
+@contextmanager
+def _announcing(
+    settings: Settings, store: ControlStore, manifest: Callable[[], Manifest]
+) -> Iterator[None]:
+    """Tell Airflow of publications as long as the block runs."""
+    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.telemetry.announcer import Announcer
+    from spark_jobs.stack.airflow_events import airflow_events
+
+    announcer = Announcer(
+        lambda: GoldContext(settings, manifest(), store), partial(airflow_events, settings)
+    )
+    announcer.start()
+    try:
+        yield
+    finally:
+        announcer.stop()

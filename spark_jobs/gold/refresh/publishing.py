@@ -172,6 +172,7 @@ def _watermark(
         verdict=_brief(work),
         states=states,
         parts=entry.parts if entry.fingerprint == work.fingerprint else None,
+        announced=context.announces,
     )
 
 

@@ -107,8 +107,9 @@ class Refresher:
         *,
         session_factory: Callable[[Settings], SparkSession] = open_session,
         now: Callable[[], datetime] = utc_now,
+        announces: bool = False,
     ) -> None:
-        self.context = GoldContext(settings, manifest, store, session_factory)
+        self.context = GoldContext(settings, manifest, store, session_factory, announces)
         self._now = now
 
     def explain(self, view: str) -> RefreshPlan:

@@ -31,6 +31,8 @@ def main(arguments: Sequence[str]) -> None:
             Manifest.read(settings.manifest_file),
             store,
             session_factory=lambda own: driver_session(own, f"tidemark {attempt_id}"),
+            # The task after this application does.
+            announces=True,
         )
         refresher.stage(attempt_id)
         try:

@@ -46,6 +46,7 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
         *_waiting(project),
         *_capture(project),
         *_drift(project),
+        *_untold(project, now),
     ]
     return sorted(found, key=lambda one: one.name)
 
@@ -66,6 +67,23 @@ def _drift(project: OpenProject) -> Iterator[Trouble]:
         if one.told:
             name = str(TableName(Layer.BRONZE, one.drift.source))
             yield Trouble(name, one.words, "schema-drift")
+
+
+def _untold(project: OpenProject, now: datetime) -> Iterator[Trouble]:
+    """Publications of which other teams' DAGs have not heard for a while."""
+    from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW, TASK_ENDS
+
+    for cursor in project.store.asset_cursors().values():
+        since = cursor.waits_since
+        nobody = cursor.error in {ASSET_UNKNOWN, NO_AIRFLOW}
+        if since is None or nobody or cursor.view not in project.manifest.gold:
+            continue
+        if now - since > TASK_ENDS + WAITED_LONG:
+            name = str(project.manifest.gold[cursor.view].table_name)
+            what = (
+                f"its publication of {ago(since, now=now)} is no event in Airflow: {cursor.error}"
+            )
+            yield Trouble(name, what, "asset-events")
 
 
 def _capture(project: OpenProject) -> Iterator[Trouble]:

@@ -1,0 +1,185 @@
+"""Tells Airflow of each publication that changed rows, whoever made it, as an event of its asset.
+
+The logs of the published tables are the outbox: a publication is told if its commit is there, and
+in the order of commits. A cursor in the control database says how far each view was told. Events
+are told at least once. Airflow keeps them with the attempt's name, so that one that it has is not
+told again; its own tasks tell theirs themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any, Protocol
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.publications import Publication, publications
+from spark_jobs.gold.telemetry.asset_events import event_of_publication
+from spark_jobs.names import TableVersion
+from spark_jobs.state.asset_cursors import AssetCursor
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 60.0
+# A task of Airflow's that published tells so itself when it ends; after so long it has died.
+TASK_ENDS = timedelta(minutes=15)
+# Nobody can hear of these, and nobody is missing an event.
+ASSET_UNKNOWN = "Airflow has no such asset yet: no DAG names it"
+NO_AIRFLOW = "there is no Airflow whose password is known"
+
+
+class Events(Protocol):
+    """What Airflow answers; see ``access.airflow.AssetEvents``."""
+
+    def asset(self, name: str) -> int | None:
+        """An asset's number, or None."""
+
+    def attempts(self, asset: int) -> set[str]:
+        """The attempts of its newest events."""
+
+    def emit(self, asset: int, extra: dict[str, Any]) -> None:
+        """Emit an event."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+@dataclass
+class Announcer:
+    """Looks at the published tables again and again, and tells what is new.
+
+    Attributes:
+        context: called for each look, as deployments change the views.
+        airflow: called when something is to be told, and again after a failure; None: there is
+            no Airflow whose password is known.
+    """
+
+    context: Callable[[], GoldContext]
+    airflow: Callable[[], Events | None]
+    now: Callable[[], datetime] = utc_now
+    _client: Events | None = None
+    _assets: dict[str, int] = field(default_factory=dict)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread = threading.Thread(target=self._run, name="asset-events", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End between two events."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(PAUSE_SECONDS)
+        self._forget()
+
+    def look(self) -> int:
+        """Tell what is new of every view; returns how many events were emitted.
+
+        Raises:
+            AirflowAwayError: Airflow does not answer; what waits is told later.
+        """
+        context = self.context()
+        known = context.store.asset_cursors()
+        told = 0
+        for view in sorted(context.manifest.gold):
+            if self._stopping.is_set():
+                break
+            found = log.table_version(context.published_at(view))
+            cursor = known.get(view)
+            if cursor is None:
+                # What was published before events were told is old; of a view that comes later,
+                # all is new.
+                cursor = self._first(view, found if not known else None)
+                context.store.set_asset_cursor(cursor)
+            if found is not None and (found.table_id, found.version) != (
+                cursor.table_id,
+                cursor.version,
+            ):
+                told += self._tell(context, cursor, found)
+        return told
+
+    def _first(self, view: str, found: TableVersion | None) -> AssetCursor:
+        if found is None:
+            return AssetCursor(view, "", -1, self.now())
+        return AssetCursor(view, found.table_id, found.version, self.now())
+
+    def _tell(self, context: GoldContext, cursor: AssetCursor, found: TableVersion) -> int:
+        after = cursor.version if cursor.table_id == found.table_id else -1
+        location = context.published_at(cursor.view)
+        new = list(takewhile(lambda one: one.version > after, publications(location)))
+        reached, told = replace(cursor, table_id=found.table_id, version=after), 0
+        for one in reversed(new):
+            event = event_of_publication(context, one)
+            if event is not None:
+                try:
+                    problem = self._emit(one, event)
+                except LakehouseError as error:
+                    self._waits(context, reached, one, error.primary)
+                    self._forget()
+                    raise
+                if problem is not None:
+                    self._waits(context, reached, one, problem)
+                    return told
+                told += 1
+            reached = AssetCursor(cursor.view, found.table_id, one.version, self.now())
+            context.store.set_asset_cursor(reached)
+        # What follows the last publication is a compaction.
+        context.store.set_asset_cursor(
+            AssetCursor(cursor.view, found.table_id, found.version, self.now())
+        )
+        return told
+
+    def _emit(self, published: Publication, event: dict[str, Any]) -> str | None:
+        """Emit an event that Airflow does not have; returns why it waits, or None."""
+        self._client = airflow = self._client or self.airflow()
+        if airflow is None:
+            return NO_AIRFLOW
+        mark = published.watermark
+        name = str(gold_table(mark.view))
+        asset = self._assets.get(name) or airflow.asset(name)
+        if asset is None:
+            return ASSET_UNKNOWN
+        self._assets[name] = asset
+        if mark.attempt in airflow.attempts(asset):
+            return None
+        if mark.announced and self.now() - published.at < TASK_ENDS:
+            return f"the task of attempt {mark.attempt} has not ended"
+        airflow.emit(asset, event)
+        logger.info("asset event view=%s version=%d", mark.view, published.version)
+        return None
+
+    def _waits(
+        self, context: GoldContext, reached: AssetCursor, one: Publication, why: str
+    ) -> None:
+        if reached.error != why or reached.waits_since != one.at:
+            context.store.set_asset_cursor(replace(reached, error=why, waits_since=one.at))
+
+    def _forget(self) -> None:
+        """Begin again with a connection of its own; Airflow may number its assets anew."""
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+        self._assets.clear()
+
+    def _run(self) -> None:
+        pause, before = PAUSE_SECONDS, ""
+        while not self._stopping.wait(pause):
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001 - events wait, and publications go on
+                said = error.primary if isinstance(error, LakehouseError) else repr(error)
+                if said != before:
+                    logger.warning("asset events wait error=%s", said)
+                pause, before = min(pause * 2, LONGEST_PAUSE_SECONDS), said
+            else:
+                pause, before = PAUSE_SECONDS, ""

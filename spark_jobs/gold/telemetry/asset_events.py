@@ -1,0 +1,45 @@
+"""What the event of a publication tells other teams' DAGs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.publications import Publication, publication_of
+from spark_jobs.storage.history import rows_of_commit
+
+
+def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
+    """What the event of an attempt says; None where it published nothing or changed no row.
+
+    The table's own log knows, also where the process ended before it told the ledger.
+
+    Raises:
+        AttemptNotFoundError: there is no such attempt.
+    """
+    location = context.published_at(context.store.attempt(attempt_id).view)
+    found = publication_of(location, attempt_id)
+    return None if found is None else event_of_publication(context, found)
+
+
+def event_of_publication(context: GoldContext, published: Publication) -> dict[str, Any] | None:
+    """What the event of a publication says; None where no row changed.
+
+    Returns:
+        ``version`` of the table, ``changed``, ``rows``: how many the table has, ``rows_changed``:
+        about how many the commit wrote, changed or removed, ``inputs``: the version of each by
+        name, and ``attempt``. Numbers that are not known are None.
+    """
+    mark = published.watermark
+    if not mark.changed:
+        return None
+    attempt = context.store.find_attempt(mark.attempt)
+    location = context.published_at(mark.view)
+    return {
+        "version": published.version,
+        "changed": True,
+        "rows": ((attempt.actual if attempt else None) or {}).get("rows"),
+        "rows_changed": rows_of_commit(location, published.version),
+        "inputs": {str(table): one.version for table, one in mark.vector},
+        "attempt": mark.attempt,
+    }

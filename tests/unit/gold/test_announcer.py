@@ -1,0 +1,226 @@
+"""Which publications are told to Airflow, in which order, and what happens while it is away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.access.errors import AirflowAwayError
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, TASK_ENDS, Announcer
+from spark_jobs.names import TableVersion
+from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.watermark import Watermark
+from spark_jobs.storage import arrow_tables
+from tests.unit.gold.attempts import ORDERS
+
+VECTOR = VersionVector({ORDERS: TableVersion("orders", 7)})
+
+
+@dataclass
+class FakeAirflow:
+    """Keeps events; ``assets`` are those that a DAG names."""
+
+    assets: dict[str, int] = field(default_factory=lambda: {"gold.spend": 4})
+    events: list[dict[str, Any]] = field(default_factory=list)
+    away: bool = False
+
+    def asset(self, name: str) -> int | None:
+        self._asked()
+        return self.assets.get(name)
+
+    def attempts(self, asset: int) -> set[str]:
+        self._asked()
+        assert asset in self.assets.values()
+        return {event["attempt"] for event in self.events}
+
+    def emit(self, asset: int, extra: dict[str, Any]) -> None:
+        self._asked()
+        assert asset in self.assets.values()
+        self.events.append(extra)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _asked(self) -> None:
+        if self.away:
+            raise AirflowAwayError("http://127.0.0.1:1", "nobody answers")
+
+    @property
+    def told(self) -> list[str]:
+        return [event["attempt"] for event in self.events]
+
+
+@pytest.fixture
+def airflow() -> FakeAirflow:
+    return FakeAirflow()
+
+
+@dataclass
+class Clock:
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def announcer(context: GoldContext, airflow: FakeAirflow, clock: Clock) -> Announcer:
+    found = Announcer(lambda: context, lambda: airflow, now=clock)
+    found.look()
+    return found
+
+
+def publish(
+    context: GoldContext, attempt: str, *, changed: bool = True, announced: bool = False
+) -> None:
+    mark = Watermark(
+        view="spend",
+        sequence=1,
+        epoch=1,
+        fingerprint="f",
+        rule="full",
+        vector=VECTOR,
+        tick="t1",
+        attempt=attempt,
+        clock=datetime.now(UTC),
+        changed=changed,
+        announced=announced,
+    )
+    rows = pa.table({"user_id": [1, 2, 3]})
+    arrow_tables.replace(rows, context.published_at("spend"), metadata=mark.as_metadata())
+
+
+def test_each_change_is_one_event_in_the_order_of_commits(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    for attempt, changed in (("a1", True), ("a2", False), ("a3", True)):
+        publish(context, attempt, changed=changed)
+    assert announcer.look() == 2
+    assert announcer.look() == 0
+    assert airflow.told == ["a1", "a3"]
+    first = airflow.events[0]
+    assert first == {
+        "version": 0,
+        "changed": True,
+        "rows": None,
+        "rows_changed": first["rows_changed"],
+        "inputs": {"silver.orders": 7},
+        "attempt": "a1",
+    }
+
+
+def test_what_was_published_before_events_were_told_is_old(
+    context: GoldContext, airflow: FakeAirflow
+) -> None:
+    publish(context, "before")
+    announcer = Announcer(lambda: context, lambda: airflow)
+    assert announcer.look() == 0
+    publish(context, "after")
+    announcer.look()
+    assert airflow.told == ["after"]
+
+
+def test_of_a_view_that_came_later_all_is_new(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    entry = context.manifest.gold["spend"]
+    later = entry.model_copy(update={"name": "late"})
+    context.manifest = context.manifest.model_copy(update={"gold": {"spend": entry, "late": later}})
+    airflow.assets["gold.late"] = 9
+    mark = Watermark(
+        view="late",
+        sequence=1,
+        epoch=1,
+        fingerprint="f",
+        rule="full",
+        vector=VECTOR,
+        tick="t1",
+        attempt="first of late",
+        clock=datetime.now(UTC),
+    )
+    rows = pa.table({"user_id": [1]})
+    arrow_tables.replace(rows, context.published_at("late"), metadata=mark.as_metadata())
+    announcer.look()
+    assert airflow.told == ["first of late"]
+
+
+def test_while_airflow_is_away_events_wait_and_then_come_in_order(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    airflow.away = True
+    publish(context, "a1")
+    publish(context, "a2")
+    with pytest.raises(AirflowAwayError):
+        announcer.look()
+    cursor = context.store.asset_cursors()["spend"]
+    assert "nobody answers" in (cursor.error or "")
+    assert cursor.waits_since is not None
+    airflow.away = False
+    assert announcer.look() == 2
+    assert airflow.told == ["a1", "a2"]
+    cursor = context.store.asset_cursors()["spend"]
+    assert (cursor.error, cursor.waits_since) == (None, None)
+
+
+def test_an_event_whose_answer_was_lost_is_not_told_twice(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    publish(context, "a1")
+    known = context.store.asset_cursors()["spend"]
+    announcer.look()
+    # The process ended after Airflow had taken the event and before the cursor moved.
+    context.store.set_asset_cursor(known)
+    announcer.look()
+    assert airflow.told == ["a1"]
+
+
+def test_a_task_of_airflow_tells_its_own_and_a_dead_one_is_told_for(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow, clock: Clock
+) -> None:
+    publish(context, "by a task", announced=True)
+    publish(context, "by hand")
+    assert announcer.look() == 0, "the order is that of commits"
+    airflow.events.append({"attempt": "by a task"})
+    announcer.look()
+    assert airflow.told == ["by a task", "by hand"]
+
+    publish(context, "by a task that died", announced=True)
+    announcer.look()
+    assert airflow.told[2:] == []
+    clock.now += TASK_ENDS + timedelta(seconds=1)
+    announcer.look()
+    assert airflow.told[2:] == ["by a task that died"]
+
+
+def test_an_asset_that_no_dag_names_holds_back_nobody_else(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    del airflow.assets["gold.spend"]
+    publish(context, "a1")
+    assert announcer.look() == 0
+    assert context.store.asset_cursors()["spend"].error == ASSET_UNKNOWN
+    airflow.assets["gold.spend"] = 12
+    announcer.look()
+    assert airflow.told == ["a1"]
+
+
+def test_a_table_that_was_made_again_begins_again(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow
+) -> None:
+    publish(context, "a1")
+    announcer.look()
+    known = context.store.asset_cursors()["spend"]
+    context.store.set_asset_cursor(replace(known, table_id="another", version=99))
+    airflow.events.clear()
+    announcer.look()
+    assert airflow.told == ["a1"]
