@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import httpx
 import psycopg
 import pytest
 
+from spark_jobs.access.airflow import ANNOUNCER
 from spark_jobs.access.kafka import Principal, kafka_access
+from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, read_secret
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.demo.background import BackgroundLoad
 from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.demo.malformed import REQUIRED_FIELD
 from spark_jobs.demo.tally import Tally
+from spark_jobs.gold.publications import publications
+from spark_jobs.graph.manifest import GoldEntry, Manifest
 from tests.e2e import oracle
+from tests.e2e.airflow_world import Airflow
 from tests.e2e.running import RunningStack
 from tests.e2e.soundness import (
     PATIENCE_SECONDS,
@@ -32,6 +40,11 @@ from tests.e2e.soundness import (
 VICTIMS = (("streams", "redis"), ("kafka", "airflow-scheduler"), ("connect",))
 
 pytestmark = pytest.mark.timeout(1200)
+
+
+def views_of(stack: RunningStack) -> Mapping[str, GoldEntry]:
+    """The gold views by name."""
+    return Manifest.read(stack.settings.manifest_file).gold
 
 
 def counts(stack: RunningStack) -> dict[str, tuple[int, int]]:
@@ -75,6 +88,48 @@ def test_everything_that_was_sent_has_its_outcome(stack: RunningStack, shop: str
     assert sent == {topic: tally.sent_to(topic) for topic in REQUIRED_FIELD}
     views = wait_for_the_views(stack, since)
     assert_sound(stack, *views)
+
+
+def test_each_publication_that_changed_rows_is_one_event(stack: RunningStack, shop: str):
+    by_hand = "orders_by_user"
+    stack.tidemark("refresh", by_hand)
+    continuous = next(
+        name for name, entry in views_of(stack).items() if entry.refresh is RefreshPolicy.CONTINUOUS
+    )
+    airflow = Airflow(stack)
+
+    def events() -> Counter[tuple[str, str]]:
+        found: Counter[tuple[str, str]] = Counter()
+        while page := airflow.get("/assets/events", limit=100, offset=found.total())[
+            "asset_events"
+        ]:
+            found.update((one["name"], one["extra"]["attempt"]) for one in page)
+        return found
+
+    def committed() -> set[tuple[str, str]]:
+        return {
+            (f"gold.{view}", one.watermark.attempt)
+            for view in views_of(stack)
+            for one in publications(stack.settings.lake.rstrip("/") + f"/gold/{view}")
+            if one.watermark.changed
+        }
+
+    wanted: set[tuple[str, str]] = set()
+
+    def told() -> bool:
+        wanted.update(committed())
+        return wanted <= events().keys()
+
+    oracle.wait_until(told, seconds=PATIENCE_SECONDS, what="each publication is an event")
+    assert {f"gold.{by_hand}", f"gold.{continuous}"} <= {name for name, _ in wanted}
+    assert {one: count for one, count in events().items() if count > 1} == {}
+    with httpx.Client(base_url=airflow.address, timeout=30) as client:
+        password = read_secret(stack.settings, AIRFLOW_ANNOUNCER)
+        login = {"username": ANNOUNCER, "password": password}
+        token = client.post("/auth/token", json=login).raise_for_status().json()["access_token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        assert client.get("/api/v2/dags").status_code == httpx.codes.FORBIDDEN
+        assert client.get("/api/v2/connections").status_code == httpx.codes.FORBIDDEN
 
 
 def test_nothing_is_lost_when_parts_are_killed_under_load(stack: RunningStack, shop: str):
