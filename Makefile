@@ -17,7 +17,7 @@ endif
 NEEDS_cluster := s3
 
 .PHONY: help setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint lock-jars sbom audit golden docs clean \
-	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 mutants test-tpch bench-ivm bench-storm bench-streams \
+	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 walk mutants test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-kills
 
 help: ## Show this list
@@ -95,6 +95,9 @@ e2e: ## Tests against local stacks of their own, each with a process of its own
 
 test-long: ## What takes hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)
+
+walk: setup ## Ten minutes of work and faults drawn at random on a stack of its own (OPTIONS="--seed 7")
+	@$(PYTHON) -m tests.walk $(OPTIONS)
 
 mutants: ## Small faults in the maintenance of views, and which no test sees (OPTIONS="--sample 300 --seed 7")
 	@$(PYTHON) scripts/mutants.py $(OPTIONS)

@@ -86,6 +86,7 @@ def parts(seed: int) -> list[Part]:
         target("e2e-s3", 20),
         target("e2e-cluster", 40),
         target("bench-kills", 30),
+        target("walk", 25, OPTIONS=f"--seed {seed}"),
     ]
 
 

@@ -136,6 +136,25 @@ def test_every_reason_names_tests_that_exist() -> None:
     assert reason_of("tests/unit/test_suite.py::test_some", reasons) is None
 
 
+def test_each_fault_has_a_test_or_a_reason() -> None:
+    text = (REPOSITORY / "docs/faults.md").read_text("utf-8")
+    rows = dict(
+        re.findall(r"^\| ([FB]\d\d(?: to B48)?) \| [^|]+ \| ([^|]+) \|$", text, re.MULTILINE)
+    )
+    faults = [f"F{number:02}" for number in range(1, 49)]
+    assert list(rows) == [*faults, "B01 to B48", "B49", "B50", "B51"]
+    page = (REPOSITORY / "docs/bad-input.md").read_text("utf-8")
+    assert {f"B{number:02}" for number in range(1, 49)} <= set(
+        re.findall(r"^\| (B\d\d) ", page, re.MULTILINE)
+    )
+    for row in rows.values():
+        named = re.findall(r"`(tests/\S+)`", row)
+        for one in named:
+            module, _, test = one.partition("::")
+            assert f"def {test}(" in (REPOSITORY / module).read_text("utf-8"), one
+        assert named or "`make " in row or "not tested" in row or "F32" in row, row
+
+
 def test_modules_that_take_longest_begin_first() -> None:
     assert len(LONGEST) > 1
     assert len(set(LONGEST)) == len(LONGEST)

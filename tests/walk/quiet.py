@@ -7,7 +7,7 @@ import time
 
 from tests.e2e import oracle
 from tests.e2e.soundness import assert_sound, wait_drained
-from tests.walk.world import World
+from tests.walk.world import PARTS, World
 
 READY_SECONDS = 600
 GREEN_SECONDS = 300
@@ -27,7 +27,7 @@ def settle(world: World) -> dict[str, float]:
     """
     began = time.monotonic()
     stack = world.running
-    stack.wait_ready(*(one.name for one in stack.stack.status(())), seconds=READY_SECONDS)
+    stack.wait_ready(*PARTS, seconds=READY_SECONDS)
     served = time.monotonic()
     wait_drained(stack, world.shop)
     arrived = time.monotonic()
