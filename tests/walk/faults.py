@@ -15,6 +15,7 @@ from tests.walk.world import PARTS, World
 
 _FROZEN_SECONDS = (2, 15)
 _BEGUN_SECONDS = (1, 12)
+_BLOCK = 1 << 20
 
 
 def kill_a_part(world: World, rng: random.Random) -> str:
@@ -65,6 +66,21 @@ def kill_a_replay(world: World, rng: random.Random) -> str:
     return _killed_command(world, rng, "replay", "views", view, "--run", *reason)
 
 
+def fill_the_disk(world: World, rng: random.Random) -> str:
+    """No writer of the lake gets on, until there is room again."""
+    if not world.small_disk:
+        return "the lake has no disk of its own"
+    ballast, seconds = Path(world.settings.lake) / ".ballast", rng.uniform(*_FROZEN_SECONDS)
+    try:
+        with suppress(OSError), ballast.open("wb") as file:
+            while True:
+                file.write(bytes(_BLOCK))
+        time.sleep(seconds)
+    finally:
+        ballast.unlink(missing_ok=True)
+    return f"for {seconds:.1f} s"
+
+
 def litter(world: World, rng: random.Random) -> str:
     """What a writer leaves that died: half a Parquet file, and a commit that was never renamed."""
     lake = Path(world.settings.lake)
@@ -101,5 +117,6 @@ FAULTS_DONE: dict[str, Callable[[World, random.Random], str]] = {
     "freeze a part": freeze_a_part,
     "kill a refresh": kill_a_refresh,
     "kill a replay": kill_a_replay,
+    "fill the disk": fill_the_disk,
     "litter": litter,
 }

@@ -30,6 +30,7 @@ FAULTS = {
     "freeze a part": 3,
     "kill a refresh": 4,
     "kill a replay": 1,
+    "fill the disk": 1,
     "litter": 2,
 }
 QUIET = "quiet"
