@@ -101,6 +101,8 @@ class Settings(BaseSettings):
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     graph: GraphSettings = GraphSettings()
+    # What @name stands for in the SQL of the project. A profile may give other values.
+    variables: dict[str, bool | int | float | str] = Field(default_factory=dict)
     breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()

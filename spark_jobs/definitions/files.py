@@ -19,6 +19,8 @@ _KINDS = {
     "sources": "source",
     "sql/silver": "silver table",
     "sql/gold": "gold view",
+    "sql/macros": "macro",
+    "sql/ephemeral": "ephemeral view",
     "expectations/silver": "suite",
     "expectations/gold": "suite",
 }

@@ -11,7 +11,7 @@ from spark_jobs.definitions.errors import (
     EmptyProjectError,
     UnexpectedValueError,
 )
-from spark_jobs.definitions.files import declared_files, stray_files
+from spark_jobs.definitions.files import DeclaredFile, declared_files, stray_files
 from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.models import GoldHeader, SilverHeader, SourceFile
 from spark_jobs.definitions.readers import read_gold, read_silver, read_source
@@ -58,7 +58,11 @@ class GoldDefinition:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What all files say. ``declared`` also holds tables whose own file has problems."""
+    """What all files say. ``declared`` also holds tables whose own file has problems.
+
+    Attributes:
+        macros: the files of ``sql/macros/`` by name; ``ephemeral`` those of ``sql/ephemeral/``.
+    """
 
     project_dir: Path
     sources: Mapping[str, SourceDefinition] = field(default_factory=dict)
@@ -66,6 +70,8 @@ class Definitions:
     gold: Mapping[str, GoldDefinition] = field(default_factory=dict)
     suites: Mapping[TableName, SuiteDefinition] = field(default_factory=dict)
     declared: frozenset[TableName] = frozenset()
+    macros: Mapping[str, DeclaredFile] = field(default_factory=dict)
+    ephemeral: Mapping[str, DeclaredFile] = field(default_factory=dict)
 
 
 def load_definitions(project_dir: Path) -> Definitions:
@@ -108,11 +114,17 @@ def read_definitions(project_dir: Path) -> tuple[Definitions, list[LakehouseErro
                 one.name, one.file, view.header, view.places, view.sql, view.padded
             )
     suites = _suites(project_dir, problems)
+    macros, ephemeral = (
+        {one.name: one for one in declared_files(project_dir, folder, ("sql",), problems)}
+        for folder in ("sql/macros", "sql/ephemeral")
+    )
 
     if not any(table.layer is Layer.BRONZE for table in declared):
         problems.append(EmptyProjectError(str(project_dir)))
     problems += (*_repeated_topics(sources), *_transaction_topics(sources))
-    definitions = Definitions(project_dir, sources, silver, gold, suites, frozenset(declared))
+    definitions = Definitions(
+        project_dir, sources, silver, gold, suites, frozenset(declared), macros, ephemeral
+    )
     return definitions, problems
 
 

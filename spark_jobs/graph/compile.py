@@ -20,6 +20,7 @@ from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, 
 from spark_jobs.graph.order import downstream, find_cycles, tiers
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.personal import check_personal, with_personal
+from spark_jobs.graph.reuse import Value, expanded
 from spark_jobs.graph.silver import compile_silver
 from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
@@ -37,6 +38,7 @@ def compile_project(
     scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
     limits: GraphSettings | None = None,
+    variables: Mapping[str, Value] | None = None,
 ) -> Manifest:
     """Compile a project.
 
@@ -46,6 +48,7 @@ def compile_project(
         scheduled_at_first: the views whose period it replaces; with none, of all.
         delta_schema: tells the columns of Delta sources that declare none.
         limits: how large the graph may be; None: as without a setting.
+        variables: what ``@name`` stands for in SQL, by name.
 
     Raises:
         ProblemsError: all problems of all files.
@@ -56,6 +59,7 @@ def compile_project(
         scheduled_at_first=scheduled_at_first,
         delta_schema=delta_schema,
         limits=limits,
+        variables=variables,
     )
     if problems:
         raise ProblemsError(problems)
@@ -69,10 +73,12 @@ def read_project(
     scheduled_at_first: Collection[str] = (),
     delta_schema: DeltaSchema | None = None,
     limits: GraphSettings | None = None,
+    variables: Mapping[str, Value] | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it can be told, and every problem met on the way."""
     project_dir = project_dir.resolve()
     definitions, problems = read_definitions(project_dir)
+    definitions = expanded(definitions, variables or {}, problems)
     sources = {
         name: compile_source(one, project_dir, delta_schema=delta_schema, problems=problems)
         for name, one in definitions.sources.items()

@@ -40,6 +40,7 @@ def compiled(settings: Settings) -> Manifest:
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
         limits=settings.graph,
+        variables=settings.variables,
     )
 
 
@@ -59,6 +60,7 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
         limits=settings.graph,
+        variables=settings.variables,
     )
 
 

@@ -98,7 +98,9 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
         deployed = store.deployment_in_force()
         number = deployed.number if deployed else None
         applied = Manifest.stored(deployed.manifest) if deployed else None
-        manifest = applied or compile_project(settings.project_dir, limits=settings.graph)
+        manifest = applied or compile_project(
+            settings.project_dir, limits=settings.graph, variables=settings.variables
+        )
         spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
         work = deliveries(settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark)
         sinks = SinkRunner(work, store, settings.sinks.trigger_seconds)

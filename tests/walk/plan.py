@@ -35,7 +35,7 @@ FAULTS = {
 }
 QUIET = "quiet"
 # Steps between two quiet points.
-_FEWEST, _MOST = 12, 25
+_FEWEST, _MOST = 20, 40
 
 
 @dataclass(frozen=True)

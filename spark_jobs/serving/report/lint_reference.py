@@ -49,7 +49,12 @@ def manifest_at(settings: Settings, ref: str) -> tuple[Manifest, list[LakehouseE
             inside = path.is_relative_to(copy)
             return delta_schema(str(project / path.relative_to(copy)) if inside else location)
 
-        return read_project(copy, delta_schema=schema, limits=settings.graph)
+        return read_project(
+            copy,
+            delta_schema=schema,
+            limits=settings.graph,
+            variables=settings.variables,
+        )
 
 
 @contextmanager

@@ -1,0 +1,411 @@
+"""SQL that is written once: variables, macros and ephemeral views, put in where they are used.
+
+``@name`` stands for a value of the settings, a call of a macro for its expression, and
+``ephemeral.name`` for a subquery. The text is replaced by tokens, before anything is parsed, so
+that what is checked, followed incrementally and run is one plain SELECT. A replacement keeps the
+number of lines, so that later places stay right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from spark_jobs.definitions.files import DeclaredFile
+from spark_jobs.definitions.project import Definitions, GoldDefinition, SilverDefinition
+from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.functions import is_known
+from spark_jobs.graph.parsing import SqlText, parse_select, plain_sql
+from spark_jobs.graph.reuse_errors import (
+    ExpansionTooLargeError,
+    MacroArgumentsError,
+    MacroError,
+    ReuseCycleError,
+    UnknownEphemeralError,
+    UnknownVariableError,
+)
+
+Value = str | int | float | bool
+_Sql = TypeVar("_Sql", SilverDefinition, GoldDefinition)
+
+EPHEMERAL: Final = "ephemeral"
+# A view that needs more is made of something else than its text.
+LARGEST: Final = 100_000
+_HEAD = re.compile(r"\s*CREATE\s+MACRO\s+(\w+)\s*\(([^()]*)\)\s*AS\b", re.IGNORECASE)
+_PARAMETER = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+# What may follow a relation and is no alias of it.
+_NO_ALIAS = frozenset(
+    [
+        "ON",
+        "USING",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "MINUS",
+        "JOIN",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "CROSS",
+        "NATURAL",
+        "SEMI",
+        "ANTI",
+        "LATERAL",
+        "WINDOW",
+        "QUALIFY",
+        "CLUSTER",
+        "DISTRIBUTE",
+        "SORT",
+        "OFFSET",
+        "PIVOT",
+        "UNPIVOT",
+        "TABLESAMPLE",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Macro:
+    """An expression with parameters.
+
+    Attributes:
+        parameters: their names in lower case.
+        body: the expression without comments, where it stands in its file.
+    """
+
+    name: str
+    file: str
+    parameters: tuple[str, ...]
+    body: str
+
+
+@dataclass
+class Library:
+    """What may be used, and what is made of it so far."""
+
+    variables: Mapping[str, Value]
+    macros: Mapping[str, Macro] = field(default_factory=dict)
+    ephemeral: Mapping[str, str] = field(default_factory=dict)
+    _made: dict[str, str | LakehouseError] = field(default_factory=dict)
+
+    def expand(self, source: SqlText, *, inside: tuple[str, ...] = ()) -> str:
+        """The text with everything put in.
+
+        Args:
+            source: a SQL file's text, with the header blanked.
+            inside: what is being put in already.
+
+        Raises:
+            LakehouseError: what is used does not exist, calls itself, or does not fit; with the
+                place where it is used.
+        """
+        plain = plain_sql(source)
+        tokens = dialect().tokenize(plain)
+        made, at, index = "", 0, 0
+        while index < len(tokens):
+            used = self._used(tokens, index)
+            if used is None:
+                index += 1
+                continue
+            last = used.last
+            start, end = tokens[index].start, tokens[last].end + 1
+            text = self._text(used, source, tokens, inside)
+            lines = source.text.count("\n", start, end)
+            made += source.text[at:start] + text + "\n" * lines
+            at, index = end, last + 1
+            if len(made) > LARGEST:
+                raise ExpansionTooLargeError(LARGEST, location=source.at(start))
+        return made + source.text[at:]
+
+    def _used(self, tokens: Sequence[Token], index: int) -> _Use | None:
+        token = tokens[index]
+        following = tokens[index + 1 : index + 3]
+        if token.token_type is TokenType.PARAMETER and following:
+            return _Use("@", following[0].text, index, index + 1)
+        if index and tokens[index - 1].token_type is TokenType.DOT:
+            return None
+        kinds = [one.token_type for one in following]
+        name = token.text.lower()
+        if name in self.macros and kinds[:1] == [TokenType.L_PAREN]:
+            return _Use("macro", name, index, _closing(tokens, index + 1))
+        if name == EPHEMERAL and kinds[:1] == [TokenType.DOT] and len(kinds) > 1:
+            return _Use(EPHEMERAL, following[1].text, index, index + 2)
+        return None
+
+    def _text(
+        self, used: _Use, source: SqlText, tokens: Sequence[Token], inside: tuple[str, ...]
+    ) -> str:
+        place = source.at(tokens[used.first].start)
+        if used.kind == "@":
+            return self._variable(used.name, place)
+        key = f"{used.kind} {used.name}"
+        if key in inside:
+            raise ReuseCycleError((*inside[inside.index(key) :], key), location=place)
+        within = (*inside, key)
+        if used.kind == EPHEMERAL:
+            return self._subquery(used, tokens, place, within)
+        return self._call(used, source, tokens, within)
+
+    def _variable(self, name: str, place: Location) -> str:
+        if name not in self.variables:
+            raise UnknownVariableError(name, sorted(self.variables), location=place)
+        return literal(self.variables[name])
+
+    def _subquery(
+        self, used: _Use, tokens: Sequence[Token], place: Location, within: tuple[str, ...]
+    ) -> str:
+        text = self.ephemeral.get(used.name.lower())
+        if text is None:
+            raise UnknownEphemeralError(used.name, sorted(self.ephemeral), location=place)
+        file = f"sql/{EPHEMERAL}/{used.name}.sql"
+        query = self._once(SqlText(file, text), within).rstrip("; ")
+        following = tokens[used.last + 1] if used.last + 1 < len(tokens) else None
+        named = following is not None and (
+            following.token_type is TokenType.ALIAS
+            or (
+                following.token_type in {TokenType.VAR, TokenType.IDENTIFIER}
+                and following.text.upper() not in _NO_ALIAS
+            )
+        )
+        return f"({query})" if named else f"({query}) AS {used.name}"
+
+    def _call(
+        self, used: _Use, source: SqlText, tokens: Sequence[Token], within: tuple[str, ...]
+    ) -> str:
+        macro = self.macros[used.name]
+        place = source.at(tokens[used.first].start)
+        given = list(_arguments(plain_sql(source), tokens, used))
+        if len(given) != len(macro.parameters):
+            raise MacroArgumentsError(
+                macro.name, len(macro.parameters), len(given), macro.parameters, location=place
+            )
+        # An argument is the caller's: it may call the macro that it is given to.
+        values = [
+            one_line(self.expand(SqlText(source.file, one), inside=within[:-1])) for one in given
+        ]
+        body = self._once(SqlText(macro.file, macro.body), within)
+        filled = _filled(body, dict(zip(macro.parameters, values, strict=True)))
+        if len(filled) > LARGEST:
+            raise ExpansionTooLargeError(LARGEST, location=place)
+        return f"({filled})"
+
+    def _once(self, source: SqlText, within: tuple[str, ...]) -> str:
+        """What becomes of a macro's or an ephemeral view's own text, on one line."""
+        key = within[-1]
+        if key not in self._made:
+            try:
+                self._made[key] = one_line(self.expand(source, inside=within))
+            except LakehouseError as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, LakehouseError):
+            raise made
+        return made
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What is used, from its first token to its last."""
+
+    kind: str
+    name: str
+    first: int
+    last: int
+
+
+def expanded(
+    definitions: Definitions, variables: Mapping[str, Value], problems: list[LakehouseError]
+) -> Definitions:
+    """The definitions with everything put in; what is wrong is added to ``problems``.
+
+    Args:
+        definitions: as the files say.
+        variables: values by name.
+        problems: takes the mistakes of macros, ephemeral views and their users.
+    """
+    library = library_of(definitions, variables, problems)
+    return replace(
+        definitions,
+        silver=_all(definitions.silver, library, problems),
+        gold=_all(definitions.gold, library, problems),
+    )
+
+
+def library_of(
+    definitions: Definitions, variables: Mapping[str, Value], problems: list[LakehouseError]
+) -> Library:
+    """What a project's files offer for use."""
+    library = Library(variables)
+    macros = {}
+    for file in definitions.macros.values():
+        try:
+            macros[file.name] = read_macro(file)
+        except LakehouseError as error:
+            problems.append(error)
+    library.macros = macros
+    ephemeral = {}
+    for file in definitions.ephemeral.values():
+        try:
+            ephemeral[file.name] = plain_sql(SqlText(file.file, file.text))
+        except LakehouseError as error:
+            problems.append(error)
+    library.ephemeral = ephemeral
+    for macro in macros.values():
+        _check(library, SqlText(macro.file, macro.body), f"macro {macro.name}", problems)
+    for name, text in ephemeral.items():
+        source = SqlText(definitions.ephemeral[name].file, text)
+        query = _check(library, source, f"{EPHEMERAL} {name}", problems)
+        if query is not None:
+            try:
+                parse_select(SqlText(source.file, query))
+            except LakehouseError as error:
+                problems.append(error)
+    return library
+
+
+def read_macro(file: DeclaredFile) -> Macro:
+    """Read ``CREATE MACRO name(parameter, ...) AS expression``.
+
+    Raises:
+        MacroError: the file says something else.
+        SqlSyntaxError: it is not SQL.
+    """
+    source = SqlText(file.file, file.text)
+    plain = plain_sql(source)
+    head = _HEAD.match(plain)
+    if head is None:
+        raise MacroError(file.name, "it does not begin as one", location=source.first())
+    if head[1].lower() != file.name:
+        problem = f"the file is {file.name}.sql, the macro is {head[1]!r}"
+        raise MacroError(file.name, problem, location=source.at(head.start(1)))
+    if is_known(file.name):
+        problem = "Spark has a function of that name"
+        raise MacroError(file.name, problem, location=source.at(head.start(1)))
+    names = [one.strip().lower() for one in head[2].split(",")] if head[2].strip() else []
+    if len({*names}) < len(names) or not all(map(_PARAMETER.fullmatch, names)):
+        problem = f"({head[2].strip()}) is no list of parameters"
+        raise MacroError(file.name, problem, location=source.at(head.start(2)))
+    body = plain[head.end() :].rstrip().rstrip(";")
+    place = source.at(head.end() + len(body) - len(body.lstrip()))
+    _check_body(file.name, names, one_line(body), place)
+    blank = re.sub(r"[^\n]", " ", plain[: head.end()])
+    return Macro(file.name, file.file, tuple(names), blank + body)
+
+
+def literal(value: Value) -> str:
+    """A value as SQL.
+
+    >>> literal(True), literal(-2), literal("paid")
+    ('TRUE', '(-2)', "'paid'")
+    """
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return f"({value})" if value < 0 else str(value)
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{quoted}'"
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without the blanks around it."""
+    return re.sub(r"[\r\n]", " ", text).strip()
+
+
+def _check_body(name: str, parameters: Sequence[str], body: str, place: Location) -> None:
+    """The body is one expression over the parameters."""
+    try:
+        trees = dialect().parse(re.sub(r"@(\w+)", r"'\1'", body))
+    except SqlglotError as error:
+        problem = str(error).splitlines()[0]
+        raise MacroError(name, f"its body is no expression: {problem}", location=place) from error
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None or isinstance(tree, exp.Query | exp.Command | exp.DDL):
+        raise MacroError(name, "its body is no expression", location=place)
+    for column in tree.find_all(exp.Column):
+        # A field of a parameter that is a record is written as the column of a table is.
+        first = column.parts[0].name.lower()
+        if first not in parameters and not column.find_ancestor(exp.Lambda):
+            problem = f"its body names {column.parts[0].name!r}, which is no parameter"
+            raise MacroError(name, problem, location=place)
+
+
+def _check(
+    library: Library, source: SqlText, key: str, problems: list[LakehouseError]
+) -> str | None:
+    """What becomes of a macro or an ephemeral view by itself; None where it is wrong."""
+    try:
+        return library.expand(source, inside=(key,))
+    except LakehouseError as error:
+        problems.append(error)
+    return None
+
+
+def _all(
+    found: Mapping[str, _Sql], library: Library, problems: list[LakehouseError]
+) -> dict[str, _Sql]:
+    """The definitions with everything put in; one that cannot be stays as it was written."""
+    made = {}
+    for name, one in found.items():
+        try:
+            padded = library.expand(SqlText(one.file, one.padded))
+        except LakehouseError as error:
+            problems.append(error)
+            continue
+        same = padded == one.padded
+        made[name] = one if same else replace(one, padded=padded, sql=padded.strip())
+    return made
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for index in range(opening, len(tokens)):
+        kind = tokens[index].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def _arguments(plain: str, tokens: Sequence[Token], used: _Use) -> Iterator[str]:
+    """The texts between the commas of a call."""
+    depth, start = 0, tokens[used.first + 1].end + 1
+    if used.last == used.first + 2:
+        return
+    for token in tokens[used.first + 2 : used.last]:
+        kind = token.token_type
+        depth += kind in {TokenType.L_PAREN, TokenType.L_BRACKET}
+        depth -= kind in {TokenType.R_PAREN, TokenType.R_BRACKET}
+        if kind is TokenType.COMMA and depth == 0:
+            yield plain[start : token.start]
+            start = token.end + 1
+    yield plain[start : tokens[used.last].start]
+
+
+def _filled(body: str, values: Mapping[str, str]) -> str:
+    """The body with each parameter replaced; a field of that name is none."""
+    tokens = dialect().tokenize(body)
+    made, at = "", 0
+    for index, token in enumerate(tokens):
+        behind_dot = index and tokens[index - 1].token_type is TokenType.DOT
+        calls = tokens[index + 1 : index + 2]
+        called = bool(calls) and calls[0].token_type is TokenType.L_PAREN
+        value = values.get(token.text.lower())
+        quoted = body[token.start] in "'\""
+        if value is None or behind_dot or called or quoted:
+            continue
+        made += f"{body[at : token.start]}({value})"
+        at = token.end + 1
+    return made + body[at:]
