@@ -42,7 +42,7 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
 
 
 def make_announcer(name: str, password: str) -> None:
-    """Make the user as whom the streams emit events of assets, who may do nothing else."""
+    """Make the user as whom the streams emit events of assets, who may only read beside."""
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
@@ -51,9 +51,14 @@ def make_announcer(name: str, password: str) -> None:
     with get_application_builder() as builder:
         security = builder.sm
         role = security.add_role(name.capitalize())
-        for action in (permissions.ACTION_CAN_READ, permissions.ACTION_CAN_CREATE):
-            allowed = security.create_permission(action, permissions.RESOURCE_ASSET)
-            security.add_permission_to_role(role, allowed)
+        # Airflow shows an event of a task to those only who may read its DAG.
+        for action, resource in (
+            (permissions.ACTION_CAN_READ, permissions.RESOURCE_ASSET),
+            (permissions.ACTION_CAN_CREATE, permissions.RESOURCE_ASSET),
+            (permissions.ACTION_CAN_READ, permissions.RESOURCE_ASSET_ALIAS),
+            (permissions.ACTION_CAN_READ, permissions.RESOURCE_DAG),
+        ):
+            security.add_permission_to_role(role, security.create_permission(action, resource))
         if not security.find_user(name) and not security.add_user(
             name, name.capitalize(), "Tidemark", f"{name}@localhost", role, password
         ):

@@ -128,7 +128,9 @@ def test_each_publication_that_changed_rows_is_one_event(stack: RunningStack, sh
         login = {"username": ANNOUNCER, "password": password}
         token = client.post("/auth/token", json=login).raise_for_status().json()["access_token"]
         client.headers["Authorization"] = f"Bearer {token}"
-        assert client.get("/api/v2/dags").status_code == httpx.codes.FORBIDDEN
+        runs = f"/api/v2/dags/gold__{by_hand}/dagRuns"
+        asked = client.post(runs, json={"logical_date": None})
+        assert asked.status_code == httpx.codes.FORBIDDEN
         assert client.get("/api/v2/connections").status_code == httpx.codes.FORBIDDEN
 
 
