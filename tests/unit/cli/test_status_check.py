@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW
 from spark_jobs.settings import REPOSITORY
+from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.stopped import forget_stopped, note_stopped
@@ -225,3 +227,29 @@ def test_what_is_not_as_declared_is_named_until_it_is_accepted(
     done = CliRunner().invoke(app, [*words, "orders", *why], catch_exceptions=False)
     assert done.stdout == "Differences that are accepted now: 2\n"
     assert check(project).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "minutes", "named"),
+    [
+        ("Airflow takes no events", 30, True),
+        ("Airflow takes no events", 10, False),
+        (ASSET_UNKNOWN, 300, False),
+        (NO_AIRFLOW, 300, False),
+        (None, 300, False),
+    ],
+)
+def test_publications_that_airflow_did_not_hear_of_are_named(
+    project: Path, store: ControlStore, error: str | None, minutes: int, named: bool
+) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    since = utc_now() - timedelta(minutes=minutes)
+    waits = None if error is None else since
+    store.set_asset_cursor(AssetCursor("spend", "t", 3, since, error=error, waits_since=waits))
+    store.set_asset_cursor(AssetCursor("gone", "t", 3, since, error="x", waits_since=since))
+    done = check(project)
+    assert done.exit_code == int(named)
+    if named:
+        assert "gold.spend: its publication of 30 min ago is no event" in done.stdout
+        assert "docs/runbooks/asset-events.md" in done.stdout
