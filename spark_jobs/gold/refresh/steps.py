@@ -109,7 +109,7 @@ class Refresher:
         now: Callable[[], datetime] = utc_now,
         announces: bool = False,
     ) -> None:
-        self.context = GoldContext(settings, manifest, store, session_factory, announces)
+        self.context = GoldContext(settings, manifest, store, session_factory, announces=announces)
         self._now = now
 
     def explain(self, view: str) -> RefreshPlan:
