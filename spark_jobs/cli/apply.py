@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.environments import EnvironmentName, apply_env
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def apply(
     context: typer.Context,
+    env: EnvironmentName = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask, whatever ends or is computed.")
     ] = False,
@@ -34,6 +36,9 @@ def apply(
     from spark_jobs.storage.compiled import compiled
     from spark_jobs.terminal.steps import Steps
 
+    if env is not None:
+        apply_env(context, env, yes=yes, as_json=as_json)
+        return
     settings = load_settings(context.obj)
     project = compiled(settings)
     console = Console(highlight=False, stderr=as_json)

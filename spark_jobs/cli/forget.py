@@ -58,6 +58,8 @@ def forget(
         typer.echo(
             f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables are rebuilt."
         )
+        if found.copies:
+            typer.echo(f"Deleted from environments: {', '.join(found.copies)}.")
         typer.echo(
             "Start the streams and let gold refresh. The files that held the values go with "
             f"`tidemark maintain` after {days:g} days."
@@ -89,6 +91,7 @@ def forgotten(
         StreamsAlreadyRunningError: the streams run.
         LakehouseError: any condition of ``Forgetting.run``.
     """
+    from spark_jobs.gold.environment.copies import delete_copies
     from spark_jobs.serving.report.masking import masked
     from spark_jobs.silver.errors import SourceUnknownError
     from spark_jobs.silver.flow import SilverFlow
@@ -120,6 +123,10 @@ def forgotten(
                     found = work.preview(named)
                 else:
                     found = work.run(named, by=asker(), reason=because.reason, let_pass=let_pass)
+                    names = [str(source.table_name), *(str(one.table_name) for one in entries)]
+                    why = f"records of {source.table_name} were forgotten"
+                    copies = delete_copies(settings, project.store, names, why=why)
+                    found = replace(found, copies=tuple(copies))
                 shown = tuple(masked(one, source.columns) for one in found.examples)
                 return replace(found, examples=shown)
         finally:

@@ -18,6 +18,7 @@ from spark_jobs.cli import (
     docs,
     drop,
     endpoint,
+    environments,
     explain,
     fmt,
     forget,
@@ -99,6 +100,7 @@ app.command()(plan.plan)
 app.command()(apply.apply)
 app.command()(diff.diff)
 app.command()(drop.drop)
+app.add_typer(environments.app, name="env")
 app.command()(explain.explain)
 app.command()(impact.impact)
 app.command()(verify.verify)

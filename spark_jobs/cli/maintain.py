@@ -53,6 +53,7 @@ class Maintenance:
     tables: list[Cleaned] = field(default_factory=list)
     staged: list[Cleaned] = field(default_factory=list)
     trimmed: Trimmed | None = None
+    copies: list[str] = field(default_factory=list)
 
 
 def maintain(
@@ -79,6 +80,8 @@ def maintain(
     for one in done.expired:
         if one.rows:
             console.print(expired_words(one, dry_run=dry_run), soft_wrap=True)
+    if done.copies:
+        console.print(f"Expired in environments: {', '.join(done.copies)}.", soft_wrap=True)
     if done.trimmed is not None:
         words = "would leave" if dry_run else "left"
         console.print(
@@ -110,6 +113,8 @@ def run_maintenance(
     retained = now - timedelta(days=maintenance.retention_days)
     done = Maintenance(dry_run)
     done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
+    if not dry_run:
+        done.copies = _delete_copies(project)
     for name in names or sorted(places):
         for table, location in places[name]:
             # Helper tables are read as they are now, and by nobody who follows their changes.
@@ -135,6 +140,17 @@ def cleaned_table(done: Maintenance) -> Table:
         freed = f"{one.bytes:,} B" if one.bytes else ""
         table.add_row(one.table, f"{one.files:,}", f"{one.files - one.removed:,}", freed, one.why)
     return table
+
+
+def _delete_copies(project: OpenProject) -> list[str]:
+    """Delete views of environments that hold rows that have expired since."""
+    from spark_jobs.gold.environment.copies import delete_expired_copies
+    from spark_jobs.storage.lake import Lake
+
+    lake = Lake(project.settings.lake)
+    entries = (one for one in project.manifest.silver.values() if one.expiry is not None)
+    expiring = {str(one.table_name): lake.location(one.table_name) for one in entries}
+    return delete_expired_copies(project.settings, project.store, expiring)
 
 
 def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:

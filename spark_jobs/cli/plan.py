@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.environments import EnvironmentName, plan_env
 from spark_jobs.settings import load_settings
 
 # Beside 0, nothing to do, and 1, a problem that stands in the way.
@@ -16,6 +17,7 @@ CHANGES = 3
 
 def plan(
     context: typer.Context,
+    env: EnvironmentName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show what `tidemark apply` would do; ends with 3 where it would do something."""
@@ -24,6 +26,10 @@ def plan(
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.compiled import compiled
 
+    if env is not None:
+        if plan_env(context, env, as_json=as_json):
+            raise typer.Exit(CHANGES)
+        return
     settings = load_settings(context.obj)
     project = compiled(settings)
     with ControlStore.open(settings.control_url) as store:

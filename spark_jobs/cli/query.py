@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from spark_jobs.cli.environments import EnvironmentName
 from spark_jobs.serving.sql.output_format import OutputFormat
 from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import load_settings
@@ -37,6 +38,7 @@ def query(
     limit: Limit = DEFAULT_ROWS,
     seconds: Seconds = DEFAULT_SECONDS,
     pii: Personal = False,
+    env: EnvironmentName = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file.", dir_okay=False)
     ] = None,
@@ -53,7 +55,7 @@ def query(
     if output is not None and not output.parent.is_dir():
         raise typer.BadParameter(f"there is no directory {str(output.parent)!r} to write to")
     text = typer.get_text_stream("stdin").read() if sql == "-" else sql
-    session = QuerySession(load_settings(context.obj), limit, seconds, pii)
+    session = QuerySession(load_settings(context.obj), limit, seconds, pii, environment=env)
     if (rows := catalog_answer(session, text)) is not None:
         write_rows(rows, form, output=output)
         return

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.cli.environments import EnvironmentName
 from spark_jobs.cli.query import (
     DEFAULT_ROWS,
     DEFAULT_SECONDS,
@@ -44,10 +45,11 @@ def shell(
     limit: Limit = DEFAULT_ROWS,
     seconds: Seconds = DEFAULT_SECONDS,
     pii: Personal = False,
+    env: EnvironmentName = None,
 ) -> None:
     r"""Ask query after query; \d lists the tables, \? the other commands."""
     settings = load_settings(context.obj)
-    typed = Shell(QuerySession(settings, limit, seconds, pii))
+    typed = Shell(QuerySession(settings, limit, seconds, pii, environment=env))
     if not sys.stdin.isatty():
         typed.loop("", "")
         # A person has seen the errors; a script is told.

@@ -23,6 +23,7 @@ class StepKind(StrEnum):
     SNAPSHOT = "snapshot"
     TAKE_UP = "take up"
     SEED = "seed"
+    PROMOTE = "promote"
     BUILD = "build"
 
 
@@ -65,6 +66,7 @@ class Step:
             StepKind.SNAPSHOT: "read the rows of source {}",
             StepKind.TAKE_UP: "take up what is in {}",
             StepKind.SEED: "load the file of source {}",
+            StepKind.PROMOTE: "publish {} from its environment",
             StepKind.BUILD: "compute {}",
         }
         return titles[self.kind].format(self.subject)
@@ -162,7 +164,7 @@ def _still_wanted(step: Step, after: Manifest) -> bool:
             return step.subject in after.sources
         case StepKind.TOPIC:
             return step.subject in {one.topic for one in after.sources.values()}
-        case StepKind.TAKE_UP | StepKind.BUILD:
+        case StepKind.TAKE_UP | StepKind.BUILD | StepKind.PROMOTE:
             return step.subject in tables
         case StepKind.STREAM:
             return step.subject in stream_definitions(after)

@@ -32,6 +32,8 @@ class GoldContext:
     store: ControlStore
     session_factory: Callable[[Settings], SparkSession] = field(default=open_session)
     announces: bool = False
+    # Where tables lie: in production, unless an environment says otherwise.
+    places: Callable[[Lake, Manifest], TableLocations] = field(default=TableLocations)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -48,7 +50,7 @@ class GoldContext:
 
     @cached_property
     def locations(self) -> TableLocations:
-        return TableLocations(self.lake, self.manifest)
+        return self.places(self.lake, self.manifest)
 
     def entry(self, view: str) -> GoldEntry:
         """The view's declaration.

@@ -167,6 +167,7 @@ _AT_PUBLISHED_VERSIONS = frozenset(
         ReasonCode.BACKFILLED,
         ReasonCode.REPLAYED,
         ReasonCode.ROLLED_BACK,
+        ReasonCode.PROMOTED,
         ReasonCode.COLUMNS_CHANGED,
     }
 )

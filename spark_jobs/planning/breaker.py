@@ -20,7 +20,13 @@ from spark_jobs.sections import BreakerSettings
 FEWEST = 3
 # What a person asked for.
 ASKED_FOR = frozenset(
-    {ReasonCode.FORCED, ReasonCode.REPLAYED, ReasonCode.BACKFILLED, ReasonCode.ROLLED_BACK}
+    {
+        ReasonCode.FORCED,
+        ReasonCode.REPLAYED,
+        ReasonCode.BACKFILLED,
+        ReasonCode.ROLLED_BACK,
+        ReasonCode.PROMOTED,
+    }
 )
 _PASS = ASKED_FOR | {ReasonCode.FIRST_BUILD}
 # Full refreshes that take less time than following the change, or are likely to: by the view's own

@@ -1,4 +1,4 @@
-"""What to do about a view: skip, full, incremental, range or rollback; each with its reason."""
+"""What to do about a view: skip, compute it in some way, or publish rows that are there."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class ReasonCode(StrEnum):
     REPLAYED = "REPLAYED"
     BACKFILLED = "BACKFILLED"
     ROLLED_BACK = "ROLLED_BACK"
+    PROMOTED = "PROMOTED"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,21 @@ class Rollback:
     version: int
 
 
-Decision = Skip | Full | Incremental | Range | Rollback
+@dataclass(frozen=True)
+class Promotion:
+    """Publish what a virtual environment has built.
+
+    Attributes:
+        environment: its name.
+        version: of the environment's table of that view.
+    """
+
+    reason: Reason
+    environment: str
+    version: int
+
+
+Decision = Skip | Full | Incremental | Range | Rollback | Promotion
 
 
 def decision_word(decision: Decision) -> str:
@@ -125,6 +140,8 @@ def decision_word(decision: Decision) -> str:
             return "range"
         case Rollback():
             return "rollback"
+        case Promotion():
+            return "promotion"
         case _:
             assert_never(decision)
 
@@ -145,6 +162,8 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
             return decision.rows.as_dict()
         case Rollback():
             return {"version": decision.version}
+        case Promotion():
+            return {"environment": decision.environment, "version": decision.version}
         case Full(columns=columns) if columns is not None:
             return {"columns": list(columns)}
         case Skip() | Full() | Incremental():
@@ -186,5 +205,7 @@ def decision_of(
             return Range(reason, RowRange.from_dict(rows))
         case "rollback", {"version": version}:
             return Rollback(reason, int(version))
+        case "promotion", {"environment": environment, "version": version}:
+            return Promotion(reason, str(environment), int(version))
         case _:
             raise ValueError(f"{word!r} with scope {scope!r} is not a decision")

@@ -11,6 +11,7 @@ from spark_jobs.planning.decision import (
     Decision,
     Full,
     Incremental,
+    Promotion,
     Range,
     Reason,
     ReasonCode,
@@ -100,5 +101,5 @@ def covers_view(decision: Decision) -> bool:
     match decision:
         case Incremental() | Full(columns=None):
             return True
-        case Skip() | Full() | Range() | Rollback():
+        case Skip() | Full() | Range() | Rollback() | Promotion():
             return False

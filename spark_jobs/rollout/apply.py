@@ -30,7 +30,13 @@ LOCK = "apply"
 # Where a crash test may end the process: before a step, and before it is noted.
 FAILPOINTS = (
     "apply.begun",
-    *(f"apply.{kind.name.lower()}.{moment}" for kind in StepKind for moment in ("begins", "ends")),
+    *(
+        f"apply.{kind.name.lower()}.{moment}"
+        for kind in StepKind
+        # That one is a promotion's.
+        if kind is not StepKind.PROMOTE
+        for moment in ("begins", "ends")
+    ),
     "apply.all_done",
 )
 # Says what a step is about while it runs.

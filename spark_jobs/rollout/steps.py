@@ -83,7 +83,9 @@ class Carrier:
                 return self._taken_up(step, note)
             case StepKind.SEED:
                 return load_seed(self.settings, self.manifest.sources[step.subject]).told
-            case StepKind.BUILD:
+            case StepKind.PROMOTE | StepKind.BUILD:
+                # This apply may take over a promotion that was cut off: what it would have
+                # published is computed.
                 return self._build(step, deployment, note)
             case _:
                 assert_never(step.kind)

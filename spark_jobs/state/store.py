@@ -30,6 +30,7 @@ from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttem
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.deployment_store import DeploymentStore
 from spark_jobs.state.engine import WRITES, make_engine
+from spark_jobs.state.environment_store import EnvironmentStore
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.incidents import IncidentStore
 from spark_jobs.state.keeper import LeaseKeeper
@@ -42,7 +43,11 @@ from spark_jobs.state.verifications import VerificationRecord
 
 
 class ControlStore(
-    ReplayStore, DeploymentStore, IncidentStore, AbstractContextManager["ControlStore"]
+    ReplayStore,
+    DeploymentStore,
+    EnvironmentStore,
+    IncidentStore,
+    AbstractContextManager["ControlStore"],
 ):
     """Control state. Safe for many processes and threads; open one in each process."""
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 10
+SCHEMA_VERSION: Final = 11
 
 METADATA: Final = MetaData()
 
@@ -276,4 +276,21 @@ ASSET_CURSORS = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("error", Text),
     Column("waits_since", UtcDateTime),
+)
+
+# Virtual environments: changed views that are built beside production.
+ENVIRONMENTS = Table(
+    "environments",
+    METADATA,
+    Column("name", String(40), primary_key=True),
+    Column("status", String(20), nullable=False),
+    Column("base", String(80), nullable=False),
+    Column("who", String(250), nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("views", json_column_type(), nullable=False),
+    Column("pins", json_column_type(), nullable=False),
+    Column("marked", json_column_type(), nullable=False),
+    Column("deployment", String(80)),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
 )

@@ -6,7 +6,7 @@ with the operating system's path functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -51,6 +51,7 @@ def remote_location(location: str) -> bool:
 _KINDS = (
     "changes",
     "checkpoints",
+    "environments",
     "locks",
     "quarantine",
     "rebuild",
@@ -130,6 +131,10 @@ class Lake:
         """All groups that are kept for a definition of a view; without one, for the view."""
         return self._reserved("state", f"{view}/{definition[:16]}".rstrip("/"))
 
+    def environment(self, name: str, view: str = "") -> str:
+        """A view's table in a virtual environment; without a view, all of its tables."""
+        return self._reserved("environments", f"{name}/{view}".rstrip("/"))
+
     def checkpoint(self, query: str, epoch: int) -> str:
         """A streaming query's checkpoint; a new epoch starts a new one."""
         return f"{self.checkpoints(query)}/{epoch}"
@@ -156,3 +161,24 @@ class TableLocations:
             if source is not None and source.location is not None:
                 return plain_location(source.location)
         return self.lake.location(table)
+
+
+@dataclass(frozen=True)
+class EnvironmentLocations(TableLocations):
+    """The same within a virtual environment: its own views lie there, all else in production.
+
+    >>> class Nothing:
+    ...     sources = {}
+    >>> places = EnvironmentLocations(Lake("/lake"), Nothing(), "ana", frozenset({"daily"}))
+    >>> places.of(TableName.parse("gold.daily")), places.of(TableName.parse("gold.other"))
+    ('/lake/_environments/ana/daily', '/lake/gold/other')
+    """
+
+    environment: str
+    views: Collection[str]
+
+    def of(self, table: TableName) -> str:
+        """The location of a table that SQL can name."""
+        if table.layer is Layer.GOLD and table.name in self.views:
+            return self.lake.environment(self.environment, table.name)
+        return super().of(table)

@@ -14,9 +14,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import yaml
 
+from spark_jobs.gold.environment import copies
 from spark_jobs.gold.recover import release, rollback
 from spark_jobs.gold.refresh.steps import FAILPOINTS, KEPT_FAILPOINTS
-from spark_jobs.rollout import apply
+from spark_jobs.rollout import apply, environments, promotion
 from spark_jobs.settings import REPOSITORY
 from tests import stacks, timing
 from tests.conftest import LONGEST, place_of
@@ -218,4 +219,5 @@ def test_every_failpoint_is_armed_by_a_test() -> None:
     # By name, or as one of a list that a test goes through.
     listed = {*FAILPOINTS, *KEPT_FAILPOINTS}
     listed |= {*apply.FAILPOINTS, *release.FAILPOINTS, *rollback.FAILPOINTS}
+    listed |= {*environments.FAILPOINTS, *promotion.FAILPOINTS, *copies.FAILPOINTS}
     assert {name for name in passed - listed if name not in texts} == set()

@@ -122,6 +122,22 @@ def pinned_result(
     )
 
 
+@contextmanager
+def query_failures(view: str) -> Iterator[None]:
+    """Tell of Spark's errors in a block as the failure of a view's query.
+
+    Raises:
+        QueryFailedError: Spark refuses or fails the query.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryFailedError(view, first_lines(error)) from error
+
+
 def first_lines(error: Exception, *, lines: int = 4) -> str:
     """The start of an error's text: Spark puts a query plan or a stack trace after it."""
     return "\n".join(_text(error).strip().splitlines()[:lines])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.refresh.ledger import past_row_counts
@@ -15,6 +17,9 @@ from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import Verdict
 from spark_jobs.storage import log
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 def audit(context: GoldContext, work: WorkItem) -> Verdict:
     """The gate's word on the staged rows, which are the table as it would be.
@@ -23,21 +28,50 @@ def audit(context: GoldContext, work: WorkItem) -> Verdict:
         SuiteRefusedError: an expectation would not be checked as it is written.
         GateCrashedError: an expectation's check raised, so that nothing is known.
     """
-    entry = context.entry(work.view)
-    # Rows of a view over the clock leave by time alone.
-    earlier = () if entry.reads_clock else past_row_counts(context, work.view)
-    suite = with_implied(entry.suite, view=work.view, grain=entry.grain, earlier_rows=earlier)
-    verdict = gate.audit(
+    return judged(
+        context,
+        work.view,
         lambda: staged_rows(context, work),
-        suite,
-        table=str(gold_table(work.view)),
         rows=staged_result(context, work).rows,
+        location=staged_at(context, work),
+    )
+
+
+def judged(
+    context: GoldContext,
+    view: str,
+    read: Callable[[], DataFrame],
+    *,
+    rows: int | None,
+    location: str,
+) -> Verdict:
+    """The gate's word on rows of a view.
+
+    Args:
+        context: of the project.
+        view: whose expectations hold.
+        read: gives the rows.
+        rows: how many there are; None where the log does not say.
+        location: of the table that has their columns.
+
+    Raises:
+        LakehouseError: any condition of ``audit``.
+    """
+    entry = context.entry(view)
+    # Rows of a view over the clock leave by time alone.
+    earlier = () if entry.reads_clock else past_row_counts(context, view)
+    suite = with_implied(entry.suite, view=view, grain=entry.grain, earlier_rows=earlier)
+    verdict = gate.audit(
+        read,
+        suite,
+        table=str(gold_table(view)),
+        rows=rows,
         grain=entry.grain,
         personal=personal_columns(entry),
     )
     unlike = types_as_declared(
         {column.name: column.type for column in entry.columns},
-        {column.name: column.type for column in log.schema(staged_at(context, work))},
+        {column.name: column.type for column in log.schema(location)},
         position=len(verdict.results),
     )
     return verdict if unlike is None else replace(verdict, results=(*verdict.results, unlike))

@@ -30,6 +30,7 @@ from spark_jobs.storage.rows import RowChange, Rows
 
 # How often a publication is tried where others commit to its table at the same moment.
 _TRIES = 3
+_GOES_BACK = frozenset({ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK, ReasonCode.PROMOTED})
 _PROPERTIES = {**CHANGE_FEED, **SHORT_LOG}
 
 
@@ -88,8 +89,8 @@ def _overtaken(location: str, work: WorkItem) -> bool:
     watermark = latest.watermark
     if (watermark.epoch, watermark.sequence) > (work.epoch, work.sequence):
         return True
-    # Going back is what these were decided for; a rollback has an epoch of its own.
-    if work.decision.reason.code in {ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK}:
+    # Going back is what these were decided for; the last two have epochs of their own.
+    if work.decision.reason.code in _GOES_BACK:
         return False
     ours = work.vector
     return watermark.epoch == work.epoch and any(

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from spark_jobs.gold.compute.increment import base_of
-from spark_jobs.gold.compute.pinned import check_inputs, first_lines
+from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.ranges import write_range
 from spark_jobs.gold.compute.row_change import change_here, change_in_spark
 from spark_jobs.gold.compute.run import StagedChange, staged_change
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
 from spark_jobs.gold.engine.protocol import SPARK, Engine
-from spark_jobs.gold.errors import AttemptStateError, QueryFailedError
+from spark_jobs.gold.errors import AttemptStateError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.decision import Full, Incremental, Range, Rollback, Skip
+from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -72,14 +72,9 @@ def stage(context: GoldContext, work: WorkItem) -> StagedResult:
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
     """
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     location = staged_at(context, work)
-    try:
+    with query_failures(work.view):
         _write(context, work, location)
-    except (PySparkException, Py4JJavaError) as error:
-        raise QueryFailedError(work.view, first_lines(error)) from error
     return staged_result(context, work)
 
 
@@ -165,6 +160,10 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
         case Rollback(version=earlier):
             frame = reader.read(context.spark, context.published_at(work.view), earlier)
             writer.replace(Rows.of(frame), location, txn=_TXN)
+        case Promotion(environment=name, version=built):
+            frame = reader.read(context.spark, context.lake.environment(name, work.view), built)
+            said = {one.name: one.description for one in context.entry(work.view).columns}
+            writer.replace(Rows.of(frame), location, txn=_TXN, comments=said)
         case Skip():
             raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
         case _:

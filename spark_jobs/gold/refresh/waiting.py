@@ -18,7 +18,12 @@ from spark_jobs.storage import log
 
 # What computes published versions again; it is resumed or rejected as a replay is.
 LOOKING_BACK: Final = frozenset(
-    {ReasonCode.REPLAYED, ReasonCode.BACKFILLED, ReasonCode.ROLLED_BACK}
+    {
+        ReasonCode.REPLAYED,
+        ReasonCode.BACKFILLED,
+        ReasonCode.ROLLED_BACK,
+        ReasonCode.PROMOTED,
+    }
 )
 # Held, or let through by a release that was interrupted.
 _WAITING: Final = (AttemptStatus.BLOCKED, AttemptStatus.AUDITED, AttemptStatus.FAILED)

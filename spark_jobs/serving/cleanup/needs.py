@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.names import Layer
+
 if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
 
@@ -41,7 +43,13 @@ class Kept:
 
 def needs_of(project: OpenProject, *, now: datetime) -> list[Need]:
     """What published views, refreshes that are under way, ticks, sinks and streams still need."""
-    return [*_views(project, now), *_ticks(project, now), *_sinks(project), *_streams(project)]
+    return [
+        *_views(project, now),
+        *_environments(project, now),
+        *_ticks(project, now),
+        *_sinks(project),
+        *_streams(project),
+    ]
 
 
 def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> Kept:
@@ -93,6 +101,27 @@ def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
         for attempt in project.store.attempts(view, statuses=waiting, limit=100):
             if attempt.updated_at >= oldest:
                 yield from _vector(vector_in(attempt), f"attempt {attempt.attempt_id}")
+
+
+def _environments(project: OpenProject, now: datetime) -> Iterator[Need]:
+    """What environments were built from, so that refreshes can follow a promotion by changes.
+
+    One that nobody touched for as long as staged results are kept counts no more: a refresh after
+    its promotion computes its views in full.
+    """
+    from spark_jobs.planning.vector import VersionVector
+
+    oldest = now - timedelta(days=project.settings.gold.staging_days)
+    for one in project.store.environments():
+        if one.updated_at < oldest:
+            continue
+        for view in one.views.values():
+            outside = [
+                (table, version)
+                for table, version in VersionVector.from_dict(view.vector)
+                if not (table.layer is Layer.GOLD and table.name in one.views)
+            ]
+            yield from _vector(outside, f"environment {one.name}")
 
 
 def _vector(vector: Any, who: str) -> Iterator[Need]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
     from spark_jobs.names import TableName
     from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
-    from spark_jobs.storage.lake import TableLocations
+    from spark_jobs.serving.sql.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class QuerySession:
         seconds: how long a query may run; 0 for as long as it takes.
         pii: personal data is shown as it is.
         layers: whose tables can be named.
+        environment: whose views are read in the place of production's.
     """
 
     settings: Settings
@@ -46,6 +47,7 @@ class QuerySession:
     seconds: float
     pii: bool = False
     layers: frozenset[Layer] = frozenset(Layer)
+    environment: str | None = None
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -55,8 +57,15 @@ class QuerySession:
 
     @property
     def manifest(self) -> Manifest:
-        """The declarations as the files have them now."""
+        """The declarations of production as they are now."""
         return applied_manifest(self.settings)
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """The declarations as they are now, and where their tables lie."""
+        from spark_jobs.serving.sql.surroundings import surroundings
+
+        return surroundings(self.settings, self.manifest, self.environment)
 
     def pinned(self, text: str, *, views: str = "") -> PinnedQuery:
         """What Spark would run; ``views`` is the schema of the views of ``ops``.
@@ -68,13 +77,16 @@ class QuerySession:
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
         from spark_jobs.serving.sql.query import pinned_query
 
-        manifest = self.manifest
-        known, locations = self._declared(manifest), self._locations(manifest)
-        masked = (
-            {} if self.pii else {str(name): personal_columns(one) for name, one in known.items()}
-        )
+        around = self.surroundings
+        known = self._declared(around.manifest)
+        masked = {str(name): personal_columns(one) for name, one in known.items()}
         return pinned_query(
-            text, locations, known=known, made=OPS_TABLES, masked=masked, views=views
+            text,
+            around.locations,
+            known=known,
+            made=OPS_TABLES,
+            masked={} if self.pii else {**masked, **around.hidden},
+            views=views,
         )
 
     def run(self, query: PinnedQuery) -> QueryResult:
@@ -92,7 +104,7 @@ class QuerySession:
         """Every table that a query can name, with what it is."""
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 
-        declared = self._declared(self.manifest)
+        declared = self._declared(self.surroundings.manifest)
         found = [(str(name), entry.description or "") for name, entry in sorted(declared.items())]
         return found + [(table.name, table.description) for table in OPS_TABLES.values()]
 
@@ -110,15 +122,15 @@ class QuerySession:
 
         if name in OPS_TABLES:
             return _shown(OPS_TABLES[name].columns)
-        manifest = self.manifest
-        declared = {str(table): entry for table, entry in self._declared(manifest).items()}
+        around = self.surroundings
+        declared = {str(table): one for table, one in self._declared(around.manifest).items()}
         if name not in declared:
             raise TableUnknownError(name, [*declared, *OPS_TABLES])
-        location = self._locations(manifest).of(TableName.parse(name))
+        location = around.locations.of(TableName.parse(name))
+        hidden = around.hidden.get(name, personal_columns(declared[name]))
         if log.table_version(location) is None:
-            return _shown(declared[name].columns, personal_columns(declared[name]))
+            return _shown(declared[name].columns, hidden)
         texts = {one.name: one.description for one in declared[name].columns}
-        hidden = personal_columns(declared[name])
         return [
             ShownColumn(
                 one.name,
@@ -154,11 +166,6 @@ class QuerySession:
     ) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
         declared = declared_tables(manifest)
         return {name: entry for name, entry in declared.items() if name.layer in self.layers}
-
-    def _locations(self, manifest: Manifest) -> TableLocations:
-        from spark_jobs.storage.lake import Lake, TableLocations
-
-        return TableLocations(Lake(self.settings.lake), manifest)
 
     @contextmanager
     def _made(self, names: Sequence[str]) -> Iterator[None]:

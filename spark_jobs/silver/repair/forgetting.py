@@ -42,6 +42,7 @@ class Forgotten:
         among: records of bronze.
         examples: the first of them, before they were emptied: where each lies, and its columns.
         rebuilt: what became of each silver table; () for a dry run.
+        copies: views of environments that held the source's data and were deleted.
     """
 
     source: str
@@ -49,6 +50,7 @@ class Forgotten:
     among: int = 0
     examples: tuple[dict[str, Any], ...] = ()
     rebuilt: tuple[Rebuilt, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,105 @@
+"""Conditions of virtual environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.errors import LakehouseError
+
+
+class EnvironmentNameError(LakehouseError):
+    """A word that cannot name an environment."""
+
+    condition = "ENVIRONMENT_NAME"
+    name: str
+    primary = "{name!r} cannot name an environment"
+    hint = (
+        "Write up to 31 lower-case letters, digits and underscores, with a letter first, as in "
+        "--env ana."
+    )
+
+
+class EnvironmentUnknownError(LakehouseError):
+    """An environment that is not there."""
+
+    condition = "ENVIRONMENT_UNKNOWN"
+    name: str
+    known: Sequence[str]
+    misspelt = "name"
+    primary = "there is no environment {name!r}"
+    hint = "`tidemark env list` names those that are; `tidemark apply --env {name}` builds one."
+
+
+class EnvironmentBusyError(LakehouseError):
+    """Another command works on the environment."""
+
+    condition = "ENVIRONMENT_BUSY"
+    name: str
+    detail: str | None
+    primary = "another command works on environment {name!r}"
+    hint = "Wait until it has ended, then run this one again."
+
+
+class EnvironmentInputError(LakehouseError):
+    """A view of an environment reads a table that does not run as the project declares it."""
+
+    condition = "ENVIRONMENT_INPUT"
+    view: str
+    table: str
+    problem: str
+    primary = "gold view {view!r} reads {table}, which {problem}"
+    detail = "An environment holds gold views only and reads all else from production."
+    hint = "Apply the sources and the silver tables first, with `tidemark apply`."
+
+
+class EnvironmentNotBuiltError(LakehouseError):
+    """A query names a view of the environment that is not there."""
+
+    condition = "ENVIRONMENT_NOT_BUILT"
+    name: str
+    view: str
+    problem: str
+    primary = "gold view {view!r} is not there in environment {name!r}: {problem}"
+    hint = "Run `tidemark apply --env {name}`."
+
+
+class EnvironmentBaseMovedError(LakehouseError):
+    """Production's definition of a view changed after the environment was planned."""
+
+    condition = "ENVIRONMENT_BASE_MOVED"
+    name: str
+    views: Sequence[str]
+    base: str
+    primary = "production's definition of {views} changed after environment {name!r} was planned"
+    detail = "It was planned against {base}. Nothing was changed."
+    hint = (
+        "Bring that change into the project, look at `tidemark plan --env {name}`, and run "
+        "`tidemark apply --env {name}`."
+    )
+
+
+class PromotionRefusedError(LakehouseError):
+    """An environment that cannot be promoted as it stands."""
+
+    condition = "PROMOTION_REFUSED"
+    name: str
+    problem: str
+    remedy: str
+    primary = "environment {name!r} is not promoted: {problem}"
+    detail = "Nothing was changed."
+    hint = "{remedy}"
+
+
+class EnvironmentBlockedError(LakehouseError):
+    """The quality gate stops views of an environment."""
+
+    condition = "ENVIRONMENT_BLOCKED"
+    name: str
+    views: Sequence[str]
+    problem: str
+    primary = "the quality gate stops {views} of environment {name!r}"
+    detail = "{problem} Nothing of production was changed."
+    hint = (
+        'Look at the rows: `tidemark query --env {name} "SELECT …"`. Correct the SQL or the rules '
+        "in expectations/, then run `tidemark apply --env {name}`."
+    )

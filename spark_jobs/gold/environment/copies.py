@@ -1,0 +1,128 @@
+"""Copies that environments hold of data that has left production: they are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from spark_jobs.deploy.environment_errors import EnvironmentBusyError
+from spark_jobs.deploy.environments import reading
+from spark_jobs.gold.environment.surroundings import only_writer
+from spark_jobs.settings import Settings
+from spark_jobs.state.environments import (
+    Environment,
+    EnvironmentStatus,
+    EnvironmentView,
+    ViewState,
+)
+from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import log
+from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.lake import Lake
+
+FAILPOINTS = ("environment.copies.marked",)
+
+
+def delete_copies(
+    settings: Settings, store: ControlStore, tables: Collection[str], *, why: str
+) -> list[str]:
+    """Delete every environment's views that hold data of some tables.
+
+    Args:
+        settings: of the project.
+        store: the control database.
+        tables: as SQL names them.
+        why: for people; ``apply --env`` builds the views again.
+
+    Returns:
+        what was deleted, as ``environment: gold.view``.
+
+    Raises:
+        EnvironmentBusyError: another command works on such an environment.
+    """
+    found: list[str] = []
+    for name in [one.name for one in store.environments() if reading(one, tables)]:
+        with only_writer(settings, name):
+            environment = store.environment(name)
+            if environment is not None:
+                views = reading(environment, tables)
+                found += _deleted(settings, store, environment, views, why)
+    return found
+
+
+def delete_expired_copies(
+    settings: Settings, store: ControlStore, expiring: Mapping[str, str]
+) -> list[str]:
+    """Delete views that were built before rows of a table that they read expired.
+
+    An environment on which another command works is left for the next time.
+
+    Args:
+        settings: of the project.
+        store: the control database.
+        expiring: locations of the tables that have a ``ttl``, by name.
+
+    Returns:
+        what was deleted, as ``environment: gold.view``.
+    """
+    times = {table: at for table, place in expiring.items() if (at := _expired_at(place))}
+    found: list[str] = []
+    for known in store.environments() if times else ():
+        if not _outlived(known, times):
+            continue
+        with suppress(EnvironmentBusyError), only_writer(settings, known.name):
+            environment = store.environment(known.name)
+            if environment is not None:
+                views = _outlived(environment, times)
+                why = "rows that it held have expired"
+                found += _deleted(settings, store, environment, views, why)
+    return found
+
+
+def _outlived(environment: Environment, times: Mapping[str, datetime]) -> frozenset[str]:
+    """The views that were built before a table lost rows, and those that read them."""
+    older = {
+        f"gold.{view}"
+        for table, at in times.items()
+        for view in reading(environment, {table})
+        if _built_before(environment.views[view], at)
+    }
+    return reading(environment, older) if older else frozenset()
+
+
+def _built_before(view: EnvironmentView, at: datetime) -> bool:
+    return view.there and view.clock is not None and datetime.fromisoformat(view.clock) <= at
+
+
+def _expired_at(location: str) -> datetime | None:
+    """When rows of a table expired last, as far as its log goes back."""
+    if log.table_version(location) is None:
+        return None
+    return next(
+        (one.timestamp for one in log.commits(location) if "expiry" in (one.metadata or {})), None
+    )
+
+
+def _deleted(
+    settings: Settings,
+    store: ControlStore,
+    environment: Environment,
+    views: Collection[str],
+    why: str,
+) -> list[str]:
+    """Mark views, then remove their files: again, where that was cut off in between."""
+    held = [view for view in environment.views if view in views]
+    for view in held:
+        gone = replace(environment.views[view], state=ViewState.DELETED, table=None, problem=why)
+        environment = environment.with_view(view, gone)
+    if environment.status is EnvironmentStatus.BUILT:
+        environment = replace(environment, status=EnvironmentStatus.OPEN)
+    # What a build had pinned may hold what has left since.
+    store.save_environment(replace(environment, pins={}))
+    failpoint("environment.copies.marked")
+    for view in held:
+        remove_table(Lake(settings.lake).environment(environment.name, view))
+    return [f"{environment.name}: gold.{view}" for view in held]
