@@ -26,6 +26,7 @@ MARKS = {
     "spark": "spark",
     "tpch": "spark",
     "properties": "spark",
+    "walk": "unit",
     "dags": "airflow",
     "e2e": "services",
     "cluster": "cluster",
