@@ -90,7 +90,8 @@ class Promoter:
         self._keep(replace(self.environment, status=EnvironmentStatus.PROMOTING))
         failpoint("promotion.begun")
         with ExitStack() as held:
-            for view in self.planned.left:
+            # Also of those that are published: a run that was killed may have left its lease.
+            for view in self.environment.views:
                 self._leases[view] = held.enter_context(ExitStack())
                 lease = context.store.lease(
                     catch_up(view),
