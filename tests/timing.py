@@ -55,7 +55,7 @@ def _cpu_below(process: int) -> float:
     ticks = _text(folder / "stat").rpartition(")")[2].split()[11:15]
     try:
         threads = list((folder / "task").iterdir())
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         threads = []
     children = [int(child) for one in threads for child in _text(one / "children").split()]
     return sum(map(int, ticks)) / TICKS + sum(map(_cpu_below, children))
