@@ -127,6 +127,8 @@ class KafkaConnectSettings(BaseModel):
 
     # The REST address at which the connector is registered. Empty: the local stack's worker.
     url: str = ""
+    # The topic in which the workers store their connectors' offsets.
+    offsets_topic: str = "_connect_offsets"
     # More of a worker's configuration; it wins over what the local stack's worker has.
     conf: dict[str, str] = Field(default_factory=dict)
 
@@ -181,6 +183,9 @@ class GoldSettings(BaseModel):
     # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
     # where they are the same.
     float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
+    # A scheduled refresh waits so long for versions that show whole transactions and all that its
+    # tables of one database had when it began; then it reads the newest that do.
+    transaction_wait_seconds: float = Field(default=10, ge=0)
     # What computes refreshes. "spark": Spark alone; "auto": DuckDB where both are known to agree.
     engine: Engine = Engine.AUTO
     # How much one refresh may hold in memory while DuckDB computes it; more is put on the disk.

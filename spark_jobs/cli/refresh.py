@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Skipped, although there is something to do.
-_BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON"})
+_BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"})
 
 
 @dataclass(frozen=True)

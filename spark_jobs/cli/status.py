@@ -19,6 +19,7 @@ from spark_jobs.serving.report.status_tables import (
     streams_table,
     views_table,
 )
+from spark_jobs.serving.report.transactions import database_statuses
 from spark_jobs.terminal.console import wide_console
 
 if TYPE_CHECKING:
@@ -56,11 +57,13 @@ def status(
         streams = [one for one in project.store.progress() if not one.query.startswith(SINK_PREFIX)]
         in_work = batches_in_work(project)
         rejected = _rejected(project)
+        databases = list(database_statuses(project, now=now))
         drifts = [one for one in drift_tellings(project) if one.standing != "accepted"]
     if as_json:
         entries = {
             "views": [one.as_dict() for one in views],
             "streams": [one.as_dict() for one in streams],
+            "databases": [one.as_dict() for one in databases],
             "in_work": {name: one.as_dict() for name, one in in_work.items()},
             "quarantine": [vars(one) for one in rejected],
             "drift": [one.as_dict() for one in drifts],
@@ -75,6 +78,8 @@ def status(
         console.print(streams_table(streams, now=now, on_purpose=on_purpose, in_work=in_work))
     else:
         console.print("No stream has reported yet.", style="dim")
+    for one in databases:
+        console.print(one.line(now=now), style="dim", soft_wrap=True)
     if rejected:
         console.print(rejections_table(rejected))
     if drifts:

@@ -13,6 +13,7 @@ from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 from spark_jobs.definitions.durations import DURATION_PATTERN, parse_duration
 from spark_jobs.definitions.schedules import cron_problem, zone_known
 from spark_jobs.definitions.vocabulary import (
+    Consistency,
     KafkaFormat,
     OnDrift,
     OnExpiry,
@@ -217,6 +218,7 @@ class GoldHeader(_File):
     time_zone: Zone | None = None
     freshness: Duration | None = None
     verify: Duration | None = None
+    consistency: Consistency | None = None
     ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO

@@ -50,6 +50,15 @@ class RefreshPolicy(StrEnum):
     BULK = "bulk"
 
 
+class Consistency(StrEnum):
+    """Which versions of the tables of one source database a gold view reads together."""
+
+    # All of them after the same transaction of the database.
+    TRANSACTIONAL = "transactional"
+    # The newest of each.
+    NEWEST = "newest"
+
+
 class Strategy(StrEnum):
     """How a gold view may be refreshed when its inputs moved."""
 

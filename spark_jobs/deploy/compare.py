@@ -40,6 +40,7 @@ _SCHEDULE = (
     "time_zone",
     "freshness_seconds",
     "verify_seconds",
+    "consistency",
 )
 _WORDS = ("description", "owner", "tags", "grain", "strategy")
 _NOTHING = Reach()

@@ -116,6 +116,7 @@ def compile_gold(
         time_zone=header.time_zone or "UTC",
         freshness_seconds=_seconds(header.freshness),
         verify_seconds=_seconds(header.verify),
+        consistency=header.consistency,
         grain=header.grain,
         strategy=header.strategy,
         maintenance=maintenance,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import (
+    Consistency,
     KafkaFormat,
     OnDrift,
     RedisFormat,
@@ -236,6 +237,8 @@ class GoldEntry(_Entry):
     time_zone: str = "UTC"
     freshness_seconds: int | None = None
     verify_seconds: int | None = None
+    # None: transactional where it reads several tables of one source database.
+    consistency: Consistency | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO
     # None where nobody derived it: every refresh is full then.

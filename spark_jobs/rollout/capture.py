@@ -33,7 +33,8 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
         ensure_topics(settings, [topic])
         if settings.security.enabled:
             users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
-            grant(admin(settings), declared_rights(manifest), *users)
+            offsets = settings.kafka_connect.offsets_topic
+            grant(admin(settings), declared_rights(manifest, offsets_topic=offsets), *users)
     except KafkaException as error:
         raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,6 +16,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.silver.apply.batch import BatchApplier, transaction_app
 from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.check.progress import last_written
+from spark_jobs.silver.frontier import Frontiers
 from spark_jobs.silver.repair.expiring import Expirer
 from spark_jobs.silver.repair.pause import PausedStream
 from spark_jobs.silver.repair.rebuild import Rebuilder
@@ -37,6 +38,7 @@ class SilverFlow:
     entry: SilverEntry
     settings: Settings
     store: ControlStore
+    frontiers: Frontiers = field(default_factory=Frontiers)
 
     @property
     def name(self) -> str:
@@ -73,10 +75,11 @@ class SilverFlow:
         self._watch.check()
         epoch = self._epoch()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
-        applier = self._applier(epoch)
+        frontier = self.frontiers.of(self.entry.name)
+        applier = replace(self._applier(epoch), frontier=frontier)
 
         def apply(frame: DataFrame, batch_id: int) -> None:
-            with self._guard():
+            with self._guard(), frontier.batch:
                 applier.apply(frame, batch_id)
 
         pace = f"{self.settings.streams.silver_trigger_seconds} seconds"

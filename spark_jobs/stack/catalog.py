@@ -101,8 +101,9 @@ def make_topics(settings: Settings) -> None:
     manifest = Manifest.read(settings.manifest_file)
     ensure_topics(settings, [one.topic for one in manifest.sources.values() if one.topic])
     if settings.security.enabled:
+        topic = settings.kafka_connect.offsets_topic
         users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
-        grant(admin(settings), declared_rights(manifest), *users)
+        grant(admin(settings), declared_rights(manifest, offsets_topic=topic), *users)
 
 
 def security_steps(settings: Settings) -> list[Step]:

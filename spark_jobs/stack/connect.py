@@ -147,14 +147,15 @@ def worker_properties(settings: Settings, number: int) -> dict[str, object]:
         "rest.advertised.host.name": LOOPBACK,
         "config.storage.topic": f"{INTERNAL_TOPICS}configs",
         "config.storage.replication.factor": settings.local.kafka_brokers,
-        "offset.storage.topic": f"{INTERNAL_TOPICS}offsets",
+        "offset.storage.topic": settings.kafka_connect.offsets_topic,
         "offset.storage.replication.factor": settings.local.kafka_brokers,
         "offset.storage.partitions": 1,
         "status.storage.topic": f"{INTERNAL_TOPICS}status",
         "status.storage.replication.factor": settings.local.kafka_brokers,
         "status.storage.partitions": 1,
-        # What was read since the last flush is read again after a kill.
-        "offset.flush.interval.ms": 5000,
+        # What was read since the last flush is read again after a kill, and gold views show whole
+        # transactions up to there.
+        "offset.flush.interval.ms": 1000,
         "scheduled.rebalance.max.delay.ms": 0,
         "key.converter": converter,
         "key.converter.schemas.enable": "false",

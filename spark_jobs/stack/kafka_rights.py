@@ -51,10 +51,17 @@ def connect_rights() -> list[AclBinding]:
     ]
 
 
-def declared_rights(manifest: Manifest) -> list[AclBinding]:
-    """What the declared sources and sinks need."""
+def declared_rights(manifest: Manifest, *, offsets_topic: str) -> list[AclBinding]:
+    """What the declared sources and sinks need.
+
+    Args:
+        manifest: the compiled project.
+        offsets_topic: in which Kafka Connect stores how far its connectors are.
+    """
     sources = [one for one in manifest.sources.values() if one.topic]
     read = {name for one in sources for name in _topics_read(one)}
+    if any(one.format is SourceFormat.DEBEZIUM for one in sources):
+        read.add(offsets_topic)
     events = {one.topic or "" for one in sources if one.format is not SourceFormat.DEBEZIUM}
     delivered = {one.target for one in manifest.sinks.values() if one.system is SinkSystem.KAFKA}
     streams, sinks = Principal.STREAMS, Principal.SINKS

@@ -18,6 +18,7 @@ from spark_jobs.state import (
     days,
     drift,
     epochs,
+    frontiers,
     leases,
     migrate,
     progress,
@@ -32,6 +33,7 @@ from spark_jobs.state.deployment_store import DeploymentStore
 from spark_jobs.state.engine import WRITES, make_engine
 from spark_jobs.state.environment_store import EnvironmentStore
 from spark_jobs.state.errors import ControlUnreachableError
+from spark_jobs.state.frontiers import TableAtFrontier
 from spark_jobs.state.incidents import IncidentStore
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.leases import Lease
@@ -192,6 +194,16 @@ class ControlStore(
         """What the tick has pinned so far."""
         with self._read() as connection:
             return ticks.pins(connection, tick)
+
+    def note_frontiers(self, notes: Iterable[TableAtFrontier]) -> None:
+        """Keep the versions at which tables show the same transactions of a database."""
+        with self._write() as connection:
+            frontiers.note_frontiers(connection, notes)
+
+    def frontiers(self, database: str) -> list[TableAtFrontier]:
+        """What is noted of a source database, the newest frontier first."""
+        with self._read() as connection:
+            return frontiers.frontiers(connection, database)
 
     def forget_ticks(self, *, before: datetime) -> int:
         """Drop the pins of ticks that are older; returns how many."""

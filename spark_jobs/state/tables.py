@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Rises by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 11
+SCHEMA_VERSION: Final = 12
 
 METADATA: Final = MetaData()
 
@@ -94,6 +94,18 @@ TICKS = Table(
     Column("table_id", String(80), nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("pinned_at", UtcDateTime, nullable=False),
+)
+
+# Versions at which tables show the same transactions of their source database.
+FRONTIERS = Table(
+    "frontiers",
+    METADATA,
+    Column("database", String(250), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_name", String(80), primary_key=True),
+    Column("table_id", String(80), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
 )
 
 LEASES = Table(

@@ -223,6 +223,23 @@ def size(location: str, version: int | None = None) -> TableSize:
     )
 
 
+def highest(location: str, column: str) -> str | None:
+    """A bound that no value of a text column is above, from the log alone; of long texts a prefix.
+
+    Returns:
+        None where a file with rows has no statistics of the column.
+
+    Raises:
+        TableMissingError: there is no table.
+    """
+    actions = files(existing_table(location))
+    name = f"max.{column}"
+    if name not in actions.column_names or actions.column(name).null_count:
+        return None
+    found: str | None = pc.max(actions.column(name)).as_py()
+    return found
+
+
 def rows_by_partition(location: str, column: str) -> dict[str, int]:
     """Rows of each partition of a table that one column partitions, from the log alone.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ from spark_jobs.errors import LakehouseError, RefusedError
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
+    from spark_jobs.bronze.topics import Topics
     from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.silver.frontier import Frontiers
     from spark_jobs.state.store import ControlStore
 
 APPLICATION = "streams"
@@ -71,6 +73,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.graph.compile import compile_project
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.silver.frontier import Frontiers
     from spark_jobs.sinks.runner import SinkRunner, deliveries
     from spark_jobs.stack.sink_addresses import sink_addresses
     from spark_jobs.state.store import ControlStore
@@ -79,7 +82,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.storage.streams import streaming_conf
     from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor
 
-    topics = Topics(kafka_access(settings, Principal.STREAMS))
+    topics, frontiers = Topics(kafka_access(settings, Principal.STREAMS)), Frontiers()
     with ControlStore.open(settings.control_url) as store:
 
         def flows_of(manifest: Manifest) -> list[Flow]:
@@ -89,7 +92,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                 if source.format.streamed
             ]
             applying = [
-                SilverFlow(manifest.sources[entry.source], entry, settings, store)
+                SilverFlow(manifest.sources[entry.source], entry, settings, store, frontiers)
                 for entry in manifest.silver.values()
                 if manifest.sources[entry.source].format.streamed
             ]
@@ -135,7 +138,11 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             # Refreshes by hand and by schedule follow the compiled project; so does this one.
             compiled = current_manifest(settings.manifest_file, manifest)
             gold = ContinuousGold(settings, store, compiled, stopping)
-            with gold.following(spark), _announcing(settings, store, compiled):
+            with (
+                _transactions(settings, store, topics, frontiers, compiled),
+                gold.following(spark),
+                _announcing(settings, store, compiled),
+            ):
                 return Supervisor(
                     spark,
                     store,
@@ -150,6 +157,19 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
         finally:
             sinks.stop()
             spark.stop()
+
+
+def _transactions(
+    settings: Settings,
+    store: ControlStore,
+    topics: Topics,
+    frontiers: Frontiers,
+    manifest: Callable[[], Manifest],
+) -> AbstractContextManager[None]:
+    """Follow the transactions of the source databases as long as the block runs."""
+    from spark_jobs.streaming.following import following_transactions
+
+    return following_transactions(settings, store, topics, frontiers, manifest)
 
 
 @contextmanager

@@ -15,12 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.definitions.vocabulary import Consistency, RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.compute.pinned import first_lines
 from spark_jobs.gold.continuous.view import FollowedView, Versions
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.gold.refresh.transactional import transactional_pins
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.quality.errors import GateBlockedError
@@ -95,15 +96,20 @@ class ContinuousGold:
         """Bring every view up to date that is due; returns how many were looked at.
 
         A view comes after the views that it reads. All of one pass read the same versions: of
-        other tables those at its start, of continuous views those that the pass leaves.
+        other tables those that show whole transactions at its start, of continuous views those
+        that the pass leaves. Views whose header asks for the newest have those among themselves.
         """
         refresher = self._current(spark)
-        pins = dict(self._versions(refresher))
+        loose = dict(self._versions(refresher))
+        whole = transactional_pins(refresher.context, loose)
         looked_at = 0
         for view in self.views:
             if self.stopping.is_set():
                 break
+            pins = loose if view.entry.consistency is Consistency.NEWEST else whole
             looked_at += self._follow(refresher, view, pins)
+            if view.table in pins:
+                whole[view.table] = loose[view.table] = pins[view.table]
         return looked_at
 
     def _run(self, spark: SparkSession) -> None:

@@ -16,6 +16,13 @@ from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.types import JsonObject, utc_now
 
 LONGEST_PAUSE_SECONDS = 60.0
+_WAITS = frozenset(
+    {
+        ReasonCode.INPUT_MISSING,
+        ReasonCode.WAITS_FOR_PERSON,
+        ReasonCode.WAITS_FOR_TRANSACTION,
+    }
+)
 
 # The newest version of each table that a view looks at: its inputs, and its own.
 Versions = Mapping[TableName, TableVersion | None]
@@ -67,7 +74,7 @@ class FollowedView:
 
     def skipped(self, plan: RefreshPlan, newest: Versions, *, now: float) -> None:
         """Nothing had to be done, or nothing could be."""
-        waits = plan.reason.code in {ReasonCode.INPUT_MISSING, ReasonCode.WAITS_FOR_PERSON}
+        waits = plan.reason.code in _WAITS
         self._in_line(plan, newest[self.table], now=now)
         self.state = StreamState.WAITING if waits else StreamState.RUNNING
         self.error = plan.reason.text if waits else None

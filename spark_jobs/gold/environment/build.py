@@ -16,6 +16,8 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
 from spark_jobs.gold.engine.protocol import Engine
 from spark_jobs.gold.refresh.auditing import judged
+from spark_jobs.gold.refresh.transactional import transactional_pins
+from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.decision import Full, Reason, ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
@@ -53,6 +55,8 @@ def build(
     """
     began = time.monotonic()
     entry, location = context.entry(view), context.published_at(view)
+    if not pins:
+        pins.update(_whole_transactions(context))
     vector = VersionVector(
         {
             table: _pinned(context, environment, table, pins)
@@ -118,6 +122,18 @@ def pinned(environment: Environment) -> tuple[dict[TableName, TableVersion], dat
 def pins_as_json(pins: Mapping[TableName, TableVersion], clock: datetime) -> dict[str, object]:
     """The form that the control database keeps."""
     return {"versions": VersionVector(pins).as_dict(), "clock": clock.isoformat()}
+
+
+def _whole_transactions(context: GoldContext) -> dict[TableName, TableVersion]:
+    """The versions at which the tables of each source database show the same commit."""
+    tables = {
+        entry.table_name
+        for entries in transactional_tables(context.manifest).values()
+        for entry in entries
+    }
+    found = {table: log.table_version(context.locations.of(table)) for table in tables}
+    newest = {table: version for table, version in found.items() if version is not None}
+    return transactional_pins(context, newest)
 
 
 def _pinned(

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from spark_jobs.definitions.vocabulary import Consistency
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.publications import Publication, intruder, latest_publication
 from spark_jobs.gold.refresh.ledger import past_refreshes
+from spark_jobs.gold.refresh.transactional import (
+    await_transactions,
+    transactional_pins,
+    transactional_versions,
+)
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import Reason, ReasonCode
@@ -18,20 +24,31 @@ from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import changes_between, readable
 
+# After the name of a tick, where its newest versions are pinned.
+_NEWEST = " newest"
+
 # Given a table and its newest version, the version that the tick uses.
 Pin = Callable[[TableName, TableVersion], TableVersion]
 
 
-def pinned_for(context: GoldContext, tick: str) -> Pin:
-    """Pin for a tick: the first view that asks decides for all of them.
+def pinned_for(context: GoldContext, view: str, tick: str) -> Pin:
+    """Pin for a view in a tick: the first view that asks decides for all of them.
 
     It pins every table that any view reads and none writes, at one moment, so that views of one
     tick agree on how much of the world they have seen. A gold table is pinned by its own
-    publication, or by its first reader.
+    publication, or by its first reader. Views whose header asks for the newest versions have pins
+    among themselves.
     """
+    wants_newest = context.entry(view).consistency is Consistency.NEWEST
+    tick = f"{tick}{_NEWEST}" if wants_newest else tick
     pinned = context.store.pins(tick)
-    if not pinned:
-        pinned = context.store.pin_versions(tick, dict(_base_versions(context)))
+    if not pinned and not wants_newest:
+        await_transactions(context, view)
+        versions = transactional_pins(context, dict(_base_versions(context)))
+        pinned = context.store.pin_versions(tick, versions)
+    elif not pinned:
+        versions = dict(_base_versions(context))
+        pinned = context.store.pin_versions(tick, versions)
     return lambda table, version: (
         pinned.get(table) or context.store.pin_version(tick, table, version)
     )
@@ -52,17 +69,22 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
         # The control database may have been lost; the log knows how far it had come.
         epoch = max(epoch, publication.watermark.epoch)
     published = None if publication is None else publication.watermark
+    tables = context.manifest.inputs_of(view)
+    current = {table: log.table_version(context.locations.of(table)) for table in tables}
+    usable = {table: pin(table, found) for table, found in current.items() if found is not None}
+    whole, waits = transactional_versions(context, view, usable)
+    usable |= whole
     changed = published is not None and published.fingerprint != context.entry(view).fingerprint
     return ViewObservation(
         published=published,
         intruder=None if publication is None else intruder(location, publication),
         epoch=epoch,
         inputs=tuple(
-            _observe_input(context, table, publication, pin)
-            for table in context.manifest.inputs_of(view)
+            _observe_input(context, table, publication, current[table], usable.get(table))
+            for table in tables
         ),
         past=past_refreshes(context, view),
-        parked=parked(context, view),
+        parked=parked(context, view) or waits,
         readable=changed and inputs_readable(context, published),
     )
 
@@ -121,11 +143,13 @@ def _base_versions(context: GoldContext) -> Iterator[tuple[TableName, TableVersi
 
 
 def _observe_input(
-    context: GoldContext, table: TableName, publication: Publication | None, pin: Pin
+    context: GoldContext,
+    table: TableName,
+    publication: Publication | None,
+    current: TableVersion | None,
+    pinned: TableVersion | None,
 ) -> InputObservation:
     location = context.locations.of(table)
-    current = log.table_version(location)
-    pinned = None if current is None else pin(table, current)
     before = None if publication is None else publication.watermark.vector.get(table)
     return InputObservation(
         table=table,

@@ -146,7 +146,7 @@ class Refresher:
         started = perf_counter()
         self.context.entry(view)
         ledger.settle(self.context, view)
-        pin = pinned_for(self.context, tick)
+        pin = pinned_for(self.context, view, tick)
         plan, epoch = self._plan(view, tick=tick, force=force, pin=pin, let_pass=let_pass)
         seconds = perf_counter() - started
         return self._recorded(plan, epoch=epoch, seconds=seconds, asked_by=asked_by)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.names import Layer, TableName
 from spark_jobs.serving.report.drift import drift_tellings
 from spark_jobs.serving.report.status_tables import SILENT_AFTER, ago
+from spark_jobs.serving.report.transactions import database_statuses
 
 if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
@@ -47,6 +48,7 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
         *_capture(project),
         *_drift(project),
         *_untold(project, now),
+        *_behind(project, now),
     ]
     return sorted(found, key=lambda one: one.name)
 
@@ -84,6 +86,15 @@ def _untold(project: OpenProject, now: datetime) -> Iterator[Trouble]:
                 f"its publication of {ago(since, now=now)} is no event in Airflow: {cursor.error}"
             )
             yield Trouble(name, what, "asset-events")
+
+
+def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
+    """Tables that hold back the views which show whole transactions."""
+    for database in database_statuses(project, now=now):
+        for table, since in database.behind.items():
+            when = "never reached a commit" if since is None else f"last {ago(since, now=now)}"
+            what = f"is behind the other tables of database {database.database}, {when}"
+            yield Trouble(table, what, "table-behind")
 
 
 def _capture(project: OpenProject) -> Iterator[Trouble]:

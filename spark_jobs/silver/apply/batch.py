@@ -6,7 +6,7 @@ do; the counts are recorded last and replace themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -24,6 +24,8 @@ from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.apply.event_rows import EventRows
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
 from spark_jobs.silver.apply.scd2_rows import Scd2Rows
+from spark_jobs.silver.check.progress import first_part_app, first_part_written
+from spark_jobs.silver.frontier import Cut, TableFrontier, position, positions_of, reached_by
 from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.prepared import prepared
 from spark_jobs.silver.parse.rows import COORDINATES, silver_rows
@@ -60,6 +62,7 @@ class BatchApplier:
         placeholder: what stands for a value that the database did not send.
         maintenance: when the small files of the tables are joined.
         watch: compares what arrives with the declaration; None where nobody does.
+        frontier: where batches are cut; None where they are applied as they come.
     """
 
     source: SourceEntry
@@ -74,6 +77,7 @@ class BatchApplier:
     placeholder: str = DEBEZIUM_PLACEHOLDER
     maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     watch: DriftWatch | None = None
+    frontier: TableFrontier | None = None
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None where it had no records.
@@ -85,17 +89,65 @@ class BatchApplier:
         if not bronze.rdd.getNumPartitions():
             return None
         records, settled = self._unsettled(bronze)
-        outcome = self.judged(records)
-        if self.watch is not None:
-            self.watch.look(outcome)
-        return self.write(outcome, batch_id, settled=settled)
+        rows = self._kept_rows(records)
+        before: dict[Disposition, int] = {}
+        target = self._cut_at(rows, batch_id)
+        if target is not None and self.frontier is not None:
+            first = rows.where(position() < target)
+            before = self._write_first_part(self._looked_at(first), batch_id)
+            self._note_cut(self.frontier, target, batch_id)
+            rows = rows.where(sf.coalesce(position() >= target, sf.lit(True)))  # noqa: FBT003
+        return self.write(self._looked_at(rows), batch_id, settled=settled, before=before)
 
     def judged(self, bronze: DataFrame) -> Outcome:
         """What becomes of each record, by the declarations and the tables as they are now."""
+        return self.writer.outcome(self._kept_rows(bronze))
+
+    def _kept_rows(self, bronze: DataFrame) -> DataFrame:
         # Each step is kept with its plan cut off: what follows reads it several times, and
         # planning costs more than the rows of a small batch. The first job that reads a step
         # computes it, so keeping it takes no job of its own.
-        return self.writer.outcome(self._rows(bronze).localCheckpoint(eager=False))
+        return self._rows(bronze).localCheckpoint(eager=False)
+
+    def _looked_at(self, rows: DataFrame) -> Outcome:
+        outcome = self.writer.outcome(rows)
+        if self.watch is not None:
+            self.watch.look(outcome)
+        return outcome
+
+    def _cut_at(self, rows: DataFrame, batch_id: int) -> int | None:
+        """The commit position at which this batch is cut; None where it is applied as one."""
+        frontier = self.frontier
+        if frontier is None or frontier.target is None:
+            return None
+        found = positions_of(rows)
+        if found is None:
+            return None
+        lowest, highest = found
+        before, target = frontier.advance(highest, lambda: reached_by(self.tables))
+        if target is None or not before < target <= highest:
+            return None
+        if not self.ended and first_part_written(self.tables, self.app) == batch_id:
+            # It was cut before a kill, maybe elsewhere: what was written stays, and the rest is
+            # whatever is not.
+            return None
+        if lowest < target:
+            return target
+        self._note_cut(frontier, target, batch_id)
+        return None
+
+    def _write_first_part(self, outcome: Outcome, batch_id: int) -> dict[Disposition, int]:
+        """Write what comes before a cut; returns the counts."""
+        counts = outcome.counts
+        self._write_parts(outcome, counts, Txn(first_part_app(self.app), batch_id))
+        failpoint("silver.between_parts")
+        return counts
+
+    def _note_cut(self, frontier: TableFrontier, target: int, batch_id: int) -> None:
+        """Say that the table has, as it is now, all changes up to a position and none after."""
+        version = table_version(self.tables.table)
+        if version is not None:
+            frontier.cut = Cut(target, version, batch_id)
 
     @property
     def app(self) -> str:
@@ -149,24 +201,29 @@ class BatchApplier:
     def _carried(self) -> Carried:
         return Carried.of(self.source, self.entry, self.projection)
 
-    def write(self, outcome: Outcome, batch_id: int, *, settled: int = 0) -> SilverBatch | None:
+    def write(
+        self,
+        outcome: Outcome,
+        batch_id: int,
+        *,
+        settled: int = 0,
+        before: Mapping[Disposition, int] | None = None,
+    ) -> SilverBatch | None:
         """Write what was judged, and record the counts; None where there is nothing.
 
         Args:
             outcome: what ``judged`` gave.
             batch_id: the number of the transaction.
             settled: records that are not judged again because they were rejected before.
+            before: the counts of the part that was written before a cut.
         """
-        if not outcome.groups and not settled:
+        if not outcome.groups and not settled and not before:
             return None
         counts = outcome.counts
-        txn = Txn(self.app, batch_id)
-        failpoint("silver.before_quarantine")
-        if counts[Disposition.QUARANTINED]:
-            self._quarantine(outcome.having(Disposition.QUARANTINED), txn)
-        failpoint("silver.after_quarantine")
-        self.writer.write(outcome, txn)
+        self._write_parts(outcome, counts, Txn(self.app, batch_id))
         counts[Disposition.QUARANTINED] += settled
+        for disposition, count in (before or {}).items():
+            counts[disposition] += count
         failpoint("silver.after_apply")
         batch = SilverBatch(
             silver=self.entry.name,
@@ -180,6 +237,13 @@ class BatchApplier:
         self.ended.add(batch_id)
         failpoint("silver.after_record")
         return batch
+
+    def _write_parts(self, outcome: Outcome, counts: Mapping[Disposition, int], txn: Txn) -> None:
+        failpoint("silver.before_quarantine")
+        if counts[Disposition.QUARANTINED]:
+            self._quarantine(outcome.having(Disposition.QUARANTINED), txn)
+        failpoint("silver.after_quarantine")
+        self.writer.write(outcome, txn)
 
     def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
         if self.epoch > 1:

@@ -39,6 +39,21 @@ def applied_version(
 
 def last_written(tables: SilverTables, app_id: str) -> int | None:
     """The number of the last batch that wrote any of a table's parts, or None."""
+    found = (_written(tables, app) for app in (app_id, first_part_app(app_id)))
+    return max((version for version in found if version is not None), default=None)
+
+
+def first_part_written(tables: SilverTables, app_id: str) -> int | None:
+    """The number of the last batch of which the part before a cut wrote anything, or None."""
+    return _written(tables, first_part_app(app_id))
+
+
+def first_part_app(app_id: str) -> str:
+    """The application id of what a batch writes before it is cut."""
+    return f"{app_id}/cut"
+
+
+def _written(tables: SilverTables, app_id: str) -> int | None:
     found = (transaction_version(place, app_id) for place in tables.places)
     return max((version for version in found if version is not None), default=None)
 

@@ -41,7 +41,7 @@ class World:
 
     def pinned(self, view: str, tick: str) -> dict[str, int | None]:
         """The version of each input that a view would read, None where there is no table."""
-        seen = observe(self.context, view, pin=pinned_for(self.context, tick))
+        seen = observe(self.context, view, pin=pinned_for(self.context, view, tick))
         return {str(one.table): one.pinned and one.pinned.version for one in seen.inputs}
 
 

@@ -113,11 +113,12 @@ def test_no_secret_is_on_a_command_line(settings):
 
 
 def test_each_principal_may_do_what_its_part_does(project_manifest):
-    rights = lines([*connect_rights(), *declared_rights(project_manifest)])
+    rights = lines([*connect_rights(), *declared_rights(project_manifest, offsets_topic="_kept")])
     assert "connect: topic shop.*: create, describe, write" in rights
     assert "connect: group tidemark-connect: describe, read" in rights
     assert "streams: topic shop.public.orders: describe, read" in rights
     assert "streams: topic shop.transaction: describe, read" in rights
+    assert "streams: topic _kept: describe, read" in rights
     assert "streams: group spark-kafka-source*: describe, read" in rights
     assert "sinks: topic _tidemark_sinks: create, describe, read, write" in rights
     assert "sinks: transactional_id tidemark-sink-*: describe, write" in rights

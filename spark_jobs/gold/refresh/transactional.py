@@ -1,0 +1,154 @@
+"""Which versions of its tables a view reads, so that it shows whole transactions of a database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from itertools import groupby, islice
+from operator import attrgetter
+
+from spark_jobs.gold.context import GoldContext
+from spark_jobs.graph.databases import transactional_inputs, transactional_tables
+from spark_jobs.names import Layer, TableName, TableVersion
+from spark_jobs.planning.decision import Reason, ReasonCode
+from spark_jobs.state.frontiers import TableAtFrontier
+from spark_jobs.state.progress import StreamState
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+
+POLL_SECONDS = 0.25
+# The application reports every three seconds.
+SIGN_OF_LIFE = timedelta(seconds=15)
+
+Versions = Mapping[TableName, TableVersion]
+_Inputs = Mapping[str, tuple[TableName, ...]]
+
+
+def transactional_versions(
+    context: GoldContext, view: str, newest: Versions
+) -> tuple[dict[TableName, TableVersion], Reason | None]:
+    """The versions of a view's tables at the newest commit that all of one database have.
+
+    Args:
+        context: of the refresh.
+        view: the gold view.
+        newest: of each table the version that the refresh may read at most.
+
+    Returns:
+        the versions, of the tables of which any is noted; and why the view has to wait, where
+        tables of one database have no commit in common yet.
+    """
+    found: dict[TableName, TableVersion] = {}
+    for name, tables in transactional_inputs(context.manifest, view).items():
+        there = [table for table in tables if table in newest]
+        notes = context.store.frontiers(name)
+        versions = next(_in_common(notes, there, newest), None)
+        if versions is not None:
+            found |= versions
+        elif notes:
+            return found, _waits(name, there, notes)
+    return found, None
+
+
+def transactional_pins(context: GoldContext, newest: Versions) -> dict[TableName, TableVersion]:
+    """The versions for all views of one tick: at the newest commit that no table is still to reach.
+
+    A table that has fallen behind keeps the version that is given; the views that read it find an
+    older commit.
+
+    Args:
+        context: of the refreshes.
+        newest: of each table its newest version.
+    """
+    found = dict(newest)
+    for name, entries in transactional_tables(context.manifest).items():
+        tables = [one.table_name for one in entries if one.table_name in newest]
+        last_two = list(islice(_by_position(context.store.frontiers(name), newest), 2))
+        # Tables are still on their way to the newest commit, unless all are there.
+        there = [one for one in last_two[:1] if all(table in one for table in tables)]
+        for versions in there or last_two[-1:]:
+            found |= {table: versions[table] for table in tables if table in versions}
+    return found
+
+
+def await_transactions(context: GoldContext, view: str) -> None:
+    """Wait, before a tick's versions are pinned, until whole transactions cover what is there now.
+
+    So whoever saw a row in a table and then starts a refresh finds it in the view. Nobody waits
+    for a streaming application that does not run.
+    """
+    inputs = transactional_inputs(context.manifest, view)
+    began = _versions_now(context, inputs)
+    deadline = time.monotonic() + context.settings.gold.transaction_wait_seconds
+    while not _covered(context, inputs, began) and _streams_run(context):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _covered(context: GoldContext, inputs: _Inputs, began: Versions) -> bool:
+    """Whether the newest commit that all tables have is one of after ``began``."""
+    now = _versions_now(context, inputs)
+    for name, tables in inputs.items():
+        notes = context.store.frontiers(name)
+        there = [table for table in tables if table in began]
+        versions = next(_in_common(notes, there, now), None)
+        if notes and (
+            versions is None
+            or any(versions[table].version < began[table].version for table in there)
+        ):
+            return False
+    return True
+
+
+def _versions_now(context: GoldContext, inputs: _Inputs) -> dict[TableName, TableVersion]:
+    tables = [table for found in inputs.values() for table in found]
+    found = {table: log.table_version(context.locations.of(table)) for table in tables}
+    return {table: version for table, version in found.items() if version is not None}
+
+
+def _streams_run(context: GoldContext) -> bool:
+    now = utc_now()
+    return any(
+        row.query.startswith(f"{Layer.SILVER}.")
+        and row.state is StreamState.RUNNING
+        and now - row.heartbeat_at < SIGN_OF_LIFE
+        for row in context.store.progress()
+    )
+
+
+def _in_common(
+    notes: Iterable[TableAtFrontier], tables: list[TableName], newest: Versions
+) -> Iterator[dict[TableName, TableVersion]]:
+    """The versions at each position that all of some tables have, the newest position first."""
+    for versions in _by_position(notes, newest):
+        if tables and all(table in versions for table in tables):
+            yield {table: versions[table] for table in tables}
+
+
+def _by_position(
+    notes: Iterable[TableAtFrontier], newest: Versions
+) -> Iterator[dict[TableName, TableVersion]]:
+    for _, group in groupby(notes, key=attrgetter("position")):
+        yield {one.table: one.version for one in group if _readable(one, newest.get(one.table))}
+
+
+def _readable(note: TableAtFrontier, newest: TableVersion | None) -> bool:
+    return (
+        newest is not None
+        and note.version.table_id == newest.table_id
+        and note.version.version <= newest.version
+    )
+
+
+def _waits(database: str, tables: list[TableName], notes: list[TableAtFrontier]) -> Reason:
+    last = {
+        table: max((n.position for n in notes if n.table == table), default=0) for table in tables
+    }
+    behind = min(last, key=lambda table: last[table])
+    text = (
+        f"no commit of database {database} is in all of {', '.join(map(str, tables))} yet; "
+        f"{behind} is behind"
+    )
+    return Reason(ReasonCode.WAITS_FOR_TRANSACTION, text)

@@ -1,0 +1,52 @@
+"""Which tables hold the rows of one source database, and which views read several of them."""
+
+from __future__ import annotations
+
+from spark_jobs.definitions.vocabulary import Consistency, SourceFormat
+from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
+from spark_jobs.names import Layer, TableName
+
+
+def database_of(source: SourceEntry) -> str | None:
+    """What the connector calls a source's database: the prefix of its topics.
+
+    Returns:
+        None where the source captures no database, or its topic does not tell.
+    """
+    if source.format is not SourceFormat.DEBEZIUM or source.topic is None:
+        return None
+    # PostgreSQL's tables are named by schema and table.
+    table = source.table or ".".join(source.topic.split(".")[-2:])
+    prefix = source.topic.removesuffix(f".{table}")
+    return None if prefix == source.topic else prefix
+
+
+def transactional_inputs(manifest: Manifest, view: str) -> dict[str, tuple[TableName, ...]]:
+    """The tables that a view must read as of one transaction, by source database.
+
+    By default these are the silver tables of a database of which the view reads two or more; the
+    header's ``consistency`` says otherwise.
+    """
+    entry = manifest.gold[view]
+    if entry.consistency is Consistency.NEWEST:
+        return {}
+    found: dict[str, list[TableName]] = {}
+    for table in map(TableName.parse, entry.inputs):
+        silver = manifest.silver.get(table.name) if table.layer is Layer.SILVER else None
+        name = None if silver is None else database_of(manifest.sources[silver.source])
+        if name is not None:
+            found.setdefault(name, []).append(table)
+    least = 1 if entry.consistency is Consistency.TRANSACTIONAL else 2
+    return {name: tuple(tables) for name, tables in found.items() if len(tables) >= least}
+
+
+def transactional_tables(manifest: Manifest) -> dict[str, tuple[SilverEntry, ...]]:
+    """The silver tables that any view must read as of one transaction, by source database."""
+    found: dict[str, set[str]] = {}
+    for view in manifest.gold:
+        for name, tables in transactional_inputs(manifest, view).items():
+            found.setdefault(name, set()).update(table.name for table in tables)
+    return {
+        name: tuple(manifest.silver[table] for table in sorted(tables))
+        for name, tables in sorted(found.items())
+    }

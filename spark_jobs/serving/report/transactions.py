@@ -1,0 +1,93 @@
+"""Up to which commit the tables of each source database show whole transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.graph.databases import transactional_tables
+from spark_jobs.serving.report.status_tables import ago
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.project import OpenProject
+    from spark_jobs.state.frontiers import TableAtFrontier
+
+# A table needs a few batches to reach a position; one that misses one reaches the next.
+BEHIND_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    """What views over several tables of one database show.
+
+    Attributes:
+        position: the newest commit that all tables have, in the database's log; None: none.
+        at: when the last table reached it.
+        behind: tables that were left behind, and when each reached its last position; None where
+            it reached none.
+    """
+
+    database: str
+    position: int | None
+    at: datetime | None
+    behind: Mapping[str, datetime | None]
+
+    def line(self, *, now: datetime) -> str:
+        """One sentence for people."""
+        if self.position is None or self.at is None:
+            first = f"Database {self.database}: no commit is in all tables yet"
+        else:
+            shown = f"{self.position >> 32:X}/{self.position & 0xFFFFFFFF:X}"
+            told = ago(self.at, now=now)
+            first = f"Database {self.database}: whole transactions up to {shown}, {told}"
+        late = ", ".join(
+            f"{table} ({'never' if at is None else ago(at, now=now)})"
+            for table, at in self.behind.items()
+        )
+        return f"{first}; behind: {late}." if late else f"{first}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form for programs."""
+        return {
+            "database": self.database,
+            "position": self.position,
+            "at": None if self.at is None else self.at.isoformat(),
+            "behind": {
+                table: None if at is None else at.isoformat() for table, at in self.behind.items()
+            },
+        }
+
+
+def database_statuses(project: OpenProject, *, now: datetime) -> Iterator[DatabaseStatus]:
+    """How far each database is of which the streams have noted a position."""
+    for name, entries in transactional_tables(project.manifest).items():
+        notes = project.store.frontiers(name)
+        if notes:
+            yield _status(name, [str(one.table_name) for one in entries], notes, now)
+
+
+def _status(
+    database: str, tables: list[str], notes: list[TableAtFrontier], now: datetime
+) -> DatabaseStatus:
+    reached: dict[str, TableAtFrontier] = {}
+    at_position: dict[int, list[TableAtFrontier]] = {}
+    for note in notes:
+        reached.setdefault(str(note.table), note)
+        at_position.setdefault(note.position, []).append(note)
+    common = [
+        position
+        for position, found in at_position.items()
+        if {str(one.table) for one in found} >= set(tables)
+    ]
+    position = max(common, default=None)
+    newest, first = notes[0].position, min(one.at for one in notes)
+    behind = {}
+    for table in tables:
+        last = reached.get(table)
+        waits = last is None or last.position < newest
+        if waits and now - (last.at if last else first) > BEHIND_AFTER:
+            behind[table] = last.at if last else None
+    at = None if position is None else max(one.at for one in at_position[position])
+    return DatabaseStatus(database, position, at, behind)

@@ -1,0 +1,80 @@
+"""Follows the transactions of the source databases while the streaming application runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from spark_jobs.bronze.commit_positions import CommitPositions
+from spark_jobs.bronze.flow import BronzeFlow
+from spark_jobs.bronze.topics import Topics
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import Settings
+from spark_jobs.silver.apply.batch import transaction_app
+from spark_jobs.silver.flow import SilverFlow
+from spark_jobs.silver.frontier import Frontiers
+from spark_jobs.state.store import ControlStore
+from spark_jobs.streaming.cut_table import CutTable, Places
+from spark_jobs.streaming.transactions import TransactionNotes
+
+
+@contextmanager
+def following_transactions(
+    settings: Settings,
+    store: ControlStore,
+    topics: Topics,
+    frontiers: Frontiers,
+    manifest: Callable[[], Manifest],
+) -> Iterator[None]:
+    """Note the versions that show whole transactions as long as the block runs.
+
+    Args:
+        settings: of the installation.
+        store: where versions are noted.
+        topics: asks the cluster.
+        frontiers: shared with the flows of the silver tables.
+        manifest: the project as it is compiled now.
+    """
+
+    def table(compiled: Manifest, name: str) -> CutTable:
+        return cut_table(settings, store, topics, frontiers, compiled=compiled, name=name)
+
+    positions = CommitPositions(topics.access, settings.kafka_connect.offsets_topic)
+    notes = TransactionNotes(store, positions.newest, topics.ends, manifest, table)
+    notes.start()
+    try:
+        yield
+    finally:
+        notes.stop()
+        positions.close()
+
+
+def cut_table(
+    settings: Settings,
+    store: ControlStore,
+    topics: Topics,
+    frontiers: Frontiers,
+    *,
+    compiled: Manifest,
+    name: str,
+) -> CutTable:
+    """What reads and aims one silver table."""
+    entry = compiled.silver[name]
+    source = compiled.sources[entry.source]
+    bronze = BronzeFlow(source, settings, topics)
+    silver = SilverFlow(source, entry, settings, store, frontiers)
+
+    def recorded(batch_id: int) -> bool:
+        epoch = store.epoch(silver.name)
+        return store.silver_batch_recorded(name, epoch=epoch, batch_id=batch_id)
+
+    places = Places(
+        tables=silver.tables,
+        topic=bronze.topic,
+        bronze=bronze.table,
+        bronze_checkpoint=lambda: bronze.checkpoint,
+        silver_checkpoint=lambda: silver.checkpoint(store.epoch(silver.name)),
+        app=lambda: transaction_app(entry, store.epoch(silver.name)),
+        recorded=recorded,
+    )
+    return CutTable(places, frontiers.of(name))

@@ -1,0 +1,171 @@
+"""A bank's three tables and its history, as in TPC-B, and a load in which all four agree."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+from deltalake import DeltaTable
+
+from spark_jobs.names import Layer, TableName
+from spark_jobs.stack.postgres import dsn
+from spark_jobs.storage.lake import Lake
+from tests.e2e.running import RunningStack
+
+TABLES = ("accounts", "tellers", "branches")
+PARTS = ("postgres", "kafka", "connect", "streams")
+ACCOUNTS, TELLERS, BRANCHES = 500, 20, 4
+SOURCE = """\
+format: debezium
+topic: shop.public.{name}
+table: public.{name}
+keys: [id]
+columns: {{id: {{type: BIGINT, required: true}}, amount: BIGINT}}
+"""
+SILVER = "/* silver\ndescription: Of a test.\n*/\nSELECT s.id, s.amount FROM bronze.{name} AS s\n"
+HEADER = """\
+/* gold
+description: The sum of each of the bank's tables.
+owner: tests
+refresh: continuous
+{more}*/
+"""
+SUMS = "\nUNION ALL\n".join(
+    f"SELECT '{name}' AS name, SUM(x.amount) AS total, COUNT(*) AS number FROM silver.{name} AS x"
+    for name in (*TABLES, "history")
+)
+
+
+def project_files(*views: str) -> dict[str, str]:
+    """The project; ``views`` are ``transactional`` and ``newest``, one view for each."""
+    files: dict[str, str] = {}
+    for name in (*TABLES, "history"):
+        files[f"sources/{name}.yml"] = SOURCE.format(name=name)
+        files[f"sql/silver/{name}.sql"] = SILVER.format(name=name)
+    for view in views:
+        # The first is what a view is that says nothing.
+        more = "" if view == "transactional" else f"consistency: {view}\n"
+        files[f"sql/gold/{view}.sql"] = HEADER.format(more=more) + SUMS + "\n"
+    return files
+
+
+@dataclass
+class Bank:
+    """A stack over the bank's database.
+
+    Attributes:
+        done: transactions that were committed, and those that were rolled back.
+    """
+
+    running: RunningStack
+    done: Counter[str] = field(default_factory=Counter)
+
+    def connect(self) -> psycopg.Connection:
+        return psycopg.connect(dsn(self.running.settings, database="shop", role="shop"))
+
+    def create(self) -> None:
+        with self.connect() as connection:
+            for name, rows in zip(TABLES, (ACCOUNTS, TELLERS, BRANCHES), strict=True):
+                connection.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, amount BIGINT)")
+                connection.execute(
+                    f"INSERT INTO {name} SELECT i, 0 FROM generate_series(1, {rows}) i"
+                )
+            connection.execute(
+                "CREATE TABLE history (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+                "amount BIGINT)"
+            )
+
+    @contextmanager
+    def load(self, *, clients: int, rate: float) -> Iterator[None]:
+        """Transactions of several clients at once, so many a second, while the block runs."""
+        stopping = threading.Event()
+        threads = [
+            threading.Thread(target=self._client, args=(stopping, clients / rate, seed))
+            for seed in range(clients)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            for thread in threads:
+                thread.join()
+
+    def _client(self, stopping: threading.Event, pause: float, seed: int) -> None:
+        chance = random.Random(seed)
+        with self.connect() as connection:
+            while not stopping.wait(pause * chance.uniform(0.5, 1.5)):
+                keeps = chance.random() < 0.9
+                transfer(connection, chance)
+                connection.commit() if keeps else connection.rollback()
+                self.done["committed" if keeps else "rolled back"] += 1
+
+    def change_many(self, amount: int) -> None:
+        """One transaction that changes every row of the accounts."""
+        with self.connect() as connection:
+            connection.execute("UPDATE accounts SET amount = amount + %s", [amount])
+            for table in ("tellers", "branches"):
+                total = amount * ACCOUNTS
+                connection.execute(f"UPDATE {table} SET amount = amount + %s WHERE id = 1", [total])
+            connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount * ACCOUNTS])
+
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """The sum and the number of rows of each table in the database."""
+        with self.connect() as connection:
+            found = {}
+            for name in (*TABLES, "history"):
+                query = f"SELECT COALESCE(SUM(amount), 0)::bigint, COUNT(*) FROM {name}"
+                row = connection.execute(query).fetchone()
+                assert row is not None
+                found[name] = row
+        return found
+
+    def versions(self, view: str) -> list[dict[str, tuple[int, int]]]:
+        """What every published version of a view shows, the oldest first."""
+        place = Lake(self.running.settings.lake).location(TableName(Layer.GOLD, view))
+        if not DeltaTable.is_deltatable(place):
+            return []
+        found = []
+        for version in range(DeltaTable(place).version() + 1):
+            rows = DeltaTable(place, version=version).to_pyarrow_table().to_pylist()
+            found.append({row["name"]: (row["total"] or 0, row["number"]) for row in rows})
+        return [one for one in found if one]
+
+    def wait_more_than(self, number: int, *, view: str, seconds: float) -> None:
+        """Wait until so many versions of a view were published, and one more."""
+        deadline = time.monotonic() + seconds
+        while len(self.versions(view)) <= number:
+            assert time.monotonic() < deadline, f"{view} has {len(self.versions(view))} versions"
+            time.sleep(0.5)
+
+    def wait_shown(self, view: str, *, seconds: float) -> float:
+        """Wait until a view shows what the database holds; how long that took."""
+        wanted, began = self.totals(), time.monotonic()
+        while (shown := self.versions(view)[-1:]) != [wanted]:
+            assert time.monotonic() < began + seconds, f"{view} shows {shown}, not {wanted}"
+            time.sleep(0.5)
+        return time.monotonic() - began
+
+
+def transfer(connection: psycopg.Connection, chance: random.Random) -> None:
+    """TPC-B's transaction."""
+    amount = chance.randint(-5000, 5000)
+    for name, rows in zip(TABLES, (ACCOUNTS, TELLERS, BRANCHES), strict=True):
+        # In one order of tables, and one row of each: clients wait for each other, and that is all.
+        number = chance.randint(1, rows)
+        connection.execute(
+            f"UPDATE {name} SET amount = amount + %s WHERE id = %s", [amount, number]
+        )
+    connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount])
+
+
+def torn(shown: list[dict[str, tuple[int, int]]]) -> list[dict[str, tuple[int, int]]]:
+    """The versions in which the sums of the tables differ."""
+    return [one for one in shown if len({total for total, _ in one.values()}) > 1]

@@ -1,0 +1,262 @@
+"""When the tables of a database are aimed at a commit, and which of their versions are noted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_jobs.names import TableName, TableVersion
+from spark_jobs.silver.frontier import Cut, TableFrontier
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.storage.lake import Lake
+from spark_jobs.streaming.cut_table import CutTable, Places
+from spark_jobs.streaming.transactions import PATIENCE_SECONDS, WAIT_SECONDS, Database
+from tests.unit.gold.test_transactional import silver
+
+
+@dataclass
+class Table:
+    """A table that is there when the test says so."""
+
+    label: str
+    reached: int = 0
+    aimed: int | None = None
+    version: int | None = None
+    reads: int = 1_000
+    ends: dict[int, int] = field(default_factory=dict)
+    frontier: TableFrontier = field(default_factory=TableFrontier)
+
+    @property
+    def name(self) -> TableName:
+        return TableName.parse(f"silver.{self.label}")
+
+    @property
+    def topic(self) -> str:
+        return f"shop.public.{self.label}"
+
+    def aim(self, position: int | None) -> None:
+        self.aimed, self.version = position, None
+
+    def passed(self, position: int) -> bool:
+        return self.reached >= position
+
+    def missed(self, position: int) -> bool:
+        return self.passed(position) and self.version is None
+
+    def read_next(self) -> dict[int, int]:
+        return {0: self.reads}
+
+    def version_at(self, position: int, ends: dict[int, int]) -> TableVersion | None:
+        assert position == self.aimed
+        self.ends = ends
+        return None if self.version is None else TableVersion(self.label, self.version)
+
+
+@dataclass
+class World:
+    tables: tuple[Table, Table]
+    database: Database
+    now: float = 0.0
+
+    def look(self, position: int | None) -> dict[str, int]:
+        def ends(topics: list[str]) -> dict[str, dict[int, int]]:
+            return {topic: {0: position or 0} for topic in topics}
+
+        found = self.database.look(position, ends, now=self.now)
+        return {table.name: version.version for table, version in found}
+
+
+@pytest.fixture
+def world() -> World:
+    tables = Table("accounts"), Table("tellers")
+    return World(tables, Database("shop", cast("tuple[CutTable, ...]", tables)))
+
+
+def test_all_tables_are_aimed_at_one_commit_and_then_at_the_next(world: World) -> None:
+    one, other = world.tables
+    assert world.look(None) == {}
+    assert (one.aimed, other.aimed) == (None, None)
+    assert world.look(10) == {}
+    assert (one.aimed, other.aimed, one.ends) == (10, 10, {0: 10})
+    one.version = 3
+    assert world.look(20) == {"accounts": 3}
+    # One is still on its way.
+    assert (one.aimed, world.look(20)) == (10, {})
+    other.version = 7
+    assert world.look(20) == {"tellers": 7}
+    world.look(20)
+    assert (one.aimed, other.aimed, one.ends) == (20, 20, {0: 20})
+
+
+def test_the_newest_position_that_all_tables_read_next_is_aimed_at(world: World) -> None:
+    one, other = world.tables
+    world.look(10)
+    one.reads, other.reads = 30, 20
+    for position in (20, 30, 40):
+        world.look(position)
+    assert one.aimed == 10
+    one.version = other.version = 1
+    world.look(40)
+    world.look(40)
+    # 30 and 40 come with a later batch.
+    assert (one.aimed, other.aimed) == (20, 20)
+
+
+def test_where_no_table_reads_a_position_soon_the_newest_is_aimed_at(world: World) -> None:
+    one, other = world.tables
+    world.look(10)
+    one.version = other.version = 1
+    one.reads = 0
+    world.look(20)
+    world.look(30)
+    assert one.aimed == 10
+    world.now = WAIT_SECONDS + 1
+    world.look(30)
+    assert (one.aimed, other.aimed) == (30, 30)
+
+
+def test_a_version_that_moves_at_one_commit_is_noted_again(world: World) -> None:
+    world.look(10)
+    world.tables[0].version = 3
+    assert world.look(10) == {"accounts": 3}
+    world.tables[0].version = 4
+    assert world.look(10) == {"accounts": 4}
+
+
+def test_a_table_that_has_passed_a_commit_is_not_waited_for(world: World) -> None:
+    one, other = world.tables
+    world.look(10)
+    one.version, other.reached = 3, 15
+    world.look(12)
+    # No version of the other shows 10, and none would show 12.
+    assert one.aimed == 10
+    assert world.look(15) == {}
+    world.look(16)
+    assert (one.aimed, other.aimed) == (16, 16)
+
+
+def test_a_table_that_is_behind_is_waited_for_only_so_long(world: World) -> None:
+    world.look(10)
+    world.tables[0].version = 3
+    world.look(20)
+    assert world.tables[0].aimed == 10
+    world.now = PATIENCE_SECONDS + 1
+    world.look(20)
+    assert world.tables[0].aimed == 20
+
+
+ROWS = pa.table(
+    {"id": [1], "__sequence": ["00000000000000000050.00000000000000000051.2.0000000001"]}
+)
+
+
+@dataclass
+class Real:
+    """A table over real logs and checkpoints, without a stream."""
+
+    root: Path
+    table: CutTable
+
+    @property
+    def tables(self) -> SilverTables:
+        return self.table.places.tables
+
+    def land(self, number: int, offset: int) -> None:
+        """A batch of bronze that ends at an offset."""
+        write_deltalake(self.table.places.bronze, pa.table({"value": [number]}), mode="append")
+        self._checkpoint("bronze", number, {"orders": {"0": offset}})
+
+    def apply(self, number: int, *, version: int, rows: pa.Table | None) -> None:
+        """A batch of the table that ends before a version of bronze."""
+        if rows is not None:
+            write_deltalake(self.tables.table, rows, mode="append")
+        self._checkpoint("silver", number, {"reservoirVersion": version, "index": -1})
+
+    def _checkpoint(self, name: str, number: int, offsets: dict[str, object]) -> None:
+        for folder in ("offsets", "commits"):
+            (self.root / name / folder).mkdir(parents=True, exist_ok=True)
+            text = f"v1\n{{}}\n{json.dumps(offsets)}"
+            (self.root / name / folder / str(number)).write_text(text)
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Real:
+    lake = Lake(str(tmp_path / "lake"))
+    tables = SilverTables.of(lake, silver("orders"))
+    for place in tables.places:
+        write_deltalake(place, ROWS.schema.empty_table())
+    bronze = str(tmp_path / "lake" / "raw")
+    write_deltalake(bronze, pa.table({"value": pa.array([], pa.int64())}))
+    places = Places(
+        tables=tables,
+        topic="orders",
+        bronze=bronze,
+        bronze_checkpoint=lambda: str(tmp_path / "bronze"),
+        silver_checkpoint=lambda: str(tmp_path / "silver"),
+        app=lambda: "silver/orders/1",
+        recorded=lambda _: True,
+    )
+    return Real(tmp_path, CutTable(places, TableFrontier()))
+
+
+def test_a_quiet_table_shows_a_commit_when_all_that_landed_is_applied(real: Real) -> None:
+    table = real.table
+    table.aim(60)
+    assert table.version_at(60, {0: 2}) is None, "nothing has landed"
+    real.land(0, 1)
+    assert table.version_at(60, {0: 2}) is None, "a record is missing"
+    real.land(1, 2)
+    assert table.version_at(60, {0: 2}) is None, "nothing is applied"
+    real.apply(0, version=3, rows=ROWS)
+    found = table.version_at(60, {0: 2})
+    assert found is not None
+    assert (found.version, table.frontier.reached) == (1, 50)
+    # A repair makes another version, which shows the same commit.
+    write_deltalake(real.tables.table, ROWS, mode="append")
+    found = table.version_at(60, {0: 2})
+    assert found == TableVersion(found.table_id if found else "", 2)
+
+
+def test_a_table_without_records_shows_every_commit(real: Real) -> None:
+    real.table.aim(60)
+    found = real.table.version_at(60, {0: 0})
+    assert found == TableVersion(found.table_id if found else "", 0)
+
+
+def test_a_table_with_changes_from_after_a_commit_does_not_show_it(real: Real) -> None:
+    real.land(0, 1)
+    real.apply(0, version=2, rows=ROWS)
+    real.table.aim(50)
+    assert real.table.version_at(50, {0: 1}) is None
+    assert real.table.missed(50)
+    # A batch that goes beyond the position is being cut at it.
+    with real.table.frontier.batch:
+        assert not real.table.missed(50)
+
+
+def test_a_table_is_left_alone_while_a_batch_is_applied(real: Real) -> None:
+    real.land(0, 1)
+    real.apply(0, version=2, rows=ROWS)
+    real.table.aim(60)
+    with real.table.frontier.batch:
+        assert real.table.version_at(60, {0: 1}) is None
+    assert real.table.version_at(60, {0: 1})
+
+
+def test_a_cut_of_several_partitions_counts_when_each_had_landed(real: Real) -> None:
+    table, at = real.table, TableVersion("x", 4)
+    table.aim(60)
+    table.frontier.cut = Cut(60, at, batch_id=1)
+    assert table.version_at(60, {0: 9}) == at, "one partition holds commits in their order"
+    assert table.version_at(60, {0: 1, 1: 0}) is None, "nothing has landed"
+    real.land(0, 1)
+    real.apply(1, version=1, rows=None)
+    assert table.version_at(60, {0: 1, 1: 0}) is None, "the batch ended before what landed"
+    real.apply(1, version=2, rows=None)
+    assert table.version_at(60, {0: 1, 1: 0}) == at
