@@ -12,6 +12,7 @@ from spark_jobs.definitions.project import Definitions, GoldDefinition, read_def
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.databases import check_consistency
 from spark_jobs.graph.described import with_copied_words
 from spark_jobs.graph.errors import CycleError, SqlTooDeepError
 from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
@@ -119,6 +120,7 @@ def read_project(
         },
         sinks=sinks,
     )
+    problems += check_consistency(definitions, manifest)
     problems += _unknown_views(definitions, scheduled_at_first)
     if every_override:
         chosen = scheduled_at_first or manifest.gold

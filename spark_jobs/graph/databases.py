@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from spark_jobs.definitions.errors import KeyNotApplicableError
+from spark_jobs.definitions.project import Definitions
 from spark_jobs.definitions.vocabulary import Consistency, SourceFormat
+from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import Layer, TableName
 
@@ -38,6 +43,19 @@ def transactional_inputs(manifest: Manifest, view: str) -> dict[str, tuple[Table
             found.setdefault(name, []).append(table)
     least = 1 if entry.consistency is Consistency.TRANSACTIONAL else 2
     return {name: tuple(tables) for name, tables in found.items() if len(tables) >= least}
+
+
+def check_consistency(definitions: Definitions, manifest: Manifest) -> Iterator[LakehouseError]:
+    """Views that ask for whole transactions, and read no table that has any."""
+    for name, entry in manifest.gold.items():
+        wanted = entry.consistency is Consistency.TRANSACTIONAL
+        if wanted and not transactional_inputs(manifest, name):
+            yield KeyNotApplicableError(
+                f'gold view "{name}"',
+                "consistency",
+                "it reads no silver table over a source database",
+                location=definitions.gold[name].places.of("consistency"),
+            )
 
 
 def transactional_tables(manifest: Manifest) -> dict[str, tuple[SilverEntry, ...]]:

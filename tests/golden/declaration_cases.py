@@ -346,6 +346,16 @@ CASES = (
         "KEY_NOT_APPLICABLE",
         _gold("every: 15 minutes", "every: 15 minutes\ntime_zone: Europe/Berlin"),
     ),
+    Case(
+        "transactions_of_no_database",
+        "KEY_NOT_APPLICABLE",
+        _gold(
+            "*/\nSELECT o.user_id, SUM(o.amount) AS spend\nFROM silver.orders AS o",
+            "consistency: transactional\n*/\n"
+            "SELECT c.user_id, COUNT(*) AS spend\nFROM silver.clicks AS c",
+        ),
+    ),
+    Case("unknown_consistency", "UNEXPECTED_VALUE", _gold("*/", "consistency: eventual\n*/")),
     Case("unknown_policy", "UNEXPECTED_VALUE", _gold("micro-batch", "microbatch")),
     Case("bad_every", "DURATION", _gold("15 minutes", "fifteen minutes")),
     Case("drifting_schedule", "SCHEDULE", _gold("15 minutes", "7 minutes")),
