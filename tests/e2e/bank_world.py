@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -14,13 +14,13 @@ import psycopg
 from deltalake import DeltaTable
 
 from spark_jobs.names import Layer, TableName
-from spark_jobs.stack.postgres import dsn
+from spark_jobs.stack.postgres import connect, dsn
 from spark_jobs.storage.lake import Lake
 from tests.e2e.running import RunningStack
 
 TABLES = ("accounts", "tellers", "branches")
 PARTS = ("postgres", "kafka", "connect", "streams")
-ACCOUNTS, TELLERS, BRANCHES = 500, 20, 4
+TELLERS, BRANCHES = 20, 4
 SOURCE = """\
 format: debezium
 topic: shop.public.{name}
@@ -60,18 +60,25 @@ class Bank:
     """A stack over the bank's database.
 
     Attributes:
+        accounts: how many there are.
         done: transactions that were committed, and those that were rolled back.
     """
 
     running: RunningStack
+    accounts: int = 500
     done: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has that only changes."""
+        return dict(zip(TABLES, (self.accounts, TELLERS, BRANCHES), strict=True))
 
     def connect(self) -> psycopg.Connection:
         return psycopg.connect(dsn(self.running.settings, database="shop", role="shop"))
 
     def create(self) -> None:
         with self.connect() as connection:
-            for name, rows in zip(TABLES, (ACCOUNTS, TELLERS, BRANCHES), strict=True):
+            for name, rows in self.rows.items():
                 connection.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, amount BIGINT)")
                 connection.execute(
                     f"INSERT INTO {name} SELECT i, 0 FROM generate_series(1, {rows}) i"
@@ -103,7 +110,7 @@ class Bank:
         with self.connect() as connection:
             while not stopping.wait(pause * chance.uniform(0.5, 1.5)):
                 keeps = chance.random() < 0.9
-                transfer(connection, chance)
+                transfer(connection, chance, self.rows)
                 connection.commit() if keeps else connection.rollback()
                 self.done["committed" if keeps else "rolled back"] += 1
 
@@ -112,9 +119,20 @@ class Bank:
         with self.connect() as connection:
             connection.execute("UPDATE accounts SET amount = amount + %s", [amount])
             for table in ("tellers", "branches"):
-                total = amount * ACCOUNTS
+                total = amount * self.accounts
                 connection.execute(f"UPDATE {table} SET amount = amount + %s WHERE id = 1", [total])
-            connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount * ACCOUNTS])
+            connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount * self.accounts])
+
+    def alter(self) -> None:
+        """A column more, with a value in every row, as a release of the bank would add it."""
+        with self.connect() as connection:
+            connection.execute("ALTER TABLE tellers ADD COLUMN remark TEXT DEFAULT 'none'")
+
+    def drop_senders(self) -> int:
+        """End the database's processes that send its log; returns how many."""
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"
+        with connect(self.running.settings, "shop") as connection:
+            return len(connection.execute(ended).fetchall())
 
     def totals(self) -> dict[str, tuple[int, int]]:
         """The sum and the number of rows of each table in the database."""
@@ -154,10 +172,12 @@ class Bank:
         return time.monotonic() - began
 
 
-def transfer(connection: psycopg.Connection, chance: random.Random) -> None:
+def transfer(
+    connection: psycopg.Connection, chance: random.Random, tables: Mapping[str, int]
+) -> None:
     """TPC-B's transaction."""
     amount = chance.randint(-5000, 5000)
-    for name, rows in zip(TABLES, (ACCOUNTS, TELLERS, BRANCHES), strict=True):
+    for name, rows in tables.items():
         # In one order of tables, and one row of each: clients wait for each other, and that is all.
         number = chance.randint(1, rows)
         connection.execute(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,14 @@ from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
 SECONDS = 240
 CLIENTS, RATE = 4, 40
+MINUTES = 5
 
 
-@pytest.fixture(scope="module")
-def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
-    project = tmp_path_factory.mktemp("bank")
-    write_files(project, project_files("transactional", "newest"))
-    found = Bank(RunningStack(own_settings(project)))
+@pytest.fixture
+def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
+    """A stack over a bank of so many accounts."""
+    write_files(tmp_path, project_files("transactional", "newest"))
+    found = Bank(RunningStack(own_settings(tmp_path)), accounts=request.param)
     try:
         found.running.up("postgres")
         found.create()
@@ -28,6 +30,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
         remove(found.running.settings)
 
 
+@pytest.mark.parametrize("bank", [500], indirect=True)
 def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -> None:
     with bank.load(clients=CLIENTS, rate=RATE):
         bank.wait_more_than(5, view="transactional", seconds=SECONDS)
@@ -42,13 +45,45 @@ def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -
         )
     assert bank.done["committed"] > 200
     assert bank.done["rolled back"] > 10
-    bank.wait_shown("transactional", seconds=SECONDS)
-    bank.wait_shown("newest", seconds=SECONDS)
+    assert_whole(bank)
 
+
+@pytest.mark.long
+@pytest.mark.parametrize("bank", [100_000], indirect=True)
+def test_a_bank_of_many_accounts_under_every_kind_of_kill(bank: Bank) -> None:
+    """Five minutes of TPC-B; a transaction of 100,000 rows, and a table that is altered."""
+    running = bank.running
+    kinds: list[Callable[[], object]] = [
+        lambda: running.kill("streams"),
+        lambda: bank.change_many(3),
+        lambda: running.kill("connect"),
+        bank.alter,
+        lambda: running.kill("kafka"),
+        bank.drop_senders,
+        lambda: bank.change_many(5),
+        lambda: running.kill("streams"),
+    ]
+    with bank.load(clients=4, rate=100):
+        bank.wait_more_than(3, view="transactional", seconds=2 * SECONDS)
+        began = time.monotonic()
+        for number, strike in enumerate(kinds, start=1):
+            strike()
+            time.sleep(max(0.0, began + MINUTES * 60 * number / len(kinds) - time.monotonic()))
+    running.wait_ready(*PARTS)
+    assert bank.done["committed"] > MINUTES * 60 * 50
+    assert_whole(bank)
+
+
+def assert_whole(bank: Bank) -> None:
+    """Both views show what the database has, and every version of one showed whole transactions."""
+    for view in ("transactional", "newest"):
+        bank.wait_shown(view, seconds=3 * SECONDS)
     shown = bank.versions("transactional")
     assert torn(shown) == []
     # The sums moved: a view that shows nothing would agree too.
     assert len({one["accounts"] for one in shown}) > 5
     verified = bank.running.tidemark("verify", "--all", check=False)
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    print("versions", len(shown), "torn of newest", len(torn(bank.versions("newest"))))
+    loose = bank.versions("newest")
+    print(f"{dict(bank.done)}; whole: {len(shown)} versions", end="; ")
+    print(f"newest: {len(torn(loose))} of {len(loose)} are torn")
