@@ -8,6 +8,7 @@ and the version between the two is the one to read. See ADR 31.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.log import highest, size
 from spark_jobs.storage.reader import read_columns
+
+# Of batches that take long: another position may be aimed at before one of them has ended.
+CUTS_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class TableFrontier:
     Attributes:
         target: the position to stop at; None while nobody needs one.
         reached: the newest position of which the table has a change; None while unknown.
-        cut: where the table was cut at the target; None where it was not.
+        cuts: where the table was cut, the newest last.
         batch: held while a batch is applied.
         still: held for the moment in which a batch says how far it goes, or tables are aimed, so
             that no batch goes beyond a position at which it was aimed meanwhile.
@@ -54,13 +58,13 @@ class TableFrontier:
 
     target: int | None = None
     reached: int | None = None
-    cut: Cut | None = None
+    cuts: deque[Cut] = field(default_factory=lambda: deque(maxlen=CUTS_KEPT))
     batch: threading.Lock = field(default_factory=threading.Lock)
     still: threading.Lock = field(default_factory=threading.Lock)
 
     def aim(self, position: int | None) -> None:
         """Stop at a position from the next batch on; whoever aims holds ``still``."""
-        self.target, self.cut = position, None
+        self.target = position
         if position is None:
             self.reached = None
 

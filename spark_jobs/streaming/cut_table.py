@@ -67,22 +67,49 @@ class CutTable:
         """Whether the table is known to have changes from after a position."""
         return self.frontier.reached is not None and self.frontier.passed(position)
 
+    def at_work(self) -> bool:
+        """Whether a batch is being applied."""
+        return self.frontier.batch.locked()
+
     def missed(self, position: int) -> bool:
         """Whether no version of the table can show a position any more."""
         # A batch says how far it goes before it is cut.
-        applying = self.frontier.batch.locked()
-        return not applying and self.frontier.cut is None and self.passed(position)
+        if self.at_work() or not self.passed(position):
+            return False
+        return all(cut.position != position for cut in self.cuts())
 
-    def version_at(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
-        """The version that has every change up to a position and none after it; None: not yet.
+    def cuts(self) -> list[Cut]:
+        """Where batches were cut lately; each shows its position, if it is ``complete``."""
+        return list(self.frontier.cuts)
+
+    def complete(self, cut: Cut, ends: Mapping[int, int]) -> bool:
+        """Whether a batch that was cut had all changes up to there.
+
+        A partition holds its changes in the order of commits: one from after the position says
+        that all of before are there. Of several partitions each would have to say so.
 
         Args:
-            position: that the table was aimed at.
-            ends: of its topic's partitions; what comes before them holds all of those changes.
+            cut: one of ``cuts``.
+            ends: of the topic's partitions, when the position was aimed at.
         """
-        cut = self.frontier.cut
-        if cut is not None and cut.position == position:
-            return cut.version if self._complete(cut, ends) else None
+        if len(ends) <= 1:
+            return True
+        if not self._has_landed(ends) or self._landed is None:
+            return False
+        batch = planned(self.places.silver_checkpoint(), cut.batch_id)
+        # All versions of bronze before the one that the batch ends in.
+        return batch is not None and batch.offsets["reservoirVersion"] > self._landed.version
+
+    def version_at(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
+        """The version of a quiet table that has every change up to a position, and none after it.
+
+        Args:
+            position: that the table was aimed at last.
+            ends: of its topic's partitions; what comes before them holds all of those changes.
+
+        Returns:
+            None where changes are still to come, or some from after the position are there.
+        """
         if not self._has_landed(ends):
             return None
         found = (self._watch.version(self.places.tables.table), self._landed)
@@ -92,20 +119,6 @@ class CutTable:
             version = self._settled(position) if quiet else None
         self._quiet = None if version is None else (version, self._landed)
         return version
-
-    def _complete(self, cut: Cut, ends: Mapping[int, int]) -> bool:
-        """Whether a batch that was cut had all changes up to there.
-
-        A partition holds its changes in the order of commits: one from after the position says
-        that all of before are there. Of several partitions each would have to say so.
-        """
-        if len(ends) <= 1:
-            return True
-        if not self._has_landed(ends) or self._landed is None:
-            return False
-        batch = planned(self.places.silver_checkpoint(), cut.batch_id)
-        # All versions of bronze before the one that the batch ends in.
-        return batch is not None and batch.offsets["reservoirVersion"] > self._landed.version
 
     def read_next(self) -> dict[int, int]:
         """The offset after the last that bronze has, or reads in the batch at work."""

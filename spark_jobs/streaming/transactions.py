@@ -11,15 +11,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.state.frontiers import TableAtFrontier
+from spark_jobs.state.frontiers import FRONTIERS_KEPT, TableAtFrontier
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.streaming.cut_table import CutTable
@@ -28,8 +29,11 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
-# A table that is not there by then holds back the views that read it, and no others.
-PATIENCE_SECONDS = 20.0
+# A table that is not there by then, and at no batch, is late: it holds back the views that read it,
+# and no others.
+PATIENCE_SECONDS = 30.0
+# The same for a table that is at a batch.
+LONGEST_SECONDS = 300.0
 STOP_SECONDS = 10.0
 # Where no position is in what all tables read next, one that they reach later is aimed at.
 WAIT_SECONDS = 5.0
@@ -55,10 +59,13 @@ class Round:
     noted: dict[TableName, TableVersion] = field(default_factory=dict)
     missed: set[TableName] = field(default_factory=set)
 
-    def over(self, tables: Iterable[CutTable], *, now: float) -> bool:
-        """Whether the next position may be aimed at."""
-        waiting = [one for one in tables if one.name not in self.noted.keys() | self.missed]
-        return not waiting or now - self.began > PATIENCE_SECONDS
+
+class Shown(NamedTuple):
+    """A version of a table that shows a position."""
+
+    position: int
+    table: TableName
+    version: TableVersion
 
 
 @dataclass
@@ -68,6 +75,9 @@ class Database:
     name: str
     tables: tuple[CutTable, ...]
     round: Round | None = None
+    # By position, the newest last: a late table may still be cut at one of before.
+    _rounds: dict[int, Round] = field(default_factory=dict)
+    _late: set[TableName] = field(default_factory=set)
     # Positions that were seen since the last aim, the oldest first, with the ends that the topics
     # had then: a position comes before everything that was sent after it was stored.
     _seen: list[tuple[int, Ends]] = field(default_factory=list)
@@ -76,8 +86,8 @@ class Database:
 
     def look(
         self, position: int | None, ends: Callable[[list[str]], Ends], *, now: float
-    ) -> list[tuple[TableName, TableVersion]]:
-        """Aim where that is due; returns the tables and versions that are to be noted.
+    ) -> list[Shown]:
+        """Aim where that is due; returns which versions show which position.
 
         Args:
             position: up to which commit all changes are in Kafka; None where that is not known.
@@ -86,11 +96,24 @@ class Database:
         """
         if position is not None and (not self._seen or self._seen[-1][0] < position):
             self._seen = [*self._seen, (position, ends([one.topic for one in self.tables]))][-KEPT:]
-        if self._seen and (self.round is None or self.round.over(self.tables, now=now)):
+        if self._seen and (self.round is None or self._over(self.round, now)):
             self._aim(now)
         if self.round is None:
             return []
-        return list(self._found(self.round))
+        return [*self._cut(), *self._quiet(self.round)]
+
+    def _over(self, aimed: Round, now: float) -> bool:
+        """Whether the next position may be aimed at."""
+        spent = now - aimed.began
+        waiting = [one for one in self.tables if one.name not in aimed.noted.keys() | aimed.missed]
+        if spent > PATIENCE_SECONDS:
+            self._late |= {
+                one.name for one in waiting if spent > LONGEST_SECONDS or not one.at_work()
+            }
+        if any(one.name not in self._late for one in waiting):
+            return False
+        # Tables that are all late would be aimed anew before any of them gets there.
+        return not waiting or bool(aimed.noted) or spent > PATIENCE_SECONDS
 
     def _aim(self, now: float) -> None:
         """Aim all tables at a position that none has passed, where there is one."""
@@ -112,23 +135,43 @@ class Database:
             position, ends = chosen[-1]
             for table in self.tables:
                 table.aim(position)
-        self.round = Round(position, ends, now)
+        self.round = self._rounds[position] = Round(position, ends, now)
+        for old in list(self._rounds)[:-FRONTIERS_KEPT]:
+            del self._rounds[old]
         self._free_since = None
 
     def _passed(self, position: int) -> bool:
         """Whether any table has gone beyond: aiming at it would come to nothing."""
         return any(table.passed(position) for table in self.tables)
 
-    def _found(self, aimed: Round) -> Iterable[tuple[TableName, TableVersion]]:
+    def _cut(self) -> Iterator[Shown]:
+        """Versions at which batches were cut, at this position or at one of before."""
         for table in self.tables:
+            for cut in table.cuts():
+                aimed = self._rounds.get(cut.position)
+                if aimed is None or table.name in aimed.noted:
+                    continue
+                if table.complete(cut, aimed.ends.get(table.topic, {})):
+                    yield self._noted(aimed, table, cut.version)
+
+    def _quiet(self, aimed: Round) -> Iterator[Shown]:
+        """Versions of tables that have all up to this position, and nothing later."""
+        for table in self.tables:
+            if any(cut.position == aimed.position for cut in table.cuts()):
+                continue
             version = table.version_at(aimed.position, aimed.ends.get(table.topic, {}))
             if version is None:
                 if table.missed(aimed.position) and table.name not in aimed.noted:
                     aimed.missed.add(table.name)
             elif aimed.noted.get(table.name) != version:
                 # What is repaired at a position moves the version that shows it.
-                aimed.noted[table.name] = version
-                yield table.name, version
+                yield self._noted(aimed, table, version)
+
+    def _noted(self, aimed: Round, table: CutTable, version: TableVersion) -> Shown:
+        aimed.noted[table.name] = version
+        if aimed is self.round:
+            self._late.discard(table.name)
+        return Shown(aimed.position, table.name, version)
 
 
 def _covered(ends: Ends, read: Ends) -> bool:
@@ -186,11 +229,7 @@ class TransactionNotes:
         positions, notes = self.positions(), []
         for name, database in self.databases.items():
             found = database.look(positions.get(name), self.ends, now=self.clock())
-            if database.round is not None:
-                at, reached = utc_now(), database.round.position
-                notes += [
-                    TableAtFrontier(name, reached, one, version, at) for one, version in found
-                ]
+            notes += [TableAtFrontier(name, *shown, utc_now()) for shown in found]
         if notes:
             self.store.note_frontiers(notes)
         return len(notes)

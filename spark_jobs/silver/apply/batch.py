@@ -147,7 +147,7 @@ class BatchApplier:
         """Say that the table has, as it is now, all changes up to a position and none after."""
         version = table_version(self.tables.table)
         if version is not None:
-            frontier.cut = Cut(target, version, batch_id)
+            frontier.cuts.append(Cut(target, version, batch_id))
 
     @property
     def app(self) -> str:

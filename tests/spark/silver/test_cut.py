@@ -82,9 +82,9 @@ def test_the_version_at_a_cut_has_what_was_committed_before(
     cut.apply(bronze(spark, BATCHES[0]), 0)
     frontier.aim(300)
     cut.apply(bronze(spark, BATCHES[1], first=4), 1)
-    assert frontier.cut is not None
-    assert (frontier.cut.position, frontier.cut.batch_id) == (300, 1)
-    assert content(spark, cut, frontier.cut.version.version) == content(spark, before)
+    [made] = frontier.cuts
+    assert (made.position, made.batch_id) == (300, 1)
+    assert content(spark, cut, made.version.version) == content(spark, before)
     # Counted as one batch.
     assert (record[1].records, record[1].quarantined) == (7, 1)
 
@@ -92,8 +92,8 @@ def test_the_version_at_a_cut_has_what_was_committed_before(
     frontier.aim(400)
     shown = content(spark, cut)
     cut.apply(bronze(spark, BATCHES[2], first=11), 2)
-    assert frontier.cut is not None
-    assert content(spark, cut, frontier.cut.version.version) == shown
+    assert frontier.cuts[-1].position == 400
+    assert content(spark, cut, frontier.cuts[-1].version.version) == shown
     assert frontier.reached == reached_by(cut.tables) == 500
 
 
@@ -103,12 +103,12 @@ def test_a_batch_that_reaches_no_target_or_is_beyond_it_is_not_cut(
     table, frontier, _ = started(spark, tmp_path, ORDERS)
     frontier.aim(900)
     apply_all(spark, table, BATCHES[:2])
-    assert frontier.cut is None
+    assert not frontier.cuts
     assert not frontier.passed(900)
     # The table has changes from after this one: no version shows it.
     frontier.aim(300)
     table.apply(bronze(spark, BATCHES[2], first=11), 2)
-    assert frontier.cut is None
+    assert not frontier.cuts
     assert frontier.passed(300)
 
 

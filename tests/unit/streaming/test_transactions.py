@@ -31,6 +31,8 @@ class Table:
     reads: int = 1_000
     ends: dict[int, int] = field(default_factory=dict)
     frontier: TableFrontier = field(default_factory=TableFrontier)
+    works: bool = False
+    made: list[Cut] = field(default_factory=list)
 
     @property
     def name(self) -> TableName:
@@ -52,6 +54,15 @@ class Table:
     def read_next(self) -> dict[int, int]:
         return {0: self.reads}
 
+    def at_work(self) -> bool:
+        return self.works
+
+    def cuts(self) -> list[Cut]:
+        return self.made
+
+    def complete(self, cut: Cut, ends: dict[int, int]) -> bool:
+        return bool(ends)
+
     def version_at(self, position: int, ends: dict[int, int]) -> TableVersion | None:
         assert position == self.aimed
         self.ends = ends
@@ -69,7 +80,8 @@ class World:
             return {topic: {0: position or 0} for topic in topics}
 
         found = self.database.look(position, ends, now=self.now)
-        return {table.name: version.version for table, version in found}
+        assert {one.position for one in found} <= {self.tables[0].aimed}
+        return {one.table.name: one.version.version for one in found}
 
 
 @pytest.fixture
@@ -142,13 +154,60 @@ def test_a_table_that_has_passed_a_commit_is_not_waited_for(world: World) -> Non
 
 
 def test_a_table_that_is_behind_is_waited_for_only_so_long(world: World) -> None:
+    one, other = world.tables
     world.look(10)
-    world.tables[0].version = 3
+    one.version = 3
     world.look(20)
-    assert world.tables[0].aimed == 10
+    assert one.aimed == 10
+    world.now = PATIENCE_SECONDS + 1
+    other.works = True
+    world.look(20)
+    assert one.aimed == 10, "it is at a batch, which may end there"
+    other.works = False
+    world.look(20)
+    assert one.aimed == 20
+    # It is late now: the next position waits for the others only.
+    one.version = 4
+    world.look(20)
+    world.look(30)
+    assert one.aimed == 30
+    # Where it is there in time, it is waited for again.
+    other.version = 5
+    assert world.look(40) == {"tellers": 5}
+    one.version = 6
+    world.look(40)
+    world.look(40)
+    assert one.aimed == 40
+    one.version = 7
+    world.look(50)
+    assert one.aimed == 40
+
+
+def test_tables_that_are_all_late_keep_their_position_for_a_while(world: World) -> None:
+    world.look(10)
+    for position, now in ((20, 31.0), (30, 32.0), (40, 61.0)):
+        world.now = now
+        world.look(position)
+    assert world.tables[0].aimed == 20
+    world.now = 63.0
+    world.look(40)
+    assert world.tables[0].aimed == 40
+
+
+def test_a_late_table_that_was_cut_shows_the_position_of_before(world: World) -> None:
+    one, other = world.tables
+    world.look(10)
+    one.version = 3
+    world.look(10)
     world.now = PATIENCE_SECONDS + 1
     world.look(20)
-    assert world.tables[0].aimed == 20
+    assert other.aimed == 20
+    other.made.append(Cut(10, TableVersion("tellers", 8), batch_id=4))
+    found = world.database.look(20, dict.fromkeys, now=world.now)
+    assert [(one.position, one.table.name, one.version.version) for one in found] == [
+        (10, "tellers", 8)
+    ]
+    assert world.database.look(20, dict.fromkeys, now=world.now) == []
 
 
 ROWS = pa.table(
@@ -250,13 +309,14 @@ def test_a_table_is_left_alone_while_a_batch_is_applied(real: Real) -> None:
 
 
 def test_a_cut_of_several_partitions_counts_when_each_had_landed(real: Real) -> None:
-    table, at = real.table, TableVersion("x", 4)
+    table, cut = real.table, Cut(60, TableVersion("x", 4), batch_id=1)
     table.aim(60)
-    table.frontier.cut = Cut(60, at, batch_id=1)
-    assert table.version_at(60, {0: 9}) == at, "one partition holds commits in their order"
-    assert table.version_at(60, {0: 1, 1: 0}) is None, "nothing has landed"
+    table.frontier.cuts.append(cut)
+    assert table.cuts() == [cut]
+    assert table.complete(cut, {0: 9}), "one partition holds commits in their order"
+    assert not table.complete(cut, {0: 1, 1: 0}), "nothing has landed"
     real.land(0, 1)
     real.apply(1, version=1, rows=None)
-    assert table.version_at(60, {0: 1, 1: 0}) is None, "the batch ended before what landed"
+    assert not table.complete(cut, {0: 1, 1: 0}), "the batch ended before what landed"
     real.apply(1, version=2, rows=None)
-    assert table.version_at(60, {0: 1, 1: 0}) == at
+    assert table.complete(cut, {0: 1, 1: 0})
