@@ -2,7 +2,8 @@
 
 Kafka Connect stores a connector's offset only when the broker has acknowledged every record that
 came before. Debezium's offset names the last transaction that had ended. So once it is stored, the
-topics hold every change of that transaction and of all before it.
+topics hold every change of that transaction and of all before it. Before the first transaction it
+names the position of the snapshot, as soon as every row of that is in Kafka.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class CommitPositions:
 
         Returns:
             positions in the database's log, by the prefix of the connector's topics; nothing of a
-            database of which no transaction was captured yet.
+            database whose first snapshot is being read.
 
         Raises:
             KafkaUnreachableError: no broker answers.
@@ -82,6 +83,8 @@ def position_told(key: bytes | None, value: bytes | None) -> tuple[str, int] | N
     ('shop', 42)
     >>> position_told(key, b'{"lsn": 50, "snapshot": "INITIAL"}') is None
     True
+    >>> position_told(key, b'{"lsn": 50}')
+    ('shop', 51)
     """
     if not key or not value:
         return None
@@ -95,8 +98,11 @@ def position_told(key: bytes | None, value: bytes | None) -> tuple[str, int] | N
 
 
 def _told(server: Any, offset: dict[str, Any]) -> tuple[str, int] | None:
-    position = offset.get("lsn_commit")
-    if not isinstance(server, str) or not isinstance(position, int):
-        return None
     # While a snapshot is read, the tables hold a part of their rows.
-    return None if "snapshot" in offset else (server, position)
+    if not isinstance(server, str) or "snapshot" in offset:
+        return None
+    position = offset.get("lsn_commit")
+    if position is None and "lsn_proc" not in offset and isinstance(offset.get("lsn"), int):
+        # Nothing was committed since the snapshot, whose rows stand at this very position.
+        position = offset["lsn"] + 1
+    return (server, position) if isinstance(position, int) else None

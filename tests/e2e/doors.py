@@ -7,6 +7,7 @@ import ssl
 import struct
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -114,14 +115,16 @@ def spark_ports(pid: int, *, known: int) -> dict[int, str]:
         pid: of the process, or of the one that started it.
         known: the port of another protocol.
     """
-    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    ports = {
-        one.laddr.port
-        for process in family
-        if process.name() == "java"
-        for one in process.net_connections(kind="tcp")
-        if one.status == psutil.CONN_LISTEN and one.laddr.port != known
-    }
+    ports: set[int] = set()
+    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        # A worker of Python may end between two questions.
+        with suppress(psutil.NoSuchProcess):
+            if process.name() == "java":
+                ports |= {
+                    one.laddr.port
+                    for one in process.net_connections(kind="tcp")
+                    if one.status == psutil.CONN_LISTEN and one.laddr.port != known
+                }
     return {port: spark_rpc(port) for port in ports}
 
 

@@ -18,13 +18,12 @@ MINUTES = 5
 
 @pytest.fixture
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
-    """A stack over a bank of so many accounts."""
+    """A bank of so many accounts; nothing reads its database yet."""
     write_files(tmp_path, project_files("transactional", "newest"))
     found = Bank(RunningStack(own_settings(tmp_path)), accounts=request.param)
     try:
         found.running.up("postgres")
         found.create()
-        found.running.up(*PARTS)
         yield found
     finally:
         remove(found.running.settings)
@@ -33,6 +32,8 @@ def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
 @pytest.mark.parametrize("bank", [500], indirect=True)
 def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -> None:
     with bank.load(clients=CLIENTS, rate=RATE):
+        # The first snapshot is read under load, too.
+        bank.running.up(*PARTS)
         bank.wait_more_than(5, view="transactional", seconds=SECONDS)
         bank.change_many(7)
         streams = bank.running.kill("streams")
@@ -64,6 +65,7 @@ def test_a_bank_of_many_accounts_under_every_kind_of_kill(bank: Bank) -> None:
         lambda: running.kill("streams"),
     ]
     with bank.load(clients=4, rate=100):
+        running.up(*PARTS)
         bank.wait_more_than(3, view="transactional", seconds=2 * SECONDS)
         began = time.monotonic()
         for number, strike in enumerate(kinds, start=1):

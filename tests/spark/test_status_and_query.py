@@ -15,10 +15,11 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
+from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.gold.freshness import Freshness, ViewStatus, view_status
-from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
+from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.serving.sql.query import (
@@ -61,6 +62,13 @@ def run(gold: GoldProject, monkeypatch: pytest.MonkeyPatch) -> Any:
         fingerprint="",
     )
     gold.manifest.silver["orders"] = orders
+    gold.manifest.sources["orders"] = SourceEntry(
+        name="orders",
+        format=SourceFormat.JSON,
+        topic="orders",
+        columns=(),
+        file="sources/orders.yml",
+    )
 
     def invoke(*arguments: str) -> Result:
         gold.manifest.write(gold.settings.manifest_file)

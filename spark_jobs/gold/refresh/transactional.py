@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby, islice
 from operator import attrgetter
@@ -14,6 +14,7 @@ from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.decision import Reason, ReasonCode
 from spark_jobs.state.frontiers import TableAtFrontier
 from spark_jobs.state.progress import StreamState
+from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
@@ -37,18 +38,28 @@ def transactional_versions(
 
     Returns:
         the versions, of the tables of which any is noted; and why the view has to wait, where
-        tables of one database have no commit in common yet.
+        tables of one database, which a streaming application writes, have no commit in common yet.
     """
     found: dict[TableName, TableVersion] = {}
     for name, tables in transactional_inputs(context.manifest, view).items():
-        there = [table for table in tables if table in newest]
+        if not all(table in newest for table in tables):
+            # It waits for a table that is not there.
+            continue
         notes = context.store.frontiers(name)
-        versions = next(_in_common(notes, there, newest), None)
+        versions = next(_in_common(notes, tables, newest), None)
         if versions is not None:
             found |= versions
         elif notes:
-            return found, _waits(name, there, notes)
+            return found, _waits(name, tables, notes)
+        elif followed(context.store, tables):
+            return found, _waits_for_first(name)
     return found, None
+
+
+def followed(store: ControlStore, tables: Iterable[TableName]) -> bool:
+    """Whether a streaming application writes any of some tables, and so notes their commits."""
+    queries = {str(table) for table in tables}
+    return any(row.query in queries for row in store.progress())
 
 
 def transactional_pins(context: GoldContext, newest: Versions) -> dict[TableName, TableVersion]:
@@ -91,13 +102,12 @@ def _covered(context: GoldContext, inputs: _Inputs, began: Versions) -> bool:
     """Whether the newest commit that all tables have is one of after ``began``."""
     now = _versions_now(context, inputs)
     for name, tables in inputs.items():
-        notes = context.store.frontiers(name)
         there = [table for table in tables if table in began]
+        notes = context.store.frontiers(name)
+        if not notes and not followed(context.store, there):
+            continue
         versions = next(_in_common(notes, there, now), None)
-        if notes and (
-            versions is None
-            or any(versions[table].version < began[table].version for table in there)
-        ):
+        if versions is None or any(versions[one].version < began[one].version for one in there):
             return False
     return True
 
@@ -119,7 +129,7 @@ def _streams_run(context: GoldContext) -> bool:
 
 
 def _in_common(
-    notes: Iterable[TableAtFrontier], tables: list[TableName], newest: Versions
+    notes: Iterable[TableAtFrontier], tables: Sequence[TableName], newest: Versions
 ) -> Iterator[dict[TableName, TableVersion]]:
     """The versions at each position that all of some tables have, the newest position first."""
     for versions in _by_position(notes, newest):
@@ -142,7 +152,15 @@ def _readable(note: TableAtFrontier, newest: TableVersion | None) -> bool:
     )
 
 
-def _waits(database: str, tables: list[TableName], notes: list[TableAtFrontier]) -> Reason:
+def _waits_for_first(database: str) -> Reason:
+    text = (
+        f"no commit of database {database} is in any table yet: its first snapshot is being read, "
+        "or the streams cannot read the topic kafka_connect.offsets_topic"
+    )
+    return Reason(ReasonCode.WAITS_FOR_TRANSACTION, text)
+
+
+def _waits(database: str, tables: Sequence[TableName], notes: list[TableAtFrontier]) -> Reason:
     last = {
         table: max((n.position for n in notes if n.table == table), default=0) for table in tables
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.gold.refresh.transactional import followed
 from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.serving.report.status_tables import ago
 
@@ -61,10 +62,12 @@ class DatabaseStatus:
 
 
 def database_statuses(project: OpenProject, *, now: datetime) -> Iterator[DatabaseStatus]:
-    """How far each database is of which the streams have noted a position."""
+    """How far each database is whose tables the streaming application writes."""
     for name, entries in transactional_tables(project.manifest).items():
         notes = project.store.frontiers(name)
-        if notes:
+        if not notes and followed(project.store, [one.table_name for one in entries]):
+            yield DatabaseStatus(name, None, None, {})
+        elif notes:
             yield _status(name, [str(one.table_name) for one in entries], notes, now)
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli.main import app
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.frontiers import TableAtFrontier
+from spark_jobs.state.progress import StreamProgress
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from tests.e2e.bank_world import project_files
@@ -54,6 +55,10 @@ def test_the_position_of_all_tables_is_told_and_who_is_behind(
 ) -> None:
     assert "Database shop" not in status(project)
     now = utc_now()
+    store.record_reports(
+        [StreamProgress(query="silver.tellers", batch_id=0, records=1, at=now, heartbeat_at=now)]
+    )
+    assert "Database shop: no commit is in all tables yet." in status(project)
     others = ("accounts", "tellers", "branches")
     note(store, POSITION, *others, at=now)
     assert "Database shop: no commit is in all tables yet." in status(project)

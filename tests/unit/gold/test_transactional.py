@@ -30,7 +30,7 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.sections import GoldSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.frontiers import TableAtFrontier
-from spark_jobs.state.progress import Heartbeat
+from spark_jobs.state.progress import Heartbeat, StreamProgress
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 
@@ -148,8 +148,23 @@ def test_views_over_several_tables_of_a_database_read_them_together(world: World
     assert database_of(manifest.sources["clicks"]) is None
 
 
-def test_without_a_note_the_newest_versions_are_read(world: World) -> None:
+def test_tables_that_no_stream_writes_are_read_at_their_newest(world: World) -> None:
     assert world.read("sums") == {"accounts": 5, "tellers": 5}
+    assert observe(world.context, "sums", pin=newest).parked is None
+
+
+def test_a_view_waits_for_the_first_commit_of_tables_that_a_stream_writes(world: World) -> None:
+    progress = StreamProgress(
+        query="silver.tellers", batch_id=0, records=1, at=utc_now(), heartbeat_at=utc_now()
+    )
+    world.context.store.record_reports([progress])
+    seen = observe(world.context, "sums", pin=newest)
+    assert seen.parked is not None
+    assert seen.parked.code is ReasonCode.WAITS_FOR_TRANSACTION
+    assert "kafka_connect.offsets_topic" in seen.parked.text
+    assert observe(world.context, "loose", pin=newest).parked is None
+    world.note(10, accounts=1, tellers=2)
+    assert world.read("sums") == {"accounts": 1, "tellers": 2}
 
 
 def test_the_newest_commit_that_all_tables_have_is_read(world: World) -> None:
