@@ -26,11 +26,11 @@ class Ports(BaseModel):
     airflow: int = 28080
     redis: int = 26379
     endpoint: int = 20000
-    # Cassandra listens where it is started; the second port is for its nodes among themselves.
+    # For Cassandra, if it is started; the second port is for traffic between its nodes.
     cassandra: int = 29042
     cassandra_storage: int = 27000
     object_store: int = 29000
-    # Of further parts of a kind, and of Spark's own cluster: only where ``local`` asks for them.
+    # For additional parts of a kind and for the Spark cluster, if ``local`` enables them.
     kafka_2: int = 29094
     kafka_controller_2: int = 29095
     kafka_3: int = 29096
@@ -58,20 +58,20 @@ class SparkSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server while that is
-    # announced, otherwise a session in this process on ``master``.
+    # A Spark Connect URL ("sc://host:port"). Empty: the local stack's server if it runs, otherwise
+    # a session in this process on ``master``.
     remote: str = ""
-    # A master's URL. Empty: the local stack's own cluster where ``local.spark_workers`` asks for
-    # one, otherwise "local[*]".
+    # A master URL. Empty: the local stack's cluster if ``local.spark_workers`` is set, otherwise
+    # "local[*]".
     master: str = ""
     driver_memory: str = "2g"
     connect_memory: str = "3g"
-    # For drivers. On two cores the optimizing compiler first costs more than it gives back: without
-    # it the batches after a start take 40 % less CPU. That says nothing about a driver that has run
-    # for hours. Without it the JVM also reserves a code cache that the plans of two dozen views
-    # fill. Set it to "" where Spark has cores to spare.
+    # For drivers. On two cores the optimizing compiler costs more than it saves at first: without
+    # it the batches after a start take 40 % less CPU (drivers that run for hours were not
+    # measured). Without it the default code cache is too small for the plans of two dozen views, so
+    # it is set too. Set this to "" if Spark has spare cores.
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-    # For executors, which have few batches to warm up in and one task to run at a time.
+    # For executors, which run few batches and one task at a time.
     executor_java_options: str = "-XX:+UseSerialGC"
     shuffle_partitions: int = Field(default=2, ge=1)
     # Delta reads a table's log with this many tasks; its own default of 50 suits huge logs only.
@@ -80,22 +80,22 @@ class SparkSettings(BaseModel):
 
 
 class EndpointSettings(BaseModel):
-    """Where the SQL endpoint listens, and what its clients may take."""
+    """Address and limits of the SQL endpoint."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Another address than loopback's asks for ``security.enabled``: a password would be sent as
-    # it is.
+    # An address other than loopback requires ``security.enabled``: passwords would be sent in clear
+    # text.
     host: str = "127.0.0.1"
-    # The account of the machine whose rights queries have: what ``security.readable`` names is all
-    # of the state directory and the lake that it reads. The stack must be started by root, or with
-    # the right to change accounts. Empty: the account of the stack.
+    # The operating system account that runs queries. It reads only the layers in
+    # ``security.readable``. The stack must be started by root, or with permission to switch
+    # accounts. Empty: the account of the stack.
     account: str = Field(default="", pattern=r"^([a-z_][a-z0-9_-]*)?$")
     # The heap of the server, which also runs the queries.
     memory: str = "1g"
-    # A query is stopped when Spark has worked so long on it.
+    # Spark stops a query after this time.
     query_seconds: int = Field(default=600, ge=1)
-    # How many clients may be connected at once; one more waits.
+    # Maximum number of connected clients; further clients wait.
     connections: int = Field(default=50, ge=2)
 
 
@@ -105,38 +105,38 @@ class StreamSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bronze_trigger_seconds: float = Field(default=5, gt=0)
-    # How soon silver sees what bronze committed. Bronze's trigger bounds the number of its batches;
-    # a look that finds nothing takes about a millisecond of CPU.
+    # Interval at which silver checks for commits of bronze. Bronze's trigger limits the number of
+    # batches; a check without a new commit takes about a millisecond of CPU.
     silver_trigger_seconds: float = Field(default=1, gt=0)
-    # The shortest time from one pass over the continuous gold views to the next. A view whose
-    # inputs were quiet for longer is refreshed at once.
+    # Minimum time between the starts of two passes over the continuous gold views. A view whose
+    # inputs have not changed for longer is refreshed at once.
     gold_trigger_seconds: float = Field(default=5, gt=0)
-    # Back-pressure: no batch of one source holds more records than this.
+    # Back-pressure: maximum number of records in one batch of a source.
     max_offsets_per_trigger: int = Field(default=1_000_000, ge=1)
-    # How many tasks take in one batch of one source that is large, at most; each makes a file. A
-    # full batch has as many even where its topic has one partition.
+    # Maximum number of tasks for one large batch of a source; each task writes a file. A full batch
+    # uses all of them even if its topic has one partition.
     bronze_tasks: int = Field(default=2, ge=1)
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)
 
 
 class KafkaConnectSettings(BaseModel):
-    """Where Kafka Connect runs that is not the local stack's."""
+    """Address and topics of an external Kafka Connect."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # The REST address at which the connector is registered. Empty: the local stack's worker.
+    # The REST address where the connector is registered. Empty: the local stack's worker.
     url: str = ""
     # The topic in which the workers store their connectors' offsets.
     offsets_topic: str = "_connect_offsets"
-    # More of a worker's configuration; it wins over what the local stack's worker has.
+    # Additional worker configuration; it overrides that of the local stack's worker.
     conf: dict[str, str] = Field(default_factory=dict)
 
 
 class SinkSettings(BaseModel):
-    """Where sinks deliver to, and how often they look; the broker is ``kafka_bootstrap_servers``.
+    """Addresses and interval of sinks; the broker is ``kafka_bootstrap_servers``.
 
-    Addresses hold passwords: set them in the environment.
+    Addresses contain passwords: set them in the environment.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -146,7 +146,7 @@ class SinkSettings(BaseModel):
     # A redis:// or rediss:// URL. Empty: the local stack's server.
     redis: str = ""
     # cassandra://user:password@host:port,host, or cassandras:// for TLS. Empty: the local stack's
-    # server, where it was started.
+    # server, if it was started.
     cassandra: str = Field(default="", pattern=r"^(cassandras?://\S+)?$")
     trigger_seconds: float = Field(default=2, gt=0)
 
@@ -154,7 +154,7 @@ class SinkSettings(BaseModel):
 class Engine(StrEnum):
     """What computes a refresh."""
 
-    # DuckDB, in the process of the refresh, wherever it is known to give what Spark would.
+    # DuckDB, in the process of the refresh, if it is known to give the same result as Spark.
     AUTO = "auto"
     SPARK = "spark"
 
@@ -164,102 +164,103 @@ class GoldSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Replaces every view's own ``every`` (for instance "1 minute" in the demo). Empty: not at all.
+    # Replaces ``every`` of all views (for instance "1 minute" in the demo). Empty: no override.
     every_override: str = ""
-    # Views that are refreshed on schedule from the start, and the only ones that the setting above
-    # is for. The DAGs of all others are made paused, as a machine may not have the cores for all
-    # of them at once. Empty: all views.
+    # Views that are scheduled from the start; the setting above applies to these only. The DAGs of
+    # all other views are created paused, because a small machine cannot start all of them at once.
+    # Empty: all views.
     scheduled_at_first: tuple[str, ...] = ()
-    # A continuous view that reads the clock is refreshed that often where no input moves.
+    # Interval at which a continuous view that reads the clock is refreshed without input changes.
     clock_seconds: float = Field(default=60, gt=0)
-    # A live holder renews its lease; so long does a dead one keep others waiting.
+    # Duration of a lease. A live holder renews it; after a dead one others wait this long.
     lease_seconds: float = Field(default=60, gt=0)
-    # How long a staged result that was not published is kept, for somebody to look at.
+    # How long a staged result that was not published is kept for inspection.
     staging_days: float = Field(default=7, gt=0)
-    # How long the input versions of a tick are kept: a run that is tried again later than this
-    # reads the newest versions. The ledger keeps the attempts of continuous refreshes as long.
+    # How long the input versions of a tick are kept: a run that is retried later reads the newest
+    # versions. The ledger keeps attempts of continuous refreshes for the same time.
     tick_days: float = Field(default=7, gt=0)
     # Two FLOAT or DOUBLE values of a table and of its SQL count as equal up to this relative
-    # difference, because such sums depend on the order of rows; `tidemark verify` says so. 0: only
-    # where they are the same.
+    # difference, because such sums depend on the order of rows; `tidemark verify` reports it. 0:
+    # only identical values are equal.
     float_tolerance: float = Field(default=1e-9, ge=0, lt=1)
-    # A scheduled refresh waits so long for versions that show whole transactions and all that its
-    # tables of one database had when it began; then it reads the newest that do.
+    # How long a scheduled refresh waits for a commit position that covers the current content of
+    # its tables; then it reads the newest position that they have in common.
     transaction_wait_seconds: float = Field(default=10, ge=0)
-    # What computes refreshes. "spark": Spark alone; "auto": DuckDB where both are known to agree.
+    # What computes refreshes. "spark": Spark only; "auto": DuckDB if both are known to agree.
     engine: Engine = Engine.AUTO
-    # How much one refresh may hold in memory while DuckDB computes it; more is put on the disk.
+    # Memory limit of DuckDB for one refresh; it spills to disk beyond that.
     engine_memory: str = Field(default="2 GiB", pattern=r"^\d+ ?(MiB|GiB)$")
 
 
 class Approval(StrEnum):
-    """Who may approve what somebody asks for."""
+    """Who may approve a request."""
 
     ANYBODY = "anybody"
-    # Somebody else than who asked; the command line then refuses what its form asks a person for.
+    # Somebody other than the requester; the command line then refuses what needs an approval in the
+    # form.
     SECOND_PERSON = "second_person"
 
 
 class ReplaySettings(BaseModel):
-    """What replays, rollbacks and releases ask a person for."""
+    """When replays, rollbacks and releases need an approval."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # A replay that reads more rows of its inputs than this waits for somebody's approval.
+    # A replay that reads more input rows than this needs an approval.
     approve_above_rows: int = Field(default=1_000_000, ge=0)
-    # So long it waits; then it is rejected.
+    # It is rejected after this time without an answer.
     approval_hours: float = Field(default=2, gt=0)
-    # "second_person": nobody approves what they asked for themselves.
+    # "second_person": nobody can approve their own request.
     approval: Approval = Approval.ANYBODY
 
 
 class GraphSettings(BaseModel):
-    """How large the graph of gold views may grow; `tidemark validate` refuses more."""
+    """Maximum size of the graph of gold views; `tidemark validate` refuses more."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Views over views, counted from the first that reads the layers below only.
+    # Levels of views over views; a view that reads no gold view is on level one.
     most_tiers: int = Field(default=10, ge=1)
-    # Gold views that read one table themselves.
+    # Gold views that read one table directly.
     most_readers: int = Field(default=100, ge=1)
 
 
 class BreakerSettings(BaseModel):
-    """Which refreshes wait until a person lets them pass: those above both limits of a pair."""
+    """Which refreshes wait for a person: those above both limits of a pair."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Rows that a refresh reads: those that changed, or all where everything is computed again.
+    # Rows that a refresh reads: the changed rows, or all rows for a full refresh.
     rows: int = Field(default=10_000_000, ge=0)
-    # So many times the rows that the last refreshes of the view read, in the median.
+    # Multiple of the median of rows that the last refreshes of the view read.
     times: float = Field(default=10, ge=1)
-    # Records that came for a silver table since the view was published and are in quarantine.
+    # Quarantined records of a silver table that arrived since the view was published.
     quarantined_rows: int = Field(default=100, ge=0)
-    # Their share of all that came.
+    # Their share of all records that arrived since then.
     quarantined_share: float = Field(default=0.05, ge=0, le=1)
 
 
 class MaintenanceSettings(BaseModel):
-    """When small files are joined, and how long the lake and the control database keep the past."""
+    """Compaction of small files, and retention in the lake and the control database."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # A table's writer joins its small files where there are so many; of a partitioned table, in
-    # the partition that was written. Tables that were written without Spark are joined at 32 at
-    # the latest: looking into more files than that, a change of few rows is not.
+    # A table's writer compacts its small files when there are this many; in a partitioned table,
+    # those of the written partition. Tables written without Spark are compacted at 32 files at the
+    # latest, because small changes are written without Spark only up to that number.
     small_files: int = Field(default=50, ge=2)
-    # A file below this size is a small one.
+    # Files below this size are small.
     small_file_mib: int = Field(default=32, ge=1)
-    # Files that no version of the last days needs are removed by `tidemark maintain`. What a
-    # stream, a sink, a view or a run has yet to read is kept longer.
+    # `tidemark maintain` removes files that no version of the last days needs. Files that a stream,
+    # a sink, a view or a run has not read yet are kept longer.
     retention_days: float = Field(default=7, gt=0)
-    # Attempts and verifications that are older leave the control database, and the counts of
-    # silver batches that are older are summed up; the newest always stay.
+    # Older attempts and verifications are deleted from the control database, and older counts of
+    # silver batches are aggregated; the newest always stay.
     ledger_days: float = Field(default=90, gt=0)
 
     @property
     def small_file_bytes(self) -> int:
-        """The size below which a file is a small one."""
+        """The size below which a file is small."""
         return self.small_file_mib * 2**20
 
 
@@ -273,9 +274,9 @@ class ExecutorMode(StrEnum):
 
 
 class Pools(BaseModel):
-    """How many tasks of each of Airflow's pools run at once; the stack makes these pools.
+    """The number of slots of each Airflow pool; the stack creates these pools.
 
-    A pool that exists keeps the size that it has in Airflow, where it can be changed at any time.
+    An existing pool keeps its size in Airflow, where it can be changed at any time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -291,14 +292,14 @@ class AirflowSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     executor_mode: ExecutorMode = ExecutorMode.CONNECT
-    # The Airflow connection that names the cluster; only where the mode is submit.
+    # The Airflow connection of the cluster; only for the mode submit.
     spark_connection: str = "spark_default"
     pools: Pools = Pools()
-    # Where publications of the streams and of the command line are told, as events of the views'
-    # assets. None: the local stack's Airflow.
+    # The Airflow that receives asset events for publications of the streams and the command line.
+    # None: the local stack's Airflow.
     url: str | None = None
-    # Spread the starts of views within their periods. It needs the plugin in
-    # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
+    # Stagger the starts of views within their periods. This needs the plugin in
+    # spark_jobs/orchestration/plugins, which the local stack sets as plugins_folder.
     stagger: bool = True
 
     @model_validator(mode="before")
@@ -308,28 +309,28 @@ class AirflowSettings(BaseModel):
 
 
 class NotifierSettings(BaseModel):
-    """A notifier of Airflow's, and what it is made with."""
+    """An Airflow notifier and its arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # The dotted path of a class that follows airflow.sdk.BaseNotifier.
+    # The dotted path of a subclass of airflow.sdk.BaseNotifier.
     notifier: str
-    # Its templates may use `alert`. Name Airflow's connections here, never a password.
+    # Templates may use `alert`. Name Airflow connections here, never a password.
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class AlertSettings(BaseModel):
-    """Who hears that a task of Airflow's failed for good."""
+    """Who gets alerts when an Airflow task failed and is not retried."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # The one here writes a JSON line to alerts.jsonl in the state directory.
+    # The default writes a JSON line to alerts.jsonl in the state directory.
     notifiers: tuple[NotifierSettings, ...] = (
         NotifierSettings(notifier="spark_jobs.orchestration.alerts.FileNotifier"),
     )
-    # Where an alert's reader finds the runbooks: a folder or a URL.
+    # Location of the runbooks in alerts: a folder or a URL.
     runbooks: str = "docs/runbooks"
-    # A fault that lasts is told again after so long.
+    # An open incident is reported again after this time.
     repeat_hours: float = Field(default=24, gt=0)
 
 
@@ -338,33 +339,32 @@ class MetricSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # The HTTP address of an OTLP receiver, for instance http://127.0.0.1:4318. Empty: nowhere.
-    # What it asks for in headers is read from OTEL_EXPORTER_OTLP_HEADERS.
+    # The HTTP address of an OTLP receiver, for instance http://127.0.0.1:4318. Empty: none. Headers
+    # are read from OTEL_EXPORTER_OTLP_HEADERS.
     otlp: str = Field(default="", pattern=r"^(https?://\S+)?$")
 
 
 class LineageSettings(BaseModel):
-    """Where events of OpenLineage go."""
+    """Where OpenLineage events go."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # A transport as OpenLineage's client is configured with, for instance
-    # {type: http, url: "http://127.0.0.1:5000"}. Empty: nowhere. One that holds a key belongs
-    # into the environment.
+    # A transport configuration of the OpenLineage client, for instance {type: http, url:
+    # "http://127.0.0.1:5000"}. Empty: none. Set a transport with a key in the environment.
     transport: dict[str, Any] = Field(default_factory=dict)
 
 
 class SecuritySettings(BaseModel):
-    """Whether servers ask who calls, and callers who answers; see docs/security.md."""
+    """Authentication of clients and servers, and access to files; see docs/security.md."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Kafka by SASL_SSL with rights for each principal, TLS for PostgreSQL and the SQL endpoint, a
-    # token for Spark Connect. The local stack generates what that needs; for servers elsewhere the
-    # same secrets are put into <state_dir>/secrets.
+    # SASL_SSL for Kafka with permissions for each principal, TLS for PostgreSQL and the SQL
+    # endpoint, a token for Spark Connect. The local stack generates the secrets; for external
+    # servers put the same secrets into <state_dir>/secrets.
     enabled: bool = False
-    # The layers whose files every account of the machine may read. The others, and what was
-    # rejected, are for the account that runs the pipeline and its group.
+    # The layers whose files every account of the machine may read. Other layers and rejected
+    # records are readable by the account that runs the pipeline and its group only.
     readable: tuple[Layer, ...] = (Layer.GOLD,)
 
 
@@ -376,24 +376,24 @@ class ControlDatabase(StrEnum):
 
 
 class LocalSettings(BaseModel):
-    """What the local stack consists of, and asks of the machine before it starts."""
+    """The parts of the local stack, and the resources that it needs to start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Kafka's nodes, each broker and controller. Every topic has a replica on each; of three, two
-    # must have a record before it is acknowledged.
+    # Kafka nodes, each broker and controller. Every topic has a replica on each; with three nodes,
+    # two must have a record before it is acknowledged.
     kafka_brokers: int = Field(default=1, ge=1, le=3)
     connect_workers: int = Field(default=1, ge=1, le=2)
-    # Workers of a Spark standalone cluster. 0: none, each Spark computes in its own process.
+    # Workers of a Spark standalone cluster. 0: no cluster, each Spark runs in its own process.
     spark_workers: int = Field(default=0, ge=0, le=2)
-    # What a worker gives away: two applications share the cluster, the streams and the Connect
-    # server, so with two cores each can have one core on each worker.
+    # Cores per worker. Two applications share the cluster, the streams and the Connect server, so
+    # with two cores each gets one core on each worker.
     spark_worker_cores: int = Field(default=2, ge=1)
     spark_worker_memory: str = "2g"
-    # An object store that speaks S3's protocol; the lake is in it where ``lake_root`` is empty.
-    # `make setup-s3` fetches what it needs.
+    # Start an S3-compatible object store; it holds the lake if ``lake_root`` is empty. `make
+    # setup-s3` downloads it.
     object_store: bool = False
-    # Used where ``control_db`` is empty.
+    # Used if ``control_db`` is empty.
     control: ControlDatabase = ControlDatabase.SQLITE
     free_memory_gib: float = Field(default=4, ge=0)
     free_disk_gib: float = Field(default=2, ge=0)
