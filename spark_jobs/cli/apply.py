@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 def apply(
     context: typer.Context,
     env: EnvironmentName = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask, whatever ends or is computed.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Do what `tidemark plan` shows; an apply that was killed goes on where it stopped."""
+    """Carry out what `tidemark plan` shows; an interrupted apply continues where it stopped."""
     from spark_jobs.rollout.apply import apply as apply_plan
     from spark_jobs.rollout.apply import only_apply, settle
     from spark_jobs.rollout.planning import make_plan

@@ -52,12 +52,12 @@ def run_cases(
     views: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"{VIEWS_HELP} Default: all that have a case.", autocompletion=complete_views
+            help=f"{VIEWS_HELP} Default: all with a case.", autocompletion=complete_views
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Run the case files of gold views: given rows, changes, and the rows that must be there."""
+    """Run the case files of gold views: input rows, changes, and the expected rows."""
     from spark_jobs.storage.session import QUIET, driver_session
     from spark_jobs.testing.run import FEW_ROWS
 

@@ -27,12 +27,12 @@ PERIOD = "1 minute"
 def demo(
     context: typer.Context,
     rate: Annotated[
-        float, typer.Option(min=1, max=2000, help="Operations a second: row changes and records.")
+        float, typer.Option(min=1, max=2000, help="Operations per second: row changes and records.")
     ] = 90,
-    seconds: Annotated[float, typer.Option(min=10, max=600, help="How long the load lasts.")] = 30,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same load.")] = 7,
+    seconds: Annotated[float, typer.Option(min=10, max=600, help="Duration of the load.")] = 30,
+    seed: Annotated[int, typer.Option(help="The same seed generates the same load.")] = 7,
 ) -> None:
-    """Start the stack, put it under load, wait for the refreshes, and show what came out."""
+    """Start the stack, put it under load, wait for the refreshes, and show the results."""
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.demo import summary as demo_report
     from spark_jobs.demo.background import BackgroundLoad

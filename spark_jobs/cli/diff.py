@@ -24,18 +24,18 @@ def diff(
     context: typer.Context,
     views: Annotated[
         list[str] | None,
-        typer.Argument(help="Gold views, with what reads them. Default: all that changed."),
+        typer.Argument(help="Gold views and their downstream views. Default: all changed views."),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="A commit, branch or tag. Default: what was applied."),
+        typer.Option(metavar="REF", help="A commit, branch or tag. Default: the applied project."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")
     ] = False,
 ) -> None:
-    """Compute changed views and what reads them beside what is published, and compare the rows."""
+    """Compute changed views and their downstream views before and after, and compare the rows."""
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.rollout.preview import Preview, changed_views
     from spark_jobs.serving.report.diff_text import diff_markdown

@@ -20,10 +20,10 @@ def docs() -> None:
 @app.command()
 def build(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="Where the site is written.")] = Path("site"),
+    directory: Annotated[Path, typer.Argument(help="Directory of the site.")] = Path("site"),
     rows: Annotated[
         bool,
-        typer.Option("--rows/--no-rows", help="Show a few rows of each gold view that is there."),
+        typer.Option("--rows/--no-rows", help="Show a few rows of each published gold view."),
     ] = True,
 ) -> None:
     """Write the pages of docs/ and a page for each table; needs no Spark and no network."""

@@ -13,17 +13,19 @@ from spark_jobs.terminal.console import wide_console
 
 def drift(
     context: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(help="Sources; by default all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Sources. Default: all.")] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Say that these sources send what they should.")
+        bool, typer.Option("--accept", help="Accept the differences of these sources.")
     ] = False,
     column: Annotated[
-        list[str] | None, typer.Option(help="Accept this column's only; may be repeated.")
+        list[str] | None, typer.Option(help="Accept only this column; may be repeated.")
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show where records differ from their declaration; with --accept, let them."""
+    """Show schema drift: records that differ from the declaration; --accept accepts it."""
     from spark_jobs.planning.request import why
     from spark_jobs.serving.report.drift import drift_table, drift_tellings
     from spark_jobs.silver.errors import SourceUnknownError

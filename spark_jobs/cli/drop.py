@@ -20,7 +20,7 @@ def drop(
     tables: Annotated[list[str], typer.Argument(help="silver.NAME, gold.NAME or bronze.NAME.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete tables that were removed from the project, with all that belongs to them."""
+    """Delete tables that were removed from the project, with their state."""
     from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
     from spark_jobs.names import TableName
     from spark_jobs.rollout.apply import only_apply

@@ -33,11 +33,11 @@ def endpoint(
     foreground: Annotated[
         bool,
         typer.Option(
-            "--foreground", help="Serve in this process until it is told to stop, beside no stack."
+            "--foreground", help="Serve in this process until it is stopped, without the stack."
         ),
     ] = False,
 ) -> None:
-    """Serve silver, gold and ops to SQL clients, as a part of the local stack."""
+    """Start the SQL endpoint, which serves silver, gold and ops, as a part of the local stack."""
     settings = load_settings(context.obj)
     if foreground:
         run(settings)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from spark_jobs.state.environments import Environment
 
 app = typer.Typer(
-    no_args_is_help=True, help="Virtual environments: changed gold views beside production."
+    no_args_is_help=True, help="Virtual environments: changed gold views next to production."
 )
 EnvironmentName = Annotated[
     str | None,
     typer.Option(
         "--env",
         metavar="NAME",
-        help="A virtual environment: changed gold views, beside production.",
+        help="A virtual environment: changed gold views next to production.",
     ),
 ]
 _Name = Annotated[str, typer.Argument(help="The environment.")]
@@ -100,7 +100,7 @@ def apply_env(context: typer.Context, name: str, *, yes: bool, as_json: bool) ->
 
 @app.command("list")
 def list_environments(context: typer.Context, as_json: _Json = False) -> None:
-    """List the environments, their views and how far each came."""
+    """List the environments, their views and their progress."""
     from spark_jobs.serving.project import open_project
     from spark_jobs.serving.report.environment_tables import environments_table
 
@@ -121,7 +121,7 @@ def promote(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: _Json = False,
 ) -> None:
-    """Publish what an environment has built, and put its SQL in force; nothing is computed."""
+    """Publish the views of an environment and activate its SQL; nothing is computed."""
     from spark_jobs.gold.environment.surroundings import known_environment, only_writer
     from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.rollout.apply import only_apply
@@ -179,7 +179,7 @@ def drop(
     name: _Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete the tables of an environment; production keeps what was promoted."""
+    """Delete the tables of an environment; promoted views stay in production."""
     from spark_jobs.gold.environment.surroundings import known_environment, only_writer
     from spark_jobs.rollout.environments import drop_environment
     from spark_jobs.state.store import ControlStore

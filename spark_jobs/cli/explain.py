@@ -23,11 +23,11 @@ def explain(
     views: Views = None,
     all_views: Annotated[bool, typer.Option("--all", help="One line for every gold view.")] = False,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL with every table at its version.")
+        bool, typer.Option("--sql", help="Print the SQL with the version of every table.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what a refresh would do: the decision and why, the rule of each operator, the cost."""
+    """Show what a refresh would do: decision, reason, strategy of each operator, cost."""
     from spark_jobs.gold.explain.explanation import explained, strategy_name
     from spark_jobs.gold.refresh.steps import Refresher
 

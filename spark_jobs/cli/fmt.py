@@ -16,13 +16,13 @@ from spark_jobs.settings import load_settings
 def fmt(
     context: typer.Context,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files below sql/. Default: all.", exists=True)
+        list[Path] | None, typer.Argument(help="Files in sql/. Default: all.", exists=True)
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; end with 1 where a file would change.")
+        bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")
     ] = False,
 ) -> None:
-    """Lay out SQL files: keywords, line ends and indents; headers, comments and meaning stay."""
+    """Format SQL files: keywords, line breaks, indentation; headers and comments stay."""
     project = load_settings(context.obj).project_dir
     changed, problems = 0, list[LakehouseError]()
     for path in files or _declared(project):

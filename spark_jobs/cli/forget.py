@@ -22,19 +22,21 @@ def forget(
     context: typer.Context,
     source: Annotated[str, typer.Argument(help="A source whose records hold the person's data.")],
     values: Annotated[
-        list[str], typer.Argument(help="COLUMN=VALUE, for instance user_id=7; all must hold.")
+        list[str], typer.Argument(help="COLUMN=VALUE, for instance user_id=7; all must match.")
     ],
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ] = "",
     run: Annotated[
-        bool, typer.Option("--run/--dry-run", help="Do it, or only count the records.")
+        bool, typer.Option("--run/--dry-run", help="Run it, or only count the records.")
     ] = False,
     let_pass: Annotated[
         bool,
-        typer.Option("--let-pass", help="Also more than 100 records and 5 % of the source's."),
+        typer.Option("--let-pass", help="Allow more than 100 records and 5 % of the source's."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Empty the records of SOURCE that hold VALUES, and make its silver tables of the rest."""
+    """Erase the records of SOURCE that contain VALUES, and rebuild its silver tables."""
     from spark_jobs.planning.request import why
 
     because = why(reason) if run else None

@@ -17,7 +17,7 @@ def graph(
     as_json: Annotated[bool, typer.Option("--json", help="Print nodes and edges.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid diagram.")] = False,
 ) -> None:
-    """Show which table reads which, by layer and tier."""
+    """Show the dependencies of tables, by layer and tier."""
     from spark_jobs.serving.report.table_graph import as_dict, as_mermaid, as_tree
     from spark_jobs.storage.compiled import inspect_settings
 

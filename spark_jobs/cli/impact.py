@@ -25,11 +25,11 @@ def impact(
     table: Annotated[str, typer.Argument(help="silver.NAME, gold.NAME or a Delta source.")],
     versions: Annotated[
         str | None,
-        typer.Option(help="A..B: the change. Default: for each view, what it does not hold yet."),
+        typer.Option(help="A..B: the change. Default: what each view has not published yet."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what a change of TABLE would make refreshes compute, view by view, before they do."""
+    """Show what the refreshes of downstream views would compute for a change of TABLE."""
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.gold.explain import impact as gold
     from spark_jobs.planning.impact import version_range

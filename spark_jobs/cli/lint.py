@@ -23,7 +23,7 @@ def lint(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Compare how views are maintained with another commit; ends with 1 where one becomes full."""
+    """Compare maintenance strategies with another commit; exit with 1 if a view becomes full."""
     from spark_jobs.serving.report.lint_changes import ChangeOfRule, changes_between
     from spark_jobs.serving.report.lint_reference import manifest_at
     from spark_jobs.storage.compiled import inspect_settings

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 def load(
     context: typer.Context,
     rate: Annotated[
-        float, typer.Option(min=1, max=20_000, help="Operations a second: row changes and records.")
+        float,
+        typer.Option(min=1, max=20_000, help="Operations per second: row changes and records."),
     ] = 50,
-    seconds: Annotated[float, typer.Option(min=1, help="How long.")] = 60,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same load.")] = 1,
+    seconds: Annotated[float, typer.Option(min=1, help="Duration.")] = 60,
+    seed: Annotated[int, typer.Option(help="The same seed generates the same load.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Make transactions and events on the running stack, some of them late, twice or malformed."""
+    """Generate transactions and events on the running stack, some late, repeated or malformed."""
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.demo.load import LoadOrder, run_load
     from spark_jobs.demo.operations import Operation

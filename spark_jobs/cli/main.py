@@ -79,7 +79,7 @@ app = typer.Typer(
     cls=_Verbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Gold views that are plain SQL, kept up to date and provably equal to their SQL.",
+    help="A lakehouse whose gold tables are plain SQL, refreshed incrementally and verified.",
 )
 app.command()(validate.validate)
 app.command()(schema.schema)
@@ -134,7 +134,7 @@ def project_options(
         ),
     ] = None,
 ) -> None:
-    """Options that come before the verb."""
+    """Options before the command."""
     context.obj = project
 
 

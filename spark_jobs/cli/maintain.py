@@ -63,11 +63,11 @@ def maintain(
         typer.Argument(help="Tables, for instance silver.orders. Default: all, and the ledger."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be removed.")
+        bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Remove expired rows, and old files, staged results and ledger rows that nobody needs."""
+    """Delete expired rows, and unneeded files, staged results and ledger rows."""
     from spark_jobs.state.types import utc_now
 
     with open_project(context) as project:

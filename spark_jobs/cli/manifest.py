@@ -8,7 +8,7 @@ from spark_jobs.settings import load_settings
 
 
 def compile_manifest(context: typer.Context) -> None:
-    """Compile the declarations to the manifest, and print where it lies."""
+    """Compile the declarations to the manifest, and print its path."""
     from spark_jobs.storage.compiled import compile_settings, compiled, deployment_of
 
     settings = load_settings(context.obj)

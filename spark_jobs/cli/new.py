@@ -16,13 +16,15 @@ from spark_jobs.settings import Settings, load_settings
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 
-app = typer.Typer(no_args_is_help=True, help="Start a source, a silver table or a gold view.")
-Name = Annotated[str, typer.Argument(help="The table's name; also the file's.")]
+app = typer.Typer(
+    no_args_is_help=True, help="Create the file of a source, a silver table or a gold view."
+)
+Name = Annotated[str, typer.Argument(help="The name of the table and of the file.")]
 
 
 @app.command()
 def source(context: typer.Context, name: Name) -> None:
-    """Start sources/NAME.yml: a Kafka topic of JSON events."""
+    """Create sources/NAME.yml: a Kafka topic of JSON events."""
     from spark_jobs.definitions.templates import write_source
 
     _say(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
@@ -34,7 +36,7 @@ def silver(
     name: Name,
     of: Annotated[str | None, typer.Option("--from", help="The source. Default: NAME.")] = None,
 ) -> None:
-    """Start sql/silver/NAME.sql: all columns of a source."""
+    """Create sql/silver/NAME.sql: all columns of a source."""
     from spark_jobs.definitions.templates import write_silver
 
     settings = load_settings(context.obj)
@@ -51,12 +53,10 @@ def gold(
     name: Name,
     of: Annotated[
         str | None,
-        typer.Option(
-            "--from", help="A silver table. Default: the one whose name is most like NAME."
-        ),
+        typer.Option("--from", help="A silver table. Default: the one with the most similar name."),
     ] = None,
 ) -> None:
-    """Start sql/gold/NAME.sql: rows per day of a silver table."""
+    """Create sql/gold/NAME.sql: rows per day of a silver table."""
     from spark_jobs.definitions.templates import write_gold
 
     settings = load_settings(context.obj)

@@ -20,7 +20,7 @@ def page(
         typer.Option(help="The file. Default: status.html in the state directory."),
     ] = None,
 ) -> None:
-    """Write one HTML file: all tables, their freshness, audits, streams, sinks, and lineage."""
+    """Write the status page, one HTML file: freshness, audits, streams, sinks, lineage."""
     from spark_jobs.serving.page.reading import page_facts
     from spark_jobs.serving.page.rendering import rendered, write_page
     from spark_jobs.state.types import utc_now

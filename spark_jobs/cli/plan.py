@@ -20,7 +20,7 @@ def plan(
     env: EnvironmentName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
-    """Show what `tidemark apply` would do; ends with 3 where it would do something."""
+    """Show what `tidemark apply` would do; exit with 3 if there is something to do."""
     from spark_jobs.rollout.planning import make_plan
     from spark_jobs.serving.report.plan_table import plan_view
     from spark_jobs.state.store import ControlStore

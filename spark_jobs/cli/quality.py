@@ -29,7 +29,7 @@ def quality(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Report a day: attempts, failed expectations, late publications, rejected records."""
+    """Report on a day: attempts, failed expectations, late publications, rejected records."""
     from spark_jobs.serving.report.quality import day_quality
     from spark_jobs.state.types import utc_now
 

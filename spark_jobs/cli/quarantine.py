@@ -20,7 +20,7 @@ from spark_jobs.terminal.payloads import readable, shown
 if TYPE_CHECKING:
     from spark_jobs.silver.check.quarantine import RejectedRecord
 
-app = typer.Typer(no_args_is_help=True, help="Records that no row could be made of, and why.")
+app = typer.Typer(no_args_is_help=True, help="Rejected records and their reasons.")
 
 app.command()(reprocess)
 # The name of older releases.
@@ -31,7 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback()
 def quarantine() -> None:
-    """Verbs about records in quarantine."""
+    """Commands for records in quarantine."""
 
 
 @app.command("list")
@@ -40,7 +40,7 @@ def list_tables(
     tables: Annotated[list[str] | None, typer.Argument(help="Silver tables. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the records in quarantine by silver table and reason."""
+    """Count records in quarantine by silver table and reason."""
     from spark_jobs.serving.report.status_tables import rejections_table
     from spark_jobs.silver.check.quarantine import rejections
     from spark_jobs.storage.lake import Lake
@@ -62,21 +62,23 @@ def show(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="The silver table that rejected the records.")],
     reason: Annotated[
-        str | None, typer.Option(help="Only records that were rejected for this reason.")
+        str | None, typer.Option(help="Only records rejected for this reason.")
     ] = None,
     partition: Annotated[int | None, typer.Option(help="Only this Kafka partition.")] = None,
     offset: Annotated[
         int | None, typer.Option(help="Only this offset; with --partition, the whole record.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Records at most, the newest first.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, help="Maximum number of records, newest first.")
+    ] = 20,
     raw: Annotated[bool, typer.Option("--raw", help="Show every byte of key and value.")] = False,
     as_json: AsJson = False,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Write them as JSON lines to fix, for reprocess --with."),
+        typer.Option("--to", help="Write them as JSON lines to edit, for reprocess --with."),
     ] = None,
 ) -> None:
-    """Show records in quarantine: where they came from, why they are there, and what they hold."""
+    """Show records in quarantine with Kafka coordinates, reason and content."""
     from spark_jobs.silver.check.quarantine import rejected_records
     from spark_jobs.storage.lake import Lake
 

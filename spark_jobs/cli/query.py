@@ -17,11 +17,9 @@ from spark_jobs.settings import load_settings
 if TYPE_CHECKING:
     from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
 
-Limit = Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them.")]
-Seconds = Annotated[
-    float, typer.Option(min=0, help="How long a query may run; 0 for as long as it takes.")
-]
-Personal = Annotated[bool, typer.Option("--pii", help="Show columns of personal data as they are.")]
+Limit = Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 for all.")]
+Seconds = Annotated[float, typer.Option(min=0, help="Time limit of a query; 0 for none.")]
+Personal = Annotated[bool, typer.Option("--pii", help="Show personal data unmasked.")]
 DEFAULT_ROWS = 1000
 DEFAULT_SECONDS = 300.0
 
@@ -33,7 +31,7 @@ def query(
         typer.Argument(help='One SELECT; tables are named layer.name. "-" reads it from stdin.'),
     ],
     form: Annotated[
-        OutputFormat, typer.Option("--format", "-f", help="How to write the rows.")
+        OutputFormat, typer.Option("--format", "-f", help="Output format of the rows.")
     ] = OutputFormat.TABLE,
     limit: Limit = DEFAULT_ROWS,
     seconds: Seconds = DEFAULT_SECONDS,
@@ -43,10 +41,10 @@ def query(
         Path | None, typer.Option("--output", "-o", help="Write to this file.", dir_okay=False)
     ] = None,
     show_sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL that Spark would run, and end.")
+        bool, typer.Option("--sql", help="Print the SQL that Spark would run, and exit.")
     ] = False,
 ) -> None:
-    """Run one SELECT over bronze, silver, gold and ops as they are now; or SHOW, DESCRIBE."""
+    """Run one SELECT over bronze, silver, gold and ops, or SHOW, or DESCRIBE."""
     from spark_jobs.serving.sql.catalog import catalog_answer
     from spark_jobs.serving.sql.output import write_rows
 

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 def rebuild(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="A silver table.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ] = "",
     run: Annotated[
-        bool, typer.Option("--run/--dry-run", help="Do it, or only show what differs.")
+        bool, typer.Option("--run/--dry-run", help="Run it, or only show the differences.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how silver table TABLE differs from what its records make; with --run, put it right."""
+    """Compare silver table TABLE with its records in bronze; with --run, correct it."""
     from spark_jobs.planning.request import why
 
     because = why(reason) if run else None

@@ -24,12 +24,14 @@ PAUSE_SECONDS = 2.0
 def reconcile(
     context: typer.Context,
     tables: Annotated[
-        list[str] | None, typer.Argument(help="Silver tables; by default all over topics.")
+        list[str] | None, typer.Argument(help="Silver tables. Default: all that read topics.")
     ] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all is balanced.")] = 0,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait until all counts balance.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the balances as JSON.")] = False,
 ) -> None:
-    """Kafka against bronze, bronze against silver, silver against Postgres; 1 if they differ."""
+    """Compare counts of Kafka, bronze, silver and Postgres; exit with 1 if they differ."""
     with open_project(context) as project:
         found = settled_balances(project, tables, wait=wait, dsn=source_dsn(project.settings))
     if as_json:

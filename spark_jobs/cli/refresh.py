@@ -57,7 +57,7 @@ def refresh(
     views: Views = None,
     all_views: Annotated[bool, typer.Option("--all", help="Every gold view.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Compute again also where nothing moved.")
+        bool, typer.Option("--force", help="Compute again even if no input changed.")
     ] = False,
     tick: Annotated[
         str | None,
@@ -67,12 +67,12 @@ def refresh(
         str | None,
         typer.Option(
             metavar="REASON",
-            help="Let refreshes pass that wait for a person. Why, in 10 characters or more.",
+            help="Approve refreshes that wait for a person. The reason, at least 10 characters.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Plan, stage, audit and publish gold views; ends with 1 when any could not be refreshed."""
+    """Plan, stage, audit and publish gold views; exit with 1 if a refresh failed."""
     from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import why
     from spark_jobs.state.types import utc_now

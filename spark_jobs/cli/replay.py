@@ -36,7 +36,7 @@ class ReplayGroup(TyperGroup):
 app = typer.Typer(
     cls=ReplayGroup,
     no_args_is_help=True,
-    help="Compute gold views again beside their tables, and publish what differs.",
+    help="Recompute gold views in staging and publish the differences.",
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -45,11 +45,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 def replay_views(
     context: typer.Context,
     views: Annotated[list[str], typer.Argument(help=VIEWS_HELP, autocompletion=complete_views)],
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ] = "",
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
-    branch: Annotated[
-        bool, typer.Option("--branch", help="Also all views that read these.")
-    ] = False,
+    branch: Annotated[bool, typer.Option("--branch", help="Include all downstream views.")] = False,
     start: Annotated[
         str | None, typer.Option("--from", help="First date or instant of the range (UTC).")
     ] = None,
@@ -57,17 +57,17 @@ def replay_views(
         str | None, typer.Option("--to", help="First date or instant after the range (UTC).")
     ] = None,
     chunk: Annotated[
-        str | None, typer.Option(help='Compute so much of the range at once: "1 day".')
+        str | None, typer.Option(help='Compute the range in pieces of this length: "1 day".')
     ] = None,
     only_stale: Annotated[
-        bool, typer.Option("--only-stale", help="Leave out views that no change waits for.")
+        bool, typer.Option("--only-stale", help="Skip views without pending changes.")
     ] = False,
     run: Annotated[
-        bool, typer.Option("--run/--dry-run", help="Do it, or only show the plan.")
+        bool, typer.Option("--run/--dry-run", help="Run it, or only show the plan.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a replay of VIEWS would do; with --run, do it. The same command resumes it."""
+    """Show what a replay of VIEWS would do; with --run, run it. The same command resumes it."""
     from spark_jobs.gold.recover.replay import Replayer, new_id
     from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.planning.request import replay_request, why
@@ -111,7 +111,7 @@ def resume(
     replay_id: Annotated[str, typer.Argument(help="The replay's id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a replay that was killed or that failed."""
+    """Continue a replay that was killed or that failed."""
     from spark_jobs.gold.recover.replay import Replayer
     from spark_jobs.gold.refresh.steps import Refresher
 
@@ -124,11 +124,13 @@ def resume(
 @app.command()
 def status(
     context: typer.Context,
-    replay_id: Annotated[str | None, typer.Argument(help="A replay's id; without: all.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many replays to show.")] = 20,
+    replay_id: Annotated[
+        str | None, typer.Argument(help="The id of a replay. Default: all.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of replays.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show replays and rollbacks, or how far one of them came."""
+    """Show replays and rollbacks, or the progress of one of them."""
     with open_project(context) as project:
         if replay_id is not None:
             _tell(project, project.store.replay(replay_id), as_json=as_json)

@@ -33,31 +33,34 @@ def reprocess(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="The silver table that rejected the records.")],
     reason: Annotated[
-        str | None, typer.Option(help="Only records that were rejected for this reason.")
+        str | None, typer.Option(help="Only records rejected for this reason.")
     ] = None,
     offsets: Annotated[
         str | None, typer.Option(help="Only these: PARTITION:OFFSET or PARTITION:FROM-TO, by ','.")
     ] = None,
     fixed: Annotated[
         Path | None,
-        typer.Option("--with", help="Values that you fixed, as show --to writes them."),
+        typer.Option("--with", help="A file with edited values, as written by show --to."),
     ] = None,
     discard: Annotated[
-        bool, typer.Option("--discard", help="Leave these records aside for good.")
+        bool, typer.Option("--discard", help="Discard these records permanently.")
     ] = False,
     words: Annotated[
-        str | None, typer.Option("--reason-text", help="Why; is kept with your name and the time.")
+        str | None,
+        typer.Option(
+            "--reason-text", help="The reason; it is recorded with your name and the time."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would become of each record, and stop.")
+        bool, typer.Option("--dry-run", help="Only show the outcome of each record.")
     ] = False,
     let_pass: Annotated[
         bool,
-        typer.Option("--let-pass", help="Discard also more than 100 records and 5 % of them."),
+        typer.Option("--let-pass", help="Allow more than 100 records and 5 % of them."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Judge rejected records again and apply those that fit now; 1 if one stays."""
+    """Reprocess rejected records and apply those that are valid now; exit with 1 if one stays."""
     from spark_jobs.silver.repair.requests import ReprocessRequest
 
     if fixed is not None and (offsets is not None or discard):

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 def resume(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="SOURCE", help="The source.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ] = "",
     run: Annotated[
-        bool, typer.Option("--run/--dry-run", help="Do it, or only show where it would go on.")
+        bool, typer.Option("--run/--dry-run", help="Run it, or only show the new position.")
     ] = False,
     let_pass: Annotated[
-        bool, typer.Option("--let-pass", help="Leave out records that Kafka has deleted.")
+        bool, typer.Option("--let-pass", help="Skip records that Kafka has deleted.")
     ] = False,
 ) -> None:
-    """Let a refused source go on from what its bronze table holds, with a new checkpoint."""
+    """Continue a refused source from its bronze table, with a new checkpoint."""
     from spark_jobs.bronze.errors import RecordsExpiredError
     from spark_jobs.planning.request import why
     from spark_jobs.state.types import utc_now

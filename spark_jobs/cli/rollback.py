@@ -16,18 +16,20 @@ from spark_jobs.serving.project import named_view, open_project
 def rollback(
     context: typer.Context,
     view: Annotated[str, typer.Argument(help="The gold view.")],
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")],
+    reason: Annotated[
+        str, typer.Option(help="The reason, at least 10 characters; it is recorded.")
+    ],
     to: Annotated[
         int | None,
         typer.Option(help="A version of the published table. Default: before the last change."),
     ] = None,
     replay: Annotated[
-        str | None, typer.Option(help="A replay or a rollback: what was published before it.")
+        str | None, typer.Option(help="A replay or a rollback: restore the content before it.")
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Publish an earlier content of VIEW as a new version, and pin the view there."""
+    """Publish an earlier content of VIEW as a new version, and pin the view."""
     from spark_jobs.gold.recover.replay import new_id
     from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.gold.refresh.steps import Refresher
@@ -71,15 +73,15 @@ def release(
     view: Annotated[str, typer.Argument(help="The gold view.")],
     reason: Annotated[
         str | None,
-        typer.Option(help="Why; it is kept. Needed where a result is published past the gate."),
+        typer.Option(help="The reason; it is recorded. Required to publish a blocked result."),
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, for instance OPS-123.")] = None,
     attempt: Annotated[
         str | None,
-        typer.Option(help="The result that was looked at. Default: the newest that waits."),
+        typer.Option(help="The result to publish. Default: the newest that waits."),
     ] = None,
 ) -> None:
-    """Unpin a view after a rollback, or publish once the result that the gate blocks."""
+    """Unpin a view after a rollback, or publish a blocked result once."""
     from spark_jobs.gold.recover.release import blocked_attempt, newer_input, release_blocked
     from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.gold.refresh.steps import Refresher

@@ -15,10 +15,10 @@ def schema(
     context: typer.Context,
     kind: Annotated[SchemaKind | None, typer.Argument(help="Print this schema.")] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Write all of them below .vscode/ of the project.")
+        bool, typer.Option("--write", help="Write all schemas to .vscode/ of the project.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of a kind of file; with --write, set an editor up with all of them."""
+    """Print the JSON Schema of a kind of file; with --write, set up VS Code with all of them."""
     if write == (kind is not None):
         raise typer.BadParameter("name a kind of file to print, or pass --write")
     if kind is not None:

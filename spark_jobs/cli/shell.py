@@ -47,7 +47,7 @@ def shell(
     pii: Personal = False,
     env: EnvironmentName = None,
 ) -> None:
-    r"""Ask query after query; \d lists the tables, \? the other commands."""
+    r"""Open an interactive SQL shell; \d lists the tables, \? the other commands."""
     settings = load_settings(context.obj)
     typed = Shell(QuerySession(settings, limit, seconds, pii, environment=env))
     if not sys.stdin.isatty():

@@ -30,19 +30,19 @@ app = typer.Typer(
 # Cells of values; a row can be long.
 SHOWN_CHARACTERS = 160
 
-Names = Annotated[list[str] | None, typer.Argument(help="The sinks; all of them by default.")]
+Names = Annotated[list[str] | None, typer.Argument(help="The sinks. Default: all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Finding = tuple[str, "SinkVerification | LakehouseError"]
 
 
 @app.callback()
 def sinks() -> None:
-    """Verbs about sinks."""
+    """Commands for sinks."""
 
 
 @app.command()
 def status(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show what each sink delivered last, how far behind it is, and what stops it."""
+    """Show the last delivery, the lag and the error of each sink."""
     from spark_jobs.state.types import utc_now
 
     now = utc_now()
@@ -58,7 +58,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def run(context: typer.Context, names: Names = None) -> None:
-    """Deliver what the sinks lack, and end; the streaming application does so all the time."""
+    """Deliver pending changes to the sinks once; the streaming application does it continuously."""
     with open_project(context) as project, opened(project, names) as work:
         problems = []
         for name, delivery in work.items():
@@ -78,9 +78,9 @@ def rebuild(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The sink.")],
 ) -> None:
-    """Make a sink equal to its table as it is now, and follow from there.
+    """Make a sink equal to its table, and continue from that version.
 
-    What the table does not have is deleted. A rebuild that was cut off can be run again.
+    Rows that the table does not have are deleted. If a rebuild is killed, run it again.
     """
     with open_project(context) as project, opened(project, [name]) as work:
         done = work[name].rebuild()
@@ -90,7 +90,7 @@ def rebuild(
 
 @app.command()
 def verify(context: typer.Context, names: Names = None, as_json: AsJson = False) -> None:
-    """Compare sinks with their tables at the delivered versions, row by row; 1 if any differs."""
+    """Compare sinks with their tables at the delivered versions; exit with 1 if any differs."""
     from spark_jobs.sinks.verify import verify_sink
 
     with open_project(context) as project, opened(project, names) as work:

@@ -13,12 +13,12 @@ from spark_jobs.terminal.tables import FittedTable
 
 def skipped(
     context: typer.Context,
-    reason: Annotated[str, typer.Option(help="How they were answered; it is kept.")] = "",
+    reason: Annotated[str, typer.Option(help="How you handled them; it is recorded.")] = "",
     run: Annotated[
-        bool, typer.Option("--run/--dry-run", help="Note them as answered, or only show them.")
+        bool, typer.Option("--run/--dry-run", help="Mark them as answered, or only show them.")
     ] = False,
 ) -> None:
-    """Show changes that the connector could not read; with --run, note them as answered."""
+    """Show changes that the connector skipped; with --run, mark them as answered."""
     from spark_jobs.planning.request import why
     from spark_jobs.stack.skipped import answer, unanswered
 

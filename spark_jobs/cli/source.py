@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Sources: go on after a fault, start over, retract, and see what is not as declared.",
+    help="Sources: recovery after faults, new snapshots, missed deletes, schema drift.",
 )
 app.command()(skipped)
 app.command()(resume)
 app.command()(drift)
 EXAMPLES = 5
 
-Reason = Annotated[str, typer.Option(help="Why, in 10 characters or more; it is kept.")]
-Run = Annotated[bool, typer.Option("--run/--dry-run", help="Do it, or only show what would be.")]
+Reason = Annotated[str, typer.Option(help="The reason, at least 10 characters; it is recorded.")]
+Run = Annotated[bool, typer.Option("--run/--dry-run", help="Run it, or only show the effect.")]
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class BackfilledDeletes:
 
 @app.callback()
 def sources() -> None:
-    """Verbs about sources."""
+    """Commands for sources."""
 
 
 @app.command()
 def resnapshot(
     context: typer.Context,
-    reason: Annotated[str, typer.Option(help="Why, in 10 characters or more.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason, at least 10 characters.")] = "",
     run: Run = False,
 ) -> None:
-    """Let the connector start over with a slot and a snapshot, after its slot was lost."""
+    """Restart the connector with a new slot and a snapshot, after its slot was lost."""
     from spark_jobs.planning.request import why
     from spark_jobs.stack.connect import CONNECTOR, SLOT, client, wait_until_running
     from spark_jobs.stack.resnapshot import resnapshot as start_over
@@ -97,12 +97,12 @@ def resnapshot(
 @app.command()
 def delete_backfill(
     context: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(help="Sources; by default all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Sources. Default: all.")] = None,
     reason: Reason = "",
     run: Run = False,
     let_pass: Annotated[
         bool,
-        typer.Option("--let-pass", help="Also more than 100 rows and 5 % of a source's."),
+        typer.Option("--let-pass", help="Allow more than 100 rows and 5 % of a source's."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -37,7 +37,7 @@ def up(
     context: typer.Context,
     parts: Parts = "",
     restart: Annotated[
-        bool, typer.Option("--restart", help="Restart what runs with other settings; do not ask.")
+        bool, typer.Option("--restart", help="Restart parts with changed settings without asking.")
     ] = False,
 ) -> None:
     """Start the stack and wait until every part is ready."""
@@ -67,7 +67,7 @@ def restart(
     context: typer.Context,
     parts: Annotated[list[str], typer.Argument(help="The parts, for instance streams.")],
 ) -> None:
-    """Stop and start some parts; the others run on."""
+    """Stop and start some parts; the others keep running."""
     from spark_jobs.stack.stack import Stack
     from spark_jobs.stack.start_display import show_started, showing_progress
 
@@ -82,7 +82,7 @@ def restart(
 def shell(
     context: typer.Context,
     command: Annotated[
-        list[str] | None, typer.Argument(help="What to run there. Default: your shell.")
+        list[str] | None, typer.Argument(help="The command to run. Default: your shell.")
     ] = None,
 ) -> None:
     """Open a shell in which `tidemark` and `airflow` work on this stack."""
@@ -119,7 +119,7 @@ def status(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Show which part runs and serves; ends with status 1 unless all of them do."""
+    """Show the state of each part; exit with 1 unless all are ready."""
     from spark_jobs.stack.stack import Stack
 
     statuses = Stack(settings_of(context)).status()
@@ -151,11 +151,11 @@ def status(
 @app.command()
 def logs(
     context: typer.Context,
-    part: Annotated[str, typer.Argument(help="The part; all of them by default.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", help="Lines of each log.")] = 40,
+    part: Annotated[str, typer.Argument(help="The part. Default: all.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the logs.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="Number of lines per log.")] = 40,
 ) -> None:
-    """Show the end of the parts' logs."""
+    """Show the last lines of the logs."""
     from spark_jobs.stack.catalog import check_part_names
     from spark_jobs.stack.stack import Stack
 

@@ -32,14 +32,14 @@ def status(
     view: Annotated[
         str | None, typer.Argument(help="Show the last attempts to refresh this gold view.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many attempts to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of attempts.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Only name what is silent or failed; ends with 1 if any is."),
+        typer.Option("--check", help="Only list problems; exit with 1 if there are any."),
     ] = False,
 ) -> None:
-    """Show what is published, how fresh it is, what was decided last and why; streams, sinks."""
+    """Show freshness, last decision and reason of each table, and the state of streams, sinks."""
     from spark_jobs.state.progress import SINK_PREFIX
     from spark_jobs.state.stopped import stopped_on_purpose
     from spark_jobs.state.types import utc_now

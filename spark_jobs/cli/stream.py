@@ -17,12 +17,12 @@ app = typer.Typer(no_args_is_help=True, help="Kafka to bronze, silver, continuou
 
 @app.callback()
 def streams() -> None:
-    """Verbs about the streaming application."""
+    """Commands for the streaming application."""
 
 
 @app.command()
 def run(context: typer.Context) -> None:
-    """Keep all that follows a topic or a table up to date until the process is told to stop."""
+    """Run the streams, continuous views and sinks until the process is stopped."""
     from spark_jobs.state.stopped import note_stopped
     from spark_jobs.streaming.application import serve
 

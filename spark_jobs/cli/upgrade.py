@@ -46,11 +46,11 @@ def upgrade(
     context: typer.Context,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Change nothing; ends with 1 if there is something to do."),
+        typer.Option("--check", help="Change nothing; exit with 1 if there is something to do."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Bring the control database and the manifest to this release, and judge tables and streams."""
+    """Upgrade the control database and the manifest to this release; check tables and streams."""
     settings = load_settings(context.obj)
     with sole_application(settings):
         steps = list(upgrade_steps(settings, check=check))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def validate(
     context: typer.Context,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Compare sources with their database as well.")
+        bool, typer.Option("--connect", help="Also compare sources with their databases.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Print a row for each table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check every declaration; ends with 1 and all problems at once when something is wrong."""
+    """Check every declaration and list all problems; exit with 1 if there are any."""
     from spark_jobs.graph.doubts import doubts
     from spark_jobs.storage.compiled import inspect_settings
 

@@ -34,12 +34,12 @@ def verify(
     sample: Annotated[
         bool,
         typer.Option(
-            "--sample", help="Of large tables, compare some of the rows, others each time."
+            "--sample", help="For large tables, compare a sample, a different one each time."
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Compare gold tables with their SQL, as multisets; ends with 1 when any does not hold."""
+    """Compare gold tables with their SQL, as multisets; exit with 1 if any differs."""
     with open_project(context) as project:
         chosen = chosen_views(project, views, everything=all_views)
         results = _verify_all(project, chosen, sample=sample)
