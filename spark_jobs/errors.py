@@ -159,7 +159,7 @@ class InvalidNameError(LakehouseError):
     condition = "INVALID_NAME"
     name: str
     location: Location | None = field(default=None, kw_only=True)
-    primary = "{name!r} is not the name of a table"
+    primary = "{name!r} is not a table name"
     hint = (
         "Write bronze.NAME, silver.NAME or gold.NAME; NAME is up to 63 lower-case letters, digits "
         "and underscores and starts with a letter."
@@ -188,7 +188,7 @@ class SettingsFileError(LocatedError):
     condition = "SETTINGS_FILE"
     problem: str
     primary = "the settings cannot be read: {problem}"
-    hint = "Write keys and values as YAML, one 'key: value' a line."
+    hint = "Write keys and values as YAML, one 'key: value' per line."
 
 
 class _Attributes:

@@ -47,7 +47,7 @@ def read_text(path: Path, file: str) -> str:
         file: how messages call it.
 
     Raises:
-        UnreadableFileError: it is no regular file, larger than 64 KiB, or not UTF-8.
+        UnreadableFileError: it is not a regular file, larger than 64 KiB, or not UTF-8.
     """
     place = Location(file)
     try:

@@ -282,7 +282,7 @@ def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
 
     Raises:
         SettingsFileError: it is not YAML, or no mapping.
-        UnreadableFileError: it is no regular file of a usual size with UTF-8 text.
+        UnreadableFileError: it is not a regular file of a usual size with UTF-8 text.
     """
     # A link that leads nowhere is there too.
     if not os.path.lexists(project_dir / name):

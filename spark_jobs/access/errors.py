@@ -30,10 +30,10 @@ class CertificateRefusedError(LakehouseError):
     _: KW_ONLY
     authority: Path
     primary = "the certificate of {server} is refused"
-    detail = '{sentence}. Trusted is the authority in "{authority}".'
+    detail = '{sentence}. The trusted authority is in "{authority}".'
     hint = (
-        "Start the stack again: `make down` and `make up` make a certificate that is due. "
-        f"For a server elsewhere, put its authority into that file. {SEE}"
+        "Restart the stack: `make down` and `make up` renew an expired certificate. "
+        f"For an external server, put its authority into that file. {SEE}"
     )
 
     @property
@@ -50,7 +50,7 @@ class LoginRefusedError(LakehouseError):
     _: KW_ONLY
     secret: Path
     primary = "{server} refuses the login of {user!r}"
-    detail = 'The password was that of "{secret}".'
+    detail = 'The password was read from "{secret}".'
     hint = (
         "Put the password that the server knows into that file, or start the stack again: "
         f"`make down` and `make up` make the two agree. {SEE}"
@@ -84,7 +84,7 @@ class AccessDeniedError(LakehouseError):
     server: str
     user: str
     what: str
-    primary = "{server} denies {user!r} what it asked for"
+    primary = "{server} denies {user!r} the requested access"
     detail = "{what}."
     hint = (
         "Let somebody who may grant it do so, or ask as another user; `make up` grants what the "
@@ -98,9 +98,9 @@ class AirflowAwayError(LakehouseError):
     condition = "AIRFLOW_AWAY"
     url: str
     cause: str
-    primary = "Airflow at {url} takes no events: {cause}"
+    primary = "Airflow at {url} accepts no events: {cause}"
     hint = (
-        "`tidemark stack status` shows whether its api-server runs. Events wait and are told "
-        "later; for an Airflow elsewhere, set airflow.url and put the password of its user "
+        "`tidemark stack status` shows whether its api-server runs. Events wait and are sent "
+        "later. For an external Airflow, set airflow.url and put the password of its user "
         "`announcer` into secrets/airflow-announcer."
     )

@@ -37,7 +37,7 @@ class TopicMissingError(LakehouseError):
     condition = "TOPIC_MISSING"
     topic: str
     primary = "topic {topic!r} does not exist"
-    hint = "It is waited for. Create it, start its producer, or fix the source's topic."
+    hint = "The stream waits for it. Create it, start its producer, or fix the source's topic."
 
 
 class KafkaUnreachableError(LakehouseError):
@@ -74,9 +74,9 @@ class TopicRecreatedError(RefusedError):
     unread: Sequence[OffsetRange]
     primary = "topic {topic!r} was deleted and created again"
     detail = (
-        "Bronze read the topic with id {known_id}; its next offsets were {next_offsets}, and what "
-        "that topic held from there on is gone. The topic of that name now has id {found_id} and "
-        "holds {waiting}."
+        "Bronze read the topic with id {known_id}; its next offsets were {next_offsets}, and later "
+        "records of that topic are lost. The topic of that name now has id {found_id} and holds "
+        "{waiting}."
     )
     hint = (
         "Recover the lost records from their producer, then move the source to a new name, whose "
@@ -103,14 +103,14 @@ class TopicTruncatedError(RefusedError):
     other: Mapping[int, int] = field(default_factory=dict)
     primary = "topic {topic!r} lost records that bronze has read"
     detail = (
-        "It is still the same topic, and bronze was to go on at {next_offsets}. {found} What the "
-        "topic took at lost offsets since then is not in bronze."
+        "It is the same topic, and bronze would have continued at {next_offsets}. {found} Newer "
+        "records at the lost offsets are not in bronze."
     )
     hint = (
-        "Look for a leader that was elected with records missing, or a disk that was restored. "
-        "Bronze holds what the topic lost. Have its producer send the records that bronze has "
-        "not, then move the source to a new name, whose bronze table starts with the topic as it "
-        "is."
+        "Look for a leader that was elected with records missing, or a restored disk. Bronze has "
+        "the records that the topic lost. Let the producer send the records that bronze does not "
+        "have, then move the source to a new name, whose bronze table starts with the current "
+        "topic."
     )
 
     @property
@@ -131,11 +131,11 @@ class OffsetsExpiredError(RefusedError):
     topic: str
     lost: Sequence[OffsetRange]
     primary = "topic {topic!r} lost records that bronze had not read"
-    detail = "Gone are {lost:; }."
+    detail = "The lost offsets are {lost:; }."
     hint = (
-        "Recover them from their producer or a backup of the topic; lengthen the topic's "
-        "retention; then restore the topic, or go on without them: tidemark source resume SOURCE "
-        "--let-pass"
+        "Recover them from their producer or a backup of the topic; increase the topic's "
+        "retention; then restore the topic, or continue without them: tidemark source resume "
+        "SOURCE --let-pass"
     )
 
 
@@ -177,7 +177,7 @@ class CheckpointDamagedError(RefusedError):
     source: str
     problem: str
     primary = "the checkpoint of bronze table {source!r} cannot be used"
-    detail = "{problem}; going on from it could skip records or store them twice."
+    detail = "{problem}; continuing from it could skip records or store them twice."
     hint = _RESUME
 
 
@@ -187,11 +187,11 @@ class RecordsExpiredError(LakehouseError):
     condition = "RECORDS_EXPIRED"
     source: str
     lost: Sequence[OffsetRange]
-    primary = "source {source!r} cannot go on without a gap"
-    detail = "Kafka has deleted records that bronze never read: {lost:; }."
+    primary = "source {source!r} cannot continue without a gap"
+    detail = "Kafka deleted records that bronze had not read: {lost:; }."
     hint = (
-        "Let their producer send them again if it can. To go on without them, add --let-pass; the "
-        "gap is kept with your reason."
+        "Let the producer send them again if possible. To continue without them, add --let-pass; "
+        "the gap is recorded with your reason."
     )
 
 
@@ -202,7 +202,7 @@ class SeedUnreadableError(LakehouseError):
     path: str
     problem: str
     primary = "{path} cannot be read as CSV: {problem}"
-    hint = "Look for a quote that is not closed. The table stays as it is."
+    hint = "Look for an unclosed quote. The table does not change."
 
 
 class SeedRejectedError(RefusedError):
@@ -217,5 +217,5 @@ class SeedRejectedError(RefusedError):
     most: float
     first: str
     primary = 'source "{source}": {bad:,} of {lines:,} lines of {path} cannot be read'
-    detail = "{first}. At most {most:.0%} may be rejected; the table stays as it is."
+    detail = "{first}. At most {most:.0%} may be rejected; the table does not change."
     hint = "Correct the file, or raise most_rejected in the source."

@@ -75,7 +75,7 @@ def _size(kind: str) -> tuple[int, int]:
 
 def _whole(text: str, kind: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueError("it is no whole number")
+        raise ValueError("it is not an integer")
     value, limit = int(text), 2 ** (_BITS[kind] - 1)
     if not -limit <= value < limit:
         raise ValueError("it is out of the type's range")
@@ -84,7 +84,7 @@ def _whole(text: str, kind: str) -> int:
 
 def _decimal(text: str, precision: int, scale: int) -> Decimal:
     if not _POINT.fullmatch(text):
-        raise ValueError("it is no decimal number")
+        raise ValueError("it is not a decimal number")
     whole, _, fraction = text.lstrip("+-").partition(".")
     fraction = fraction.rstrip("0")
     if len(fraction) > scale:
@@ -105,7 +105,7 @@ def _boolean(text: str) -> bool:
 
 def _double(text: str) -> float:
     if not _FLOATING.fullmatch(text) or not math.isfinite(value := float(text)):
-        raise ValueError("it is no finite number")
+        raise ValueError("it is not a finite number")
     # One zero: the two are equal, and a reload could not tell them apart.
     return value + 0.0
 
@@ -123,7 +123,7 @@ def _time(text: str, *, zoned: bool) -> datetime:
     if zoned and not match["zone"]:
         raise ValueError("it has no time zone: end it with Z or +02:00")
     if not zoned and match["zone"]:
-        raise ValueError("it has a time zone, and the type has none")
+        raise ValueError("it has a time zone, but the type does not")
     value = datetime.fromisoformat(text)
     try:
         return value.astimezone(UTC) if zoned else value

@@ -50,7 +50,7 @@ def apply(
                 typer.echo(json.dumps({"plan": planned.plan.as_dict()}, indent=2))
             return
         if not planned.plan.steps and not planned.plan.problems:
-            console.print("Only settings differ: tidemark stack up takes them up.")
+            console.print("Only settings differ: run tidemark stack up.")
             return
         if not planned.plan.problems:
             confirm(planned.plan, yes=yes)
@@ -107,6 +107,8 @@ def show(plan: Plan, applied: Applied, *, as_json: bool) -> None:
     for error in applied.failed.values():
         errors.print(error.render(), markup=False)
     if applied.failed:
-        errors.print(f"Deployment {applied.deployment} did not end: `tidemark apply` goes on.")
+        errors.print(
+            f"Deployment {applied.deployment} is not finished: run `tidemark apply` to continue."
+        )
     else:
         typer.echo(f"Deployment {applied.deployment} is applied.")

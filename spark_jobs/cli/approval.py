@@ -12,10 +12,10 @@ class SecondPersonNeededError(LakehouseError):
 
     condition = "SECOND_PERSON_NEEDED"
     form: str
-    primary = "a second person has to approve this, and the command line knows only one"
+    primary = "this needs the approval of a second person, which the command line cannot ask for"
     hint = (
-        "Use the form {form} in Airflow, where somebody else answers; the setting replay.approval "
-        "asks for that."
+        "Use the form {form} in Airflow, where somebody else can approve; the setting "
+        "replay.approval requires it."
     )
 
 

@@ -69,9 +69,7 @@ def demo(
         with steps.step("write the page that Airflow shows"):
             write_page(rendered(page_facts(lake.project, now=utc_now())), settings.status_page)
     demo_report.show_logins(console, settings, users_made=started.users_made)
-    console.print(
-        f"\nAll of it took {steps.seconds:.0f} s. The stack stays up until [bold]make down[/]."
-    )
+    console.print(f"\nTotal: {steps.seconds:.0f} s. The stack stays up until [bold]make down[/].")
     if not all(one.passed for one in found):
         raise typer.Exit(1)
 

@@ -52,4 +52,4 @@ def drift(
     elif found:
         wide_console().print(drift_table(found))
     else:
-        typer.echo("Everything arrives as it is declared.")
+        typer.echo("All records match their declarations.")

@@ -38,7 +38,7 @@ def drop(
         if not yes:
             if not sys.stdin.isatty():
                 raise NotConfirmedError([f"delete {table}" for table in tables])
-            if not typer.confirm(f"Delete {', '.join(tables)}? Nobody can bring them back."):
+            if not typer.confirm(f"Delete {', '.join(tables)}? This cannot be undone."):
                 raise typer.Exit(1)
         for table in tables:
             for location in belongings(Lake(settings.lake), TableName.parse(table)):

@@ -165,7 +165,7 @@ def _show_promoted(environment: Environment, applied: Applied) -> None:
     for error in applied.failed.values():
         errors.print(error.render(), markup=False)
     if applied.failed:
-        errors.print(f"`tidemark env promote {environment.name}` goes on.")
+        errors.print(f"Run `tidemark env promote {environment.name}` to continue.")
     else:
         typer.echo(
             f"Environment {environment.name} is promoted as deployment {applied.deployment}; the "

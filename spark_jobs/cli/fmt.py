@@ -33,16 +33,18 @@ def fmt(
             problems.append(error)
             continue
         except ValueError as error:
-            raise typer.BadParameter(f"{path} is no SQL file of sql/silver or sql/gold") from error
+            raise typer.BadParameter(
+                f"{path} is not an SQL file in sql/silver or sql/gold"
+            ) from error
         if before != after:
             changed += 1
-            typer.echo(f"{'would lay out' if check else 'laid out'} {_shown(path, project)}")
+            typer.echo(f"{'would format' if check else 'formatted'} {_shown(path, project)}")
             if not check:
                 path.write_bytes(after.encode("utf-8"))
     if problems:
         raise ProblemsError(problems)
     if not changed:
-        typer.echo("Every file is laid out.")
+        typer.echo("Every file is formatted.")
     elif check:
         raise typer.Exit(1)
 

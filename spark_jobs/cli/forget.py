@@ -53,13 +53,11 @@ def forget(
         typer.echo(json.dumps(one, default=str))
     if because is None:
         typer.echo(
-            f"{found.records:,} of {found.among:,} records hold that. Nothing was written; "
-            "--run does it."
+            f"{found.records:,} of {found.among:,} records match. Nothing was written; "
+            "to erase them, add --run."
         )
     else:
-        typer.echo(
-            f"{found.records:,} records are empty, {len(found.rebuilt)} silver tables are rebuilt."
-        )
+        typer.echo(f"{found.records:,} records erased, {len(found.rebuilt)} silver tables rebuilt.")
         if found.copies:
             typer.echo(f"Deleted from environments: {', '.join(found.copies)}.")
         typer.echo(

@@ -56,4 +56,4 @@ def _show(found: list[ViewChange], unread: list[LakehouseError], against: str) -
     if unread:
         console.print(f"{len(unread)} problems at {against}; their views are not compared.")
     if not found:
-        console.print(f"Every view is maintained as it is at {against}.")
+        console.print(f"Every view has the same strategy as at {against}.")

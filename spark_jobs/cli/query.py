@@ -51,7 +51,7 @@ def query(
     if form is OutputFormat.PARQUET and output is None and not show_sql:
         raise typer.BadParameter("parquet is written to a file: pass --output FILE")
     if output is not None and not output.parent.is_dir():
-        raise typer.BadParameter(f"there is no directory {str(output.parent)!r} to write to")
+        raise typer.BadParameter(f"directory {str(output.parent)!r} does not exist")
     text = typer.get_text_stream("stdin").read() if sql == "-" else sql
     session = QuerySession(load_settings(context.obj), limit, seconds, pii, environment=env)
     if (rows := catalog_answer(session, text)) is not None:

@@ -96,10 +96,10 @@ def tell(found: Rebuilt, *, dry_run: bool) -> None:
     for what, row in found.examples:
         typer.echo(f"{what}: {json.dumps(row, ensure_ascii=False)}")
     if found.right:
-        typer.echo("The table is what its records make.")
+        typer.echo("The table equals its records in bronze.")
     elif dry_run:
         typer.echo("A dry run: nothing was written. --run --reason TEXT does it.")
     elif found.version is not None:
-        typer.echo(f"The table is what its records make, as of version {found.version}.")
+        typer.echo(f"The table equals its records in bronze, as of version {found.version}.")
     else:
-        typer.echo("The table's rows were right; what stands beside them is put right.")
+        typer.echo("The table's rows were correct; its stored keys and counts are corrected.")

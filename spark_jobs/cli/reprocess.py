@@ -170,7 +170,7 @@ def fixed_values(file: Path) -> dict[Place, bytes]:
         try:
             place, value = _fixed(members(parse(line)))
             if place in found:
-                raise ValueError("the record is there twice")
+                raise ValueError("the record is listed twice")
         except ValueError as error:
             raise FixedValuesFileError(str(file), number, str(error)) from error
         found[place] = value
@@ -192,5 +192,5 @@ def _fixed(line: dict[str, Any]) -> tuple[Place, bytes]:
         try:
             return (partition, offset), base64.b64decode(encoded, validate=True)
         except binascii.Error as error:
-            raise ValueError("value_base64 is no Base64") from error
+            raise ValueError("value_base64 is not Base64") from error
     raise ValueError("value is neither an object nor a text")

@@ -39,7 +39,7 @@ def resume(
         flow = _flow(project, name.removeprefix("bronze."))
         problem = flow.refusal()
         if problem is None:
-            typer.echo(f"{flow.name} goes on from its checkpoint; there is nothing to do.")
+            typer.echo(f"{flow.name} continues from its checkpoint; there is nothing to do.")
             return
         start = flow.start_after_table()
         typer.echo(f"{flow.name} is refused: {problem.primary} [{problem.condition}]")
@@ -47,14 +47,14 @@ def resume(
         if start.lost and not let_pass:
             raise RecordsExpiredError(flow.source.name, start.lost)
         if because is None:
-            typer.echo("Nothing was done; with --run --reason TEXT it goes on from there.")
+            typer.echo("Nothing was done. To continue from there: --run --reason TEXT")
             return
         flow.resume(start, by=asker(), reason=because.reason, at=utc_now())
-    typer.echo("It goes on within a minute. Next: tidemark reconcile --wait 120")
+    typer.echo("It continues within a minute. Next: tidemark reconcile --wait 120")
 
 
 def _shown(start: Start) -> Table:
-    table = Table(title="Where it goes on", title_justify="left")
+    table = Table(title="New position", title_justify="left")
     for column in ("partition", "next offset", "left out"):
         table.add_column(column, justify="right")
     left_out = {one.partition: f"{one.start} to {one.end - 1}" for one in start.lost}

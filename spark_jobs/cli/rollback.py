@@ -95,7 +95,7 @@ def release(
         if name in project.store.pinned_views():
             ends = None if reason is None and ticket is None else why(reason, ticket)
             Rollbacker(refresher).release(name, who=person, why=ends)
-            typer.echo(f"{name} is no longer pinned; the next refresh reads what came since.")
+            typer.echo(f"{name} is no longer pinned; the next refresh picks up the changes since.")
             return
         with closing(refresher.context):
             # First, so that nobody is asked for a reason where there is nothing to release.
@@ -111,5 +111,5 @@ def release(
         f"{(done.verdict or {}).get('released_rules')}."
     )
     if newer.versions:
-        typer.echo(f"Newer input is there, and comes with the next refresh: {newer}.")
-    typer.echo("The rules stay: the next refresh is judged by them again.")
+        typer.echo(f"Newer input is available, and comes with the next refresh: {newer}.")
+    typer.echo("The rules stay in force for the next refresh.")

@@ -43,7 +43,7 @@ def seed(
     chosen = name.removeprefix("bronze.") if name else None
     if chosen and chosen not in seeds:
         known = ", ".join(sorted(seeds)) or "none"
-        raise typer.BadParameter(f"{name} is no source with a file; there are: {known}")
+        raise typer.BadParameter(f"{name} is not a source with a file; these are: {known}")
     loads = [load_seed(settings, one) for key, one in seeds.items() if chosen in (None, key)]
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in loads], indent=2))

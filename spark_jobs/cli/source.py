@@ -125,7 +125,7 @@ def delete_backfill(
         table.add_row(one.source, f"{one.rows:,}", f"{one.among:,}", f"{one.kept:,}", shown)
     wide_console().print(table)
     if any(one.kept for one in found):
-        typer.echo("Kept: rows that the database has, or says nothing of, when asked for each.")
+        typer.echo("Kept: rows that a lookup by key found in the database or could not check.")
     if because is None:
         typer.echo("Nothing was written. To write their deletes: --run --reason TEXT")
     else:

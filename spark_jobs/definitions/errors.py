@@ -14,7 +14,7 @@ class DeclarationSyntaxError(LocatedError):
     condition = "DECLARATION_SYNTAX"
     language: str
     problem: str
-    primary = "this is not {language}: {problem}"
+    primary = "this is not valid {language}: {problem}"
     hint = "Check indentation, colons, quotes and brackets at this place and just before it."
 
 
@@ -48,7 +48,7 @@ class DuplicateKeyError(LocatedError):
     _: KW_ONLY
     first: Location
     primary = 'key "{key}" is written twice'
-    hint = "Keep one of them; the first is in line {first.line}."
+    hint = "Remove one of them; the first is in line {first.line}."
 
 
 class UnexpectedValueError(SubjectError):
@@ -58,7 +58,7 @@ class UnexpectedValueError(SubjectError):
     key: str
     problem: str
     hint: str
-    primary = "{what} does not fit: {problem}"
+    primary = "{what} is not valid: {problem}"
 
     @property
     def what(self) -> str:
@@ -71,7 +71,7 @@ class DurationError(SubjectError):
     condition = "DURATION"
     key: str
     text: str
-    primary = '{subject}: "{key}" is not a length of time: {text!r}'
+    primary = '{subject}: "{key}" is not a duration: {text!r}'
     hint = (
         'Write a whole number above zero and a unit, for example "15 minutes", "1 hour" or "7 '
         'days".'
@@ -97,7 +97,7 @@ class CronError(SubjectError):
     condition = "CRON"
     text: str
     problem: str
-    primary = '{subject}: "schedule" is no cron expression: {text!r}'
+    primary = '{subject}: "schedule" is not a cron expression: {text!r}'
     detail = "{problem}."
     hint = (
         "Write minute, hour, day of month, month and day of week in quotes, for example "
@@ -110,7 +110,7 @@ class TimeZoneError(SubjectError):
 
     condition = "TIME_ZONE"
     text: str
-    primary = '{subject}: "time_zone" is no time zone: {text!r}'
+    primary = '{subject}: "time_zone" is not a time zone: {text!r}'
     hint = 'Write a name of the IANA database, for example "Europe/Berlin" or "UTC".'
 
 
@@ -157,7 +157,7 @@ class DuplicateColumnDeclarationError(SubjectError):
     condition = "DUPLICATE_COLUMN_DECLARATION"
     column: str
     primary = '{subject} has column "{column}" twice'
-    hint = "Spark reads column names without regard to case: rename one of them."
+    hint = "Column names in Spark are case-insensitive: rename one of them."
 
 
 class ReservedColumnError(SubjectError):
@@ -166,7 +166,7 @@ class ReservedColumnError(SubjectError):
     condition = "RESERVED_COLUMN"
     column: str
     primary = '{subject} has a column with the reserved name "{column}"'
-    hint = 'Names that start with "__" are kept for columns that Tidemark adds: rename it.'
+    hint = 'Names that start with "__" are reserved for columns that Tidemark adds: rename it.'
 
 
 class ColumnNameError(SubjectError):
@@ -201,7 +201,7 @@ class MisplacedFileError(LocatedError):
 
     condition = "MISPLACED_FILE"
     hint: str
-    primary = "nothing reads this file here"
+    primary = "files in this place are not read"
 
 
 class DuplicateNameError(LocatedError):
@@ -224,7 +224,7 @@ class DuplicateTopicError(LocatedError):
     _: KW_ONLY
     first: str
     primary = 'topic "{topic}" is already the topic of another source'
-    hint = "{first} lands it: select from that source, or fix the topic."
+    hint = "{first} reads it: select from that source, or fix the topic."
 
 
 class EmptyProjectError(LakehouseError):
@@ -244,8 +244,8 @@ class MissingHeaderError(LocatedError):
     problem: str
     primary = "the file has no {layer} header: {problem}"
     hint = (
-        "Start the file with a comment of YAML: a line '/* {layer}', then for example "
-        "'description: ...', then a line '*/'."
+        "Start the file with a YAML comment: a line '/* {layer}', then for example 'description: "
+        "...', then a line '*/'."
     )
 
 
@@ -255,7 +255,7 @@ class WrongLayerHeaderError(LocatedError):
     condition = "WRONG_LAYER_HEADER"
     found: str
     layer: str
-    primary = "a {found} header stands in sql/{layer}/"
+    primary = "a {found} header is in sql/{layer}/"
     hint = "Move the file to sql/{found}/, or write '/* {layer}'."
 
 
@@ -265,5 +265,5 @@ class DuplicateHeaderError(LocatedError):
     condition = "DUPLICATE_HEADER"
     primary = "the file has a second header"
     hint = (
-        "One file declares one table: move the second to a file of its own, or merge the headers."
+        "One file declares one table: move the second header to another file, or merge the headers."
     )

@@ -104,7 +104,7 @@ class _Walk:
         except (ValueError, LookupError, AttributeError, TypeError) as error:
             # A date with month 13, or a tag that does not fit its value.
             raise yaml.MarkedYAMLError(
-                problem=f"{str(node.value)[:40]!r} is no value of its type",
+                problem=f"{str(node.value)[:40]!r} is not a value of its type",
                 problem_mark=node.start_mark,
             ) from error
 

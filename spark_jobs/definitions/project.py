@@ -155,7 +155,7 @@ def _transaction_topics(sources: Mapping[str, SourceDefinition]) -> Iterator[Lak
                 f'source "{source.name}"',
                 "topic",
                 f"{topic!r} is an internal topic",
-                "Debezium tells there when transactions begin and end. Name a table's topic.",
+                "Debezium writes transaction boundaries to it. Name a table's topic.",
                 location=source.places.value_of("topic"),
             )
 

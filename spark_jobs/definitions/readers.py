@@ -77,7 +77,7 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
                 yield KeyNotApplicableError(
                     subject,
                     key,
-                    "a continuous view is refreshed whenever its inputs move",
+                    "a continuous view is refreshed whenever its inputs change",
                     f'Remove "{key}", or write "refresh: micro-batch".',
                     location=places.of(key),
                 )

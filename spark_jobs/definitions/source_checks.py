@@ -25,12 +25,12 @@ _NEEDED = {
     SourceFormat.JSON: {
         "topic": "Records are read from a Kafka topic.",
         "columns": "Records are typed by the columns that are declared.",
-        "event_id": "Repeated events are told by the column that identifies an event.",
+        "event_id": "Repeated events are detected by the column that identifies an event.",
     },
     SourceFormat.AVRO: {
         "topic": "Records are read from a Kafka topic.",
         "columns": "Records are typed by the columns that are declared.",
-        "event_id": "Repeated events are told by the column that identifies an event.",
+        "event_id": "Repeated events are detected by the column that identifies an event.",
         "schemas": "Records are decoded by the schema that they were written with.",
     },
     SourceFormat.DEBEZIUM: {
@@ -40,12 +40,12 @@ _NEEDED = {
         "cannot be followed: PostgreSQL does not say which of its rows changed.",
     },
     SourceFormat.DELTA: {
-        "location": "The table is read where it lies: a path from the project, or a URL.",
+        "location": "The location of the table: a path from the project, or a URL.",
     },
     SourceFormat.CSV: {
         "path": "The rows are in a file below seeds/.",
         "columns": "Values are read as the types that are declared.",
-        "keys": "A changed file changes only the rows that differ; the key tells which.",
+        "keys": "A changed file changes only the rows that differ, by this key.",
     },
 }
 _OF_A_FILE = ("path", "most_rejected")
@@ -130,7 +130,7 @@ def _check_schema_ids(source: SourceFile, places: Places, subject: str) -> Itera
             yield UnexpectedValueError(
                 subject,
                 "schemas",
-                f"{key!r} is no id of a schema",
+                f"{key!r} is not a schema id",
                 f"A registry numbers schemas from 0 to {MOST_SCHEMA_ID}.",
                 location=places.of("schemas", key),
             )

@@ -16,7 +16,9 @@ class UnknownExpectationError(LocatedError):
     known: Sequence[str]
     misspelt = "type"
     primary = 'suite "{suite}" has an unknown expectation "{type}"'
-    hint = "Its gallery lists what Great Expectations has; custom ones are not read."
+    hint = (
+        "The gallery of Great Expectations lists all expectations; custom ones are not supported."
+    )
 
 
 class UnknownExpectationArgumentError(LocatedError):
@@ -49,7 +51,7 @@ class SuiteNameError(LocatedError):
     condition = "SUITE_NAME"
     name: str
     expected: str
-    primary = 'suite "{name}" lies in the file of table "{expected}"'
+    primary = 'suite "{name}" is in the file of table "{expected}"'
     hint = 'Write "name": "{expected}", or move the file.'
 
 

@@ -106,7 +106,7 @@ class AlreadyDeclaredError(LocatedError):
     condition = "ALREADY_DECLARED"
     kind: str
     name: str
-    primary = '{kind} "{name}" exists already'
+    primary = '{kind} "{name}" already exists'
     hint = "Edit the file, or choose another name."
 
 

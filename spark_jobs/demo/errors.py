@@ -28,7 +28,7 @@ class ShopUnreachableError(LakehouseError):
     condition = "SHOP_UNREACHABLE"
     reason: str
     primary = "the shop's database does not answer"
-    detail = "It said: {reason}."
+    detail = "The error was: {reason}."
     hint = 'Start the stack with "make up", or look at it with "make status".'
 
 
@@ -40,7 +40,7 @@ class DemoStepError(LakehouseError):
     problem: str
     _: KW_ONLY
     hint: str
-    primary = "the demo's step {step!r} did not end well: {problem}"
+    primary = "step {step!r} of the demo failed: {problem}"
 
 
 class AirflowUnreachableError(LakehouseError):

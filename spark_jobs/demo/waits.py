@@ -117,7 +117,7 @@ def stalled(balance: Balance) -> DemoStepError:
     from spark_jobs.demo.errors import DemoStepError
 
     first = "; ".join([f"silver.{balance.silver}: {balance.verdict}", *balance.problems[:1]])
-    problem = f"nothing moved for {STALLED_SECONDS} seconds, and {first}"
+    problem = f"nothing changed for {STALLED_SECONDS} seconds, and {first}"
     hint = 'Look at the streams with "tidemark status" and "make logs PART=streams".'
     return DemoStepError(RECORDS, problem, hint=hint)
 

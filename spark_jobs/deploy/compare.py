@@ -313,7 +313,7 @@ def _suites(before: Manifest, after: Manifest) -> Iterator[Change]:
                     action=_action(name in was, name in now),
                     category=Category.METADATA,
                     work=(Work.METADATA,),
-                    details=("the next refresh is judged by it",),
+                    details=("the next refresh is checked by it",),
                     file=f"expectations/{layer}/{name}.json",
                 )
 
@@ -341,7 +341,7 @@ def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
             work=(Work.STOP_STREAM,) if removed else (Work.DELIVER,),
             details=(
                 f"{shown.system.value} {shown.target}",
-                *(["what was delivered stays there"] if removed else []),
+                *(["delivered rows stay there"] if removed else []),
             ),
             file=shown.file,
         )

@@ -12,7 +12,7 @@ class EnvironmentNameError(LakehouseError):
 
     condition = "ENVIRONMENT_NAME"
     name: str
-    primary = "{name!r} cannot name an environment"
+    primary = "{name!r} is not a valid name of an environment"
     hint = (
         "Write up to 31 lower-case letters, digits and underscores, with a letter first, as in "
         "--env ana."
@@ -27,7 +27,9 @@ class EnvironmentUnknownError(LakehouseError):
     known: Sequence[str]
     misspelt = "name"
     primary = "there is no environment {name!r}"
-    hint = "`tidemark env list` names those that are; `tidemark apply --env {name}` builds one."
+    hint = (
+        "`tidemark env list` lists the environments; `tidemark apply --env {name}` builds this one."
+    )
 
 
 class EnvironmentBusyError(LakehouseError):
@@ -36,7 +38,7 @@ class EnvironmentBusyError(LakehouseError):
     condition = "ENVIRONMENT_BUSY"
     name: str
     detail: str | None
-    primary = "another command works on environment {name!r}"
+    primary = "another command is using environment {name!r}"
     hint = "Wait until it has ended, then run this one again."
 
 
@@ -48,7 +50,7 @@ class EnvironmentInputError(LakehouseError):
     table: str
     problem: str
     primary = "gold view {view!r} reads {table}, which {problem}"
-    detail = "An environment holds gold views only and reads all else from production."
+    detail = "An environment contains gold views only and reads everything else from production."
     hint = "Apply the sources and the silver tables first, with `tidemark apply`."
 
 
@@ -59,7 +61,7 @@ class EnvironmentNotBuiltError(LakehouseError):
     name: str
     view: str
     problem: str
-    primary = "gold view {view!r} is not there in environment {name!r}: {problem}"
+    primary = "gold view {view!r} is not available in environment {name!r}: {problem}"
     hint = "Run `tidemark apply --env {name}`."
 
 
@@ -73,8 +75,8 @@ class EnvironmentBaseMovedError(LakehouseError):
     primary = "production's definition of {views} changed after environment {name!r} was planned"
     detail = "It was planned against {base}. Nothing was changed."
     hint = (
-        "Bring that change into the project, look at `tidemark plan --env {name}`, and run "
-        "`tidemark apply --env {name}`."
+        "Merge that change into the project, check `tidemark plan --env {name}`, and run `tidemark "
+        "apply --env {name}`."
     )
 
 
@@ -97,9 +99,9 @@ class EnvironmentBlockedError(LakehouseError):
     name: str
     views: Sequence[str]
     problem: str
-    primary = "the quality gate stops {views} of environment {name!r}"
-    detail = "{problem} Nothing of production was changed."
+    primary = "the quality gate blocks {views} of environment {name!r}"
+    detail = "{problem} Production was not changed."
     hint = (
-        'Look at the rows: `tidemark query --env {name} "SELECT …"`. Correct the SQL or the rules '
-        "in expectations/, then run `tidemark apply --env {name}`."
+        'Look at the rows: `tidemark query --env {name} "SELECT …"`. Fix the SQL or the rules in '
+        "expectations/, then run `tidemark apply --env {name}`."
     )

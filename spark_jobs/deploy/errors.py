@@ -34,8 +34,8 @@ class StillReadError(LocatedError):
     name: str
     columns: Sequence[str]
     readers: Sequence[str]
-    primary = "{name}: columns {columns} leave, and {readers} use them"
-    hint = "Keep the columns, or change their readers in the same step."
+    primary = "{name}: columns {columns} are removed, but {readers} use them"
+    hint = "Keep the columns, or change their readers in the same apply."
 
 
 class ApplyRunningError(LakehouseError):
@@ -43,7 +43,7 @@ class ApplyRunningError(LakehouseError):
 
     condition = "APPLY_RUNNING"
     detail: str | None
-    primary = "another `tidemark apply` runs on this lake"
+    primary = "another `tidemark apply` is running on this lake"
     hint = "Wait until it has ended, then run `tidemark plan` again."
 
 
@@ -53,9 +53,9 @@ class PlanOutdatedError(LakehouseError):
     condition = "PLAN_OUTDATED"
     base: str
     current: str
-    primary = "the plan was made against {base}, and {current} is in force"
+    primary = "the plan was made for {base}, but {current} is applied now"
     detail = "Nothing was changed."
-    hint = "Run `tidemark plan` again and look at what it would do now."
+    hint = "Run `tidemark plan` again and check what it would do now."
 
 
 class NotConfirmedError(LakehouseError):
@@ -63,9 +63,9 @@ class NotConfirmedError(LakehouseError):
 
     condition = "NOT_CONFIRMED"
     steps: Sequence[str]
-    primary = "the plan needs a yes: {steps}"
+    primary = "the plan needs a confirmation: {steps}"
     detail = "Nothing was changed."
-    hint = "Run it on a terminal, or pass --yes."
+    hint = "Run it in a terminal, or pass --yes."
 
 
 class SourceUnreadableError(LocatedError):
@@ -86,14 +86,14 @@ class StepFailedError(LakehouseError):
     step: str
     problem: str
     primary = "step {step!r} failed: {problem}"
-    hint = "What came before it is done. Repair the cause, then `tidemark apply` goes on there."
+    hint = "The steps before it are done. Fix the cause, then run `tidemark apply` to continue."
 
 
 class NothingAppliedError(LakehouseError):
     """There is no deployment to compare the project with."""
 
     condition = "NOTHING_APPLIED"
-    primary = "nothing was applied yet, so there is nothing to compare with"
+    primary = "nothing has been applied yet, so there is nothing to compare with"
     hint = "Run `tidemark apply`, or compare with a commit: `tidemark diff --against main`."
 
 
@@ -104,5 +104,7 @@ class NotKeptError(LakehouseError):
     table: str
     known: Sequence[str]
     misspelt = "table"
-    primary = "{table!r} is no table that was removed from the project"
-    hint = "`tidemark plan` lists those; remove its file and apply, before it can be dropped."
+    primary = "{table!r} is not a table that was removed from the project"
+    hint = (
+        "`tidemark plan` lists removed tables. Remove the file and apply before you drop a table."
+    )

@@ -10,15 +10,15 @@ from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 
 _SOURCE_REASONS = {
-    "topic": "Its bronze table and the place in the topic belong together.",
-    "format": "The records that bronze holds would be read in a way in which they were not sent.",
-    "table": "Rows of two tables would be taken for versions of one.",
-    "keys": "Changes of one row would no longer find each other.",
+    "topic": "Its bronze table belongs to the position in the topic.",
+    "format": "Records in bronze would be read in another format than they were sent.",
+    "table": "Rows of two tables would be mixed up.",
+    "keys": "Changes of one row would have different keys.",
 }
 _SILVER_REASONS = {
     "source": "Its rows come from the records of that source.",
-    "keys": "Rows that are there were applied by the old key, and cannot be told apart by another.",
-    "apply": "A table of current rows has forgotten what a history would keep, and the reverse.",
+    "keys": "Existing rows were applied by the old key, and cannot be identified by another one.",
+    "apply": "Stored rows of one kind cannot be converted to the other.",
 }
 
 
@@ -51,7 +51,7 @@ def _of_silver(
         was = held.get(column.name, column.type)
         if was != column.type and not wider(was, column.type):
             what = f"the type of {column.name}"
-            why = f"Values that are stored do not all fit into {column.type}."
+            why = f"Not all stored values fit into {column.type}."
             yield _loses(name, what, was, column.type, why, name=after.name, file=after.file)
     gone = held.keys() - {column.name for column in after.columns}
     sinks = [one for one in manifest.sinks.values() if one.table == name]

@@ -60,7 +60,7 @@ class Step:
         titles = {
             StepKind.TOPIC: "create topic {}",
             StepKind.CONNECTOR: "let the connector capture {}",
-            StepKind.MANIFEST: "put the manifest in force",
+            StepKind.MANIFEST: "activate the manifest",
             StepKind.STREAM: "start stream {}",
             StepKind.STOP: "stop stream {}",
             StepKind.SNAPSHOT: "read the rows of source {}",

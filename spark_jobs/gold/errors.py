@@ -26,7 +26,7 @@ class NotAnInputError(LakehouseError):
     table: str
     known: Sequence[str]
     misspelt = "table"
-    primary = "there is no table {table!r} that gold views may read"
+    primary = "there is no table {table!r} that gold views can read"
     hint = "Name a silver table, a gold view or a Delta source, as in silver.orders."
 
 
@@ -70,7 +70,7 @@ class BaseMovedError(LakehouseError):
     primary = (
         "the incremental refresh of gold view {view!r} was planned for other content: {problem}"
     )
-    hint = "Somebody else refreshed the view in between; plan it again in a new tick."
+    hint = "Another refresh published the view in the meantime; plan it again in a new tick."
 
 
 class AttemptStateError(LakehouseError):
@@ -81,7 +81,7 @@ class AttemptStateError(LakehouseError):
     _: KW_ONLY
     status: str
     step: str
-    primary = "attempt {attempt_id!r} is {status}, so that step {step!r} does not apply"
+    primary = "attempt {attempt_id!r} is {status}, so step {step!r} cannot run"
     hint = "The steps are plan, stage, audit, publish; plan the view again to start over."
 
 
@@ -99,7 +99,7 @@ class RecomputeOvertakenError(LakehouseError):
 
     condition = "RECOMPUTE_OVERTAKEN"
     view: str
-    primary = "refreshes of gold view {view!r} were faster each time that it was computed again"
+    primary = "refreshes of gold view {view!r} published before the recomputed rows each time"
     hint = "Pause the DAG gold__{view} or its stream, and resume the replay."
 
 
@@ -111,7 +111,7 @@ class RollbackRefusedError(LakehouseError):
     problem: str
     _: KW_ONLY
     known: Sequence[int]
-    primary = "gold view {view!r} cannot go back: {problem}"
+    primary = "gold view {view!r} cannot be rolled back: {problem}"
     hint = "{remedy}"
 
     @property
@@ -128,7 +128,7 @@ class ReleaseRefusedError(LakehouseError):
     view: str
     problem: str
     newer: str | None = None
-    primary = "the result of gold view {view!r} that waits cannot be published: {problem}"
+    primary = "the blocked result of gold view {view!r} cannot be published: {problem}"
     hint = "{remedy}"
 
     @property
@@ -147,4 +147,4 @@ class NothingToReleaseError(LakehouseError):
     condition = "NOTHING_TO_RELEASE"
     view: str
     primary = "gold view {view!r} is neither pinned nor blocked"
-    hint = "`tidemark status` names the views that are."
+    hint = "`tidemark status` shows pinned and blocked views."

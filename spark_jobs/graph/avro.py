@@ -62,8 +62,11 @@ class AvroSchemaError(SubjectError):
     condition = "AVRO_SCHEMA"
     file: str
     problem: str
-    primary = '{subject}: "{file}" holds no schema of its records: {problem}'
-    hint = "Name a file of the project with a schema in JSON, a record that does not hold itself."
+    primary = '{subject}: "{file}" is not a valid schema of records: {problem}'
+    hint = (
+        "Name a file of the project with an Avro schema in JSON: a record type that does not "
+        "contain itself."
+    )
 
 
 class AvroFieldError(SubjectError):
@@ -74,7 +77,7 @@ class AvroFieldError(SubjectError):
     known: Sequence[str]
     misspelt = "column"
     primary = '{subject}: no schema has a field "{column}"'
-    hint = "There are {known}."
+    hint = "The fields are {known}."
 
 
 class _NoEventError(ValueError):
@@ -90,7 +93,7 @@ def _read(path: Path, file: str) -> dict[str, Any]:
         raise _NoEventError("it is not a record")
     schema = parse_schema(written, _write_hint=False)
     if not isinstance(schema, dict) or _holds_itself(schema, ()):
-        raise _NoEventError("a record holds itself")
+        raise _NoEventError("a record contains itself")
     return schema
 
 

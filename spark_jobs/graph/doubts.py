@@ -20,8 +20,8 @@ class ImplicitAliasError(SubjectError):
     condition = "IMPLICIT_ALIAS"
     column: str
     alias: str
-    primary = '{subject} selects "{column}" under the name "{alias}", without AS'
-    hint = "Is a comma missing before it? If a new name is meant, write AS {alias}."
+    primary = '{subject} selects "{column}" with the alias "{alias}", without AS'
+    hint = "Is a comma missing before it? If you want an alias, write AS {alias}."
 
 
 def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:

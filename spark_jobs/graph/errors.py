@@ -13,10 +13,10 @@ class SqlSyntaxError(LocatedError):
 
     condition = "SQL_SYNTAX"
     problem: str
-    primary = "this is not Spark SQL: {problem}"
+    primary = "this is not valid Spark SQL: {problem}"
     hint = (
-        "Look at this place and just before it: a comma, a bracket, a quote or a keyword is "
-        "missing or too many."
+        "Check this place and just before it: a comma, a parenthesis, a quote or a keyword is "
+        "missing or superfluous."
     )
 
 
@@ -24,10 +24,8 @@ class SqlTooDeepError(LocatedError):
     """SQL with so many levels of nesting that its tree cannot be walked."""
 
     condition = "SQL_TOO_DEEP"
-    primary = "this SQL is nested too deeply to be read"
-    hint = (
-        "Remove brackets, or give the inner queries names in a WITH clause or views of their own."
-    )
+    primary = "this SQL is nested too deeply"
+    hint = "Remove parentheses, or move inner queries to a WITH clause or to other views."
 
 
 class DuplicateRelationError(LocatedError):
@@ -35,8 +33,8 @@ class DuplicateRelationError(LocatedError):
 
     condition = "DUPLICATE_RELATION"
     name: str
-    primary = 'two relations of one FROM clause are called "{name}"'
-    hint = "Give each relation an alias of its own."
+    primary = 'two relations in one FROM clause have the name "{name}"'
+    hint = "Give each relation its own alias."
 
 
 class NotOneSelectError(LocatedError):
@@ -44,8 +42,8 @@ class NotOneSelectError(LocatedError):
 
     condition = "NOT_ONE_SELECT"
     problem: str
-    primary = "the file must hold one SELECT: {problem}"
-    hint = "Keep one SELECT; it may start with WITH. A further table is a further file."
+    primary = "the file must contain one SELECT: {problem}"
+    hint = "Keep one SELECT; it may start with WITH. Declare another table in another file."
 
 
 class UnknownTableError(SubjectError):
@@ -88,7 +86,7 @@ class UnknownColumnError(SubjectError):
     _: KW_ONLY
     table: str | None = None
     misspelt = "column"
-    primary = '{subject} names unknown column "{column}"{of}'
+    primary = '{subject} uses unknown column "{column}"{of}'
     hint = "{remedy}"
 
     @property
@@ -110,8 +108,8 @@ class UnknownRelationError(SubjectError):
     column: str
     known: Sequence[str]
     misspelt = "relation"
-    primary = '{subject} names column "{column}" of "{relation}", which FROM does not bring in'
-    hint = "FROM brings in {known}."
+    primary = '{subject} uses column "{column}" of "{relation}", which is not in FROM'
+    hint = "FROM has {known}."
 
 
 class AmbiguousColumnError(SubjectError):
@@ -120,7 +118,7 @@ class AmbiguousColumnError(SubjectError):
     condition = "AMBIGUOUS_COLUMN"
     column: str
     relations: Sequence[str]
-    primary = '{subject} names column "{column}", which {relations: and } have'
+    primary = '{subject} uses column "{column}", which is in {relations: and }'
     hint = 'Write "{relations[0]}.{column}" or "{relations[1]}.{column}".'
 
 
@@ -132,7 +130,7 @@ class UnknownFunctionError(SubjectError):
     known: Sequence[str]
     misspelt = "lowered"
     primary = '{subject} calls unknown function "{function}"'
-    hint = "Only Spark's built-in functions can be called."
+    hint = "Only Spark's built-in functions are available."
 
     @property
     def lowered(self) -> str:
@@ -144,8 +142,8 @@ class SelectStarError(SubjectError):
 
     condition = "SELECT_STAR"
     columns: Sequence[str]
-    primary = "{subject} selects * at the top"
-    detail = "A column that is added to an input would silently change this table."
+    primary = "{subject} selects * at the top level"
+    detail = "A column added to an input would silently change this table."
     hint = "{remedy}"
 
     @property
@@ -159,7 +157,7 @@ class DuplicateColumnError(SubjectError):
     condition = "DUPLICATE_COLUMN"
     column: str
     primary = '{subject} has two columns "{column}"'
-    hint = "Names are the same without regard to case: give one of them another with AS."
+    hint = "Column names are case-insensitive: rename one of them with AS."
 
 
 class UnnamedColumnError(SubjectError):
@@ -168,7 +166,7 @@ class UnnamedColumnError(SubjectError):
     condition = "UNNAMED_COLUMN"
     expression: str
     primary = "{subject} has a column without a name: {expression}"
-    hint = "Write AS and a name behind it."
+    hint = "Add AS and a name."
 
 
 class NotAProjectionError(SubjectError):
@@ -178,8 +176,8 @@ class NotAProjectionError(SubjectError):
     clause: str
     primary = "{subject} has {clause}"
     detail = (
-        "A silver table holds the records of one source, row by row: columns, expressions over "
-        "them and WHERE."
+        "A silver table is a projection of one source, row by row: columns, expressions over them "
+        "and WHERE."
     )
     hint = "Do it in a gold view that reads this table."
 
@@ -192,7 +190,7 @@ class KeyNotInOutputError(SubjectError):
     column: str
     known: Sequence[str]
     misspelt = "column"
-    primary = '{subject}: "{key}" needs column "{column}", which its SELECT does not give out'
+    primary = '{subject}: "{key}" needs column "{column}", which the SELECT does not return'
     hint = 'Select it, or name other columns with "{key}".'
 
 
@@ -204,7 +202,7 @@ class StrictNotIncrementalError(SubjectError):
     problem: str
     suggestion: str
     primary = (
-        "{subject} declares strategy strict, and every refresh would be full: {problem} "
+        "{subject} declares strategy strict, but every refresh would be full: {problem} "
         "({obstacle})"
     )
     hint = "{suggestion}"
@@ -216,8 +214,8 @@ class NondeterministicError(SubjectError):
     condition = "NONDETERMINISTIC"
     what: str
     hint: str
-    primary = "{subject} is not determined by its inputs: {what}"
-    detail = "A table that is to equal its SQL must come out the same each time."
+    primary = "{subject} is not deterministic: {what}"
+    detail = "The SQL must give the same result each time, so that the table can equal it."
 
 
 class CycleError(LocatedError):
@@ -225,8 +223,8 @@ class CycleError(LocatedError):
 
     condition = "CYCLE"
     path: Sequence[str]
-    primary = "gold views read each other in a circle: {path: -> }"
-    hint = "Move what they share to a view that both read."
+    primary = "gold views have a circular dependency: {path: -> }"
+    hint = "Move the shared part to a view that both read."
 
 
 class GraphTooDeepError(LocatedError):
@@ -236,12 +234,11 @@ class GraphTooDeepError(LocatedError):
     view: str
     most: int
     primary = (
-        'gold view "{view}" stands above {most} tiers of views, and no more than {most} tiers are '
-        "allowed"
+        'gold view "{view}" is above {most} tiers of views, and at most {most} tiers are allowed'
     )
-    detail = "Each tier adds its refresh to the time after which a change is seen on top."
+    detail = "A change reaches the top view only after a refresh of each tier."
     hint = (
-        "Read a view further down, merge views that have one reader into it, or raise "
+        "Read a view on a lower tier, merge views that have only one reader, or raise "
         "graph.most_tiers in tidemark.yml."
     )
 
@@ -253,10 +250,10 @@ class TooManyReadersError(LocatedError):
     table: str
     readers: int
     most: int
-    primary = '{readers} gold views read "{table}", and no more than {most} may'
-    detail = "One change of the table would make all of them refresh."
+    primary = '{readers} gold views read "{table}", and at most {most} are allowed'
+    detail = "One change of the table would refresh all of them."
     hint = (
-        "Let views that need the same part of it read one view that holds that part, or raise "
+        "Create one view for the part of the table that several views need, or raise "
         "graph.most_readers in tidemark.yml."
     )
 
@@ -268,8 +265,8 @@ class SuiteWithoutTableError(LocatedError):
     table: str
     known: Sequence[str]
     misspelt = "table"
-    primary = 'the suite judges unknown table "{table}"'
-    hint = "A suite has the name of its table's SQL file."
+    primary = 'the suite is for unknown table "{table}"'
+    hint = "A suite has the same name as its table's SQL file."
 
 
 class DeltaSchemaError(SubjectError):
@@ -278,8 +275,8 @@ class DeltaSchemaError(SubjectError):
     condition = "DELTA_SCHEMA"
     delta_location: str
     problem: str
-    primary = '{subject}: no columns are known for "{delta_location}": {problem}'
-    hint = 'Correct "location", write the table first, or declare its columns.'
+    primary = '{subject}: the columns of "{delta_location}" are unknown: {problem}'
+    hint = 'Fix "location", write the table first, or declare its columns.'
 
 
 class SeedFileError(LakehouseError):
@@ -290,7 +287,7 @@ class SeedFileError(LakehouseError):
     problem: str
     location: Location | None = field(default=None, kw_only=True)
     primary = "the file {path!r} cannot be used: {problem}"
-    hint = "Put a CSV file below seeds/ of the project and name it in 'path'."
+    hint = "Put a CSV file into seeds/ of the project and name it in 'path'."
 
 
 class SeedHeaderError(LakehouseError):
@@ -301,8 +298,8 @@ class SeedHeaderError(LakehouseError):
     file: str
     problem: str
     location: Location | None = field(default=None, kw_only=True)
-    primary = 'source "{source}": the first line of {file} does not fit: {problem}'
-    hint = "Name each declared column once in the first line, in any order, and no other."
+    primary = 'source "{source}": the first line of {file} does not match: {problem}'
+    hint = "The first line must name each declared column once, in any order, and no other."
 
 
 class SinkTargetError(SubjectError):
@@ -323,9 +320,9 @@ class DuplicateSinkError(SubjectError):
     what: str
     _: KW_ONLY
     first: str
-    primary = "{subject}: {what} is taken already"
+    primary = "{subject}: {what} is already in use"
     detail = "{first} declares it."
-    hint = 'Give the sink another place; another name is given with "name".'
+    hint = 'Choose another target for the sink; set another name with "name".'
 
 
 class SinkKeysError(SubjectError):

@@ -54,7 +54,7 @@ def check_expiry(
         yield KeyNotApplicableError(
             subject,
             "ttl",
-            "SCD type 2 rows are recomputed from all changes of a key, so none of these may leave",
+            "SCD type 2 rows are recomputed from all changes of a key, so none of them may expire",
             'Remove "ttl", or give a table of current rows over the same source a "ttl".',
             location=places.of("ttl"),
         )
@@ -72,7 +72,7 @@ def check_expiry(
         yield UnexpectedValueError(
             subject,
             "ttl",
-            f"{duration_text(header.ttl.total_seconds())} are no whole days, by which rows leave",
+            f"{duration_text(header.ttl.total_seconds())} are not whole days",
             'Write days or weeks, for example "90 days".',
             location=places.value_of("ttl"),
         )
@@ -93,8 +93,8 @@ def _check_column(
         yield UnexpectedValueError(
             subject,
             key,
-            "it is not said which column has the time that counts",
-            'Name a column of the SELECT with "expire_by", or let the SELECT give out the '
+            "the column with the time is not known",
+            'Name a column of the SELECT with "expire_by", or select the '
             '"event_time" of its source.',
             location=place,
         )
@@ -102,8 +102,8 @@ def _check_column(
         yield UnexpectedValueError(
             subject,
             key,
-            f"{column.name!r} is no TIMESTAMP or DATE column",
-            'Name such a column of the SELECT with "expire_by"; CAST what is one in other words.',
+            f"{column.name!r} is not a TIMESTAMP or DATE column",
+            'Name such a column of the SELECT with "expire_by"; CAST a column if needed.',
             location=place,
         )
 

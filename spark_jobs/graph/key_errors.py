@@ -13,6 +13,6 @@ class TableKeysDifferError(SubjectError):
     condition = "TABLE_KEYS_DIFFER"
     keys: Sequence[str]
     expected: Sequence[str]
-    primary = "{subject}: keys {keys} are not the source's, {expected}"
-    detail = "Rows that share them would become one row, or an update would leave the old row."
-    hint = "Leave keys out, or name the columns that the source's keys are given out as."
+    primary = "{subject}: keys {keys} differ from the source's keys, {expected}"
+    detail = "Rows with the same values would become one row, or an update would leave the old row."
+    hint = "Remove keys, or name the output columns of the source's keys."

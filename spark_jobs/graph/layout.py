@@ -39,8 +39,8 @@ class LayoutRefusedError(LocatedError):
 
     condition = "LAYOUT_REFUSED"
     problem: str
-    primary = "the file is left as it is: {problem}"
-    hint = "Lay it out by hand, and report the statement: this is a mistake of tidemark fmt."
+    primary = "the file is not formatted: {problem}"
+    hint = "Format it by hand, and report the statement: this is a bug in tidemark fmt."
 
 
 class _Kind(Enum):

@@ -88,7 +88,7 @@ def check_quotes(plain: str, tokens: Sequence[Token]) -> None:
         left[one.start : one.end + 1] = " " * (one.end + 1 - one.start)
     rest = "".join(left)
     if rest.strip():
-        raise LexicalError("Spark reads here what is no comment", len(rest) - len(rest.lstrip()))
+        raise LexicalError("Spark does not read this as a comment", len(rest) - len(rest.lstrip()))
 
 
 def _literal(plain: str, token: Token) -> tuple[int, int]:
@@ -123,7 +123,7 @@ def _lexeme(text: str, at: int) -> tuple[str, int]:
         case "open":
             raise LexicalError(f"the {text[at]} is not closed", at)
         case "path":
-            raise LexicalError("a path stands in quotes", at)
+            raise LexicalError("a path must not be quoted", at)
         case "nested":
             return "comment", _comment_end(text, at)
         case kind:

@@ -86,7 +86,7 @@ def parse_select(source: SqlText) -> exp.Query:
         first = error.errors[0]
         raise SqlSyntaxError(_parse_problem(first), location=_parse_place(first, source)) from error
     except _UNFORESEEN as error:
-        problem = "a part of it stands where it cannot be"
+        problem = "a part of it is in a wrong place"
         raise SqlSyntaxError(problem, location=source.first()) from error
     tree = next((one for one in trees if one is not None), None)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
@@ -188,7 +188,7 @@ def _check_commas(tokens: list[Token], source: SqlText) -> None:
         if token.token_type is not TokenType.COMMA:
             continue
         if following is None or following.token_type in _NOT_AFTER_COMMA:
-            raise SqlSyntaxError("there is a comma too many", location=source.at(token.start))
+            raise SqlSyntaxError("there is an extra comma", location=source.at(token.start))
 
 
 def _parse_problem(error: dict[str, object]) -> str:

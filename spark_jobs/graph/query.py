@@ -50,7 +50,7 @@ class QueryNotReadOnlyError(LakehouseError):
     _: KW_ONLY
     location: Location | None = None
     primary = "the query must be one SELECT that only reads: {problem}"
-    hint = "Tables change through files in sql/ and tidemark refresh only."
+    hint = "Change tables only through files in sql/ and tidemark refresh."
 
 
 def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
@@ -94,7 +94,7 @@ def tables_in(tree: exp.Query, text: SqlText) -> list[exp.Table]:
     try:
         return list(table_nodes(tree))
     except SqlglotError as error:
-        problem = "a part of it is no query and stands where one must be"
+        problem = "a part of it must be a query, but is not"
         raise SqlSyntaxError(problem, location=text.first()) from error
 
 
@@ -127,7 +127,7 @@ def _effect(node: exp.Expr) -> str | None:
             return "TRANSFORM runs a program"
         case exp.Table(this=exp.Func() as function):
             name = _function(function)
-            return None if name in TABLE_FUNCTIONS else f"{name} may not stand for a table"
+            return None if name in TABLE_FUNCTIONS else f"{name} may not be used as a table"
         case exp.Func():
             name = _function(node)
             return f"{name} may not be called" if name in UNSAFE_FUNCTIONS else None

@@ -296,7 +296,7 @@ def read_macro(file: DeclaredFile) -> Macro:
         raise MacroError(file.name, problem, location=source.at(head.start(1)))
     names = [one.strip().lower() for one in head[2].split(",")] if head[2].strip() else []
     if len({*names}) < len(names) or not all(map(_PARAMETER.fullmatch, names)):
-        problem = f"({head[2].strip()}) is no list of parameters"
+        problem = f"({head[2].strip()}) is not a list of parameters"
         raise MacroError(file.name, problem, location=source.at(head.start(2)))
     body = plain[head.end() :].rstrip().rstrip(";")
     place = source.at(head.end() + len(body) - len(body.lstrip()))
@@ -330,15 +330,17 @@ def _check_body(name: str, parameters: Sequence[str], body: str, place: Location
         trees = dialect().parse(re.sub(r"@(\w+)", r"'\1'", body))
     except SqlglotError as error:
         problem = str(error).splitlines()[0]
-        raise MacroError(name, f"its body is no expression: {problem}", location=place) from error
+        raise MacroError(
+            name, f"its body is not an expression: {problem}", location=place
+        ) from error
     tree = trees[0] if len(trees) == 1 else None
     if tree is None or isinstance(tree, exp.Query | exp.Command | exp.DDL):
-        raise MacroError(name, "its body is no expression", location=place)
+        raise MacroError(name, "its body is not an expression", location=place)
     for column in tree.find_all(exp.Column):
         # A field of a parameter that is a record is written as the column of a table is.
         first = column.parts[0].name.lower()
         if first not in parameters and not column.find_ancestor(exp.Lambda):
-            problem = f"its body names {column.parts[0].name!r}, which is no parameter"
+            problem = f"its body names {column.parts[0].name!r}, which is not a parameter"
             raise MacroError(name, problem, location=place)
 
 

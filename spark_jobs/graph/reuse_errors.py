@@ -15,7 +15,7 @@ class UnknownVariableError(LocatedError):
     known: Sequence[str]
     misspelt = "name"
     primary = "there is no variable @{name}"
-    hint = 'Give it a value below "variables" in tidemark.yml, or in a profile.'
+    hint = 'Set it under "variables" in tidemark.yml, or in a profile.'
 
 
 class UnknownEphemeralError(LocatedError):
@@ -35,7 +35,7 @@ class MacroError(LocatedError):
     condition = "MACRO"
     name: str
     problem: str
-    primary = "this is not macro {name!r}: {problem}"
+    primary = "this does not define macro {name!r}: {problem}"
     hint = "Write CREATE MACRO {name}(parameter, ...) AS, and one expression over the parameters."
 
 
@@ -47,7 +47,7 @@ class MacroArgumentsError(LocatedError):
     wanted: int
     given: int
     parameters: Sequence[str]
-    primary = "macro {name!r} takes {wanted} arguments and was given {given}"
+    primary = "macro {name!r} takes {wanted} arguments, but got {given}"
     hint = "Its parameters are: {parameters}."
 
 
@@ -57,7 +57,7 @@ class ReuseCycleError(LocatedError):
     condition = "REUSE_CYCLE"
     path: Sequence[str]
     primary = "{way} uses itself"
-    hint = "Break the circle: write one of the uses out."
+    hint = "Break the cycle: replace one of the uses by its text."
 
     @property
     def way(self) -> str:
@@ -69,8 +69,8 @@ class ExpansionTooLargeError(LocatedError):
 
     condition = "EXPANSION_TOO_LARGE"
     largest: int
-    primary = "with the macros and ephemeral views that it uses the statement is too long"
+    primary = "the statement is too long after macros and ephemeral views are expanded"
     hint = (
-        "At most {largest} characters may come of it. Publish a part of it as a gold view of its "
-        "own, or use fewer macros within macros."
+        "It may have at most {largest} characters. Publish a part of it as a gold view, or use "
+        "fewer nested macros."
     )

@@ -57,7 +57,7 @@ def check_history(
         yield UnexpectedValueError(
             subject,
             "sequence_by",
-            f"{order!r} is no TIMESTAMP or DATE column; SCD type 2 rows are valid from its value",
+            f"{order!r} is not a TIMESTAMP or DATE column, but SCD type 2 rows start at its value",
             'Name such a column, or remove "sequence_by": rows are then valid from the moment at '
             "which the source committed them.",
             location=places.value_of("sequence_by"),

@@ -43,11 +43,11 @@ def seed_bytes(project_dir: Path, path: str) -> bytes:
         if not found.is_relative_to(folder):
             raise SeedFileError(path, f"a link leads out of {FOLDER}/")
         if not found.is_file():
-            raise SeedFileError(path, "it is no regular file")
+            raise SeedFileError(path, "it is not a regular file")
         with found.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
     except FileNotFoundError as error:
-        raise SeedFileError(path, "there is no such file") from error
+        raise SeedFileError(path, "it does not exist") from error
     except (OSError, RuntimeError, ValueError) as error:
         raise SeedFileError(path, getattr(error, "strerror", None) or str(error)) from error
     if len(content) > MOST_BYTES:

@@ -14,7 +14,7 @@ class UngroupedColumnError(SubjectError):
     column: str
     _: KW_ONLY
     grouped: bool
-    primary = '{subject}: column "{column}" stands outside of {where}'
+    primary = '{subject}: column "{column}" is used outside of {where}'
     hint = (
         "Add {column} to GROUP BY, write GROUP BY ALL, or aggregate it: MAX({column}), "
         "ANY_VALUE({column})."
@@ -33,7 +33,7 @@ class MisplacedAggregateError(SubjectError):
     clause: str
     _: KW_ONLY
     hint: str
-    primary = "{subject}: {call} cannot stand in {clause}"
+    primary = "{subject}: {call} is not allowed in {clause}"
 
 
 class SetArityError(SubjectError):
@@ -45,8 +45,8 @@ class SetArityError(SubjectError):
     right: int
     primary = "{subject}: the queries of {word} have {left} and {right} columns"
     hint = (
-        "Give both the same number of columns, in the same order; CAST(NULL AS type) AS name "
-        "stands for one that a side does not have."
+        "Select the same number of columns in both, in the same order; add CAST(NULL AS type) AS "
+        "name for a missing column."
     )
 
 
@@ -57,10 +57,10 @@ class IncomparableTypesError(SubjectError):
     expression: str
     left: str
     right: str
-    primary = "{subject}: {expression} is between {left} and {right}"
+    primary = "{subject}: {expression} combines {left} and {right}"
     hint = (
-        "Spark converts neither. Compare times with times, as in TIMESTAMP '2026-01-31 00:00:00', "
-        "and add an interval: created_at + INTERVAL 1 DAY."
+        "Spark does not convert them. Compare times with times, as in TIMESTAMP '2026-01-31 "
+        "00:00:00', and add an interval: created_at + INTERVAL 1 DAY."
     )
 
 

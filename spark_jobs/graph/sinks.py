@@ -182,7 +182,7 @@ def _keys(
     known = unique_key(entry)
     if not declared.keys:
         if not known:
-            problem = "nothing is known to tell the table's rows apart"
+            problem = "no unique key of the table is known"
             hint = 'Name the columns that do: "keys: [...]".'
             problems.append(SinkKeysError(place.subject, problem, hint=hint, location=place.of()))
         return known
@@ -198,7 +198,7 @@ def _keys(
     keys = tuple(dict.fromkeys(spelled[key.lower()] for key in declared.keys))
     if known and not {key.lower() for key in known} <= {key.lower() for key in keys}:
         problem = f"rows that share {', '.join(keys)} can be several"
-        hint = f"Its rows are told apart by {', '.join(known)}: name these, or leave keys out."
+        hint = f"Its key is {', '.join(known)}: name these columns, or remove keys."
         problems.append(SinkKeysError(place.subject, problem, hint=hint, location=place.of("keys")))
     return keys
 

@@ -53,7 +53,7 @@ class SettingRefusedError(LakehouseError):
 
     condition = "SETTING_REFUSED"
     keys: Collection[str]
-    primary = "a client may not set or list {told}"
+    primary = "clients may not set or list {told}"
     hint = (
         f"Only {TIME_ZONE} can be set. Take others out of the connection's properties and connect "
         "again."
@@ -75,8 +75,8 @@ class SchemaUnknownError(LakehouseError):
     name: str
     known: Collection[str]
     misspelt = "name"
-    primary = "there is no schema {name!r} here"
-    detail = "There are {known}."
+    primary = "there is no schema {name!r}"
+    detail = "The schemas are {known}."
 
     def __post_init__(self) -> None:
         self.known = tuple(sorted(self.known))

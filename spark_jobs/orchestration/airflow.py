@@ -47,7 +47,7 @@ FORCE = Param(
     default=False,
     type="boolean",
     title="Recompute",
-    description="Compute the whole result, even when no input changed.",
+    description="Compute the whole result, even if no input changed.",
 )
 
 # Airflow's form takes an empty text for one that is missing, and would let nobody trigger.
@@ -55,8 +55,8 @@ LET_PASS = Param(
     default=None,
     type=["null", "string"],
     maxLength=300,
-    title="Let the refresh pass",
-    description="Why, in 10 characters or more, where the last run waits for a person. Empty: not.",
+    title="Approve a large refresh",
+    description="The reason, if the last run waits for a person; at least 10 characters.",
 )
 
 

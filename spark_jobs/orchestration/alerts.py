@@ -80,7 +80,7 @@ class Alert:
         """All of it, for a message without form."""
         where = f"{self.dag_id}, task {self.task_id}, run {self.run_id}"
         if self.status == RESOLVED:
-            what = f"Over since {self.at}, after {self.times} failures since {self.since}."
+            what = f"Resolved at {self.at}, after {self.times} failures since {self.since}."
             return f"{self.subject}\n{what}\n{where}"
         lines = (self.subject, self.message, self.todo, f"Runbook: {self.runbook}", where)
         return "\n".join(filter(None, (*lines, self.log_url)))
@@ -129,7 +129,7 @@ class AlertNotifier(BaseNotifier):
         if self._lasts:
             alert, new = with_incident(self._settings, alert)
             if not new:
-                log.info("not told again: %s, %d times since %s", alert.subject, *_past(alert))
+                log.info("not reported again: %s, %d times since %s", alert.subject, *_past(alert))
                 return
         tell(self._settings, alert, context)
 
@@ -244,7 +244,7 @@ def _made(one: NotifierSettings) -> BaseNotifier:
     try:
         found = getattr(import_module(module), name)
         if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
-            raise TypeError("it is no class that follows airflow.sdk.BaseNotifier")
+            raise TypeError("it is not a subclass of airflow.sdk.BaseNotifier")
         return found(**one.arguments)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise NotifierUnusableError(one.notifier, str(error)) from error

@@ -27,11 +27,11 @@ def view_documentation(entry: GoldEntry, cron: str | None, delay: int = 0) -> st
 def verification_documentation(entry: GoldEntry) -> str:
     """What a reader wants to know about the DAG that compares a view with its SQL."""
     return (
-        f"## Is {entry.table_name} what its SQL gives?\n\n"
-        "Each run puts the rows of the newest publication and those of the view's SQL, at the "
-        "versions that the publication records, into buckets by a hash, and compares some of "
-        "the buckets, others each time. A small table is compared whole. Nothing is changed.\n\n"
-        "Where rows differ, `docs/runbooks/gold-is-wrong.md` tells what to do.\n\n"
+        f"## Does {entry.table_name} equal its SQL?\n\n"
+        "Each run puts the rows of the newest publication, and those of the view's SQL at the "
+        "same input versions, into buckets by a hash, and compares some buckets, different ones "
+        "each time. A small table is compared whole. Nothing is changed.\n\n"
+        "If rows differ, see `docs/runbooks/gold-is-wrong.md`.\n\n"
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.\n\n{_trouble()}\n"
     )
 
@@ -58,16 +58,16 @@ def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
         lines.append(f"Every {duration(entry.every_seconds)} (`{cron}`, UTC){later}.")
     elif entry.refresh is RefreshPolicy.CONTINUOUS:
         lines.append(
-            "By the streaming application, as soon as its inputs move: `tidemark status` tells how "
-            "it stands. A run of this DAG refreshes it by hand, which is safe at any time."
+            "By the streaming application, as soon as its inputs change; `tidemark status` shows "
+            "its state. You can also run this DAG at any time."
         )
     else:
-        lines.append("Only when somebody triggers it.")
+        lines.append("Only when you trigger it.")
     if entry.freshness_seconds is not None:
         lines.append(f"Freshness target: {duration(entry.freshness_seconds)}.")
     lines.append(
-        "A run that finds no input changed skips. A critical expectation that fails blocks the "
-        "publication; readers see the old content until a run succeeds."
+        "A run skips if no input changed. A failed critical expectation blocks the publication; "
+        "readers see the old content until a run succeeds."
     )
     lines.append(_backfill(entry))
     return "\n".join(lines)
@@ -77,12 +77,12 @@ def _backfill(entry: GoldEntry) -> str:
     column = time_column(entry)
     if column is None:
         return (
-            "No backfill: the view has no time column, so that no range names some of its rows. "
-            "The DAG `ops__replay` recomputes the whole."
+            "No backfill: the view has no time column. The DAG `ops__replay` recomputes the whole "
+            "view."
         )
     days = ", whole days," if column.type == DATE else ""
     return (
-        f"A backfill recomputes the rows whose `{column.name}` lies in its intervals{days} and "
+        f"A backfill recomputes the rows whose `{column.name}` is in its intervals{days} and "
         "replaces those that differ; no other row changes."
     )
 
@@ -103,7 +103,7 @@ def _lineage(entry: GoldEntry) -> str:
 
 def _trouble() -> str:
     return (
-        "### When a run is red\n\nThe log of the failed task names the condition and what to do; "
+        "### When a run fails\n\nThe log of the failed task names the condition and what to do; "
         f"`{RUNBOOK}` explains each. The published table keeps its last good content."
     )
 

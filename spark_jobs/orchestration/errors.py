@@ -17,10 +17,10 @@ class PeriodUnsupportedError(LakehouseError):
     seconds: int
     _: KW_ONLY
     file: str | None = None
-    primary = "gold view {view!r} has a period of {seconds} seconds, which no schedule expresses"
+    primary = "gold view {view!r} has a period of {seconds} seconds, which no schedule can express"
     detail = (
-        "Every refresh belongs to one interval, and the intervals of all views must meet at the "
-        "same boundaries."
+        "Every refresh belongs to one interval, and the intervals of all views must have common "
+        "boundaries."
     )
     hint = (
         "Use whole minutes that divide an hour (1, 2, 5, 10, 15, 20, 30 minutes), whole hours that "
@@ -62,11 +62,11 @@ class NotifierUnusableError(LakehouseError):
     notifier: str
     problem: str
     location = Location(SETTINGS_FILE)
-    primary = "notifier {notifier!r} cannot be made"
+    primary = "notifier {notifier!r} cannot be created"
     detail = "{problem}"
     hint = (
-        "Fix `alerts.notifiers` in the settings: `notifier` is the dotted path of the class, "
-        "whose package must be installed, and `arguments` are those that it takes."
+        "Fix `alerts.notifiers` in the settings: `notifier` is the dotted path of an installed "
+        "class, and `arguments` are its parameters."
     )
 
 
@@ -75,8 +75,8 @@ class SamePersonError(LakehouseError):
 
     condition = "SAME_PERSON"
     who: str
-    primary = "{who} asked for this run and cannot approve it"
+    primary = "{who} requested this run and cannot approve it"
     hint = (
-        "The question is asked again: somebody else answers it under Required Actions. The "
-        "setting replay.approval asks for a second person."
+        "The question is asked again: somebody else must answer it under Required Actions. The "
+        "setting replay.approval requires a second person."
     )

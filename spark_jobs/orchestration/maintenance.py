@@ -72,25 +72,25 @@ class MaintenanceDag:
         books = "\n".join(f"- `docs/runbooks/{name}.md`" for name in self.runbooks)
         return (
             f"## {self.description}\n\n{self.does}\n\n### Runs\n\n{lines}\n\n"
-            f"### When it is red\n\nThe task's log says what is wrong. Runbooks:\n\n{books}\n"
+            f"### When it fails\n\nThe task's log says what is wrong. Runbooks:\n\n{books}\n"
         )
 
 
 MAINTENANCE = (
     MaintenanceDag(
         dag_id="ops__maintenance",
-        description="Remove what has expired, and what nobody needs any more.",
+        description="Delete expired rows and unneeded files.",
         cron="17 3 * * *",
         verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
-        does="Rows older than their table's `ttl`, in one commit a table, which gold views and "
-        "sinks follow. Files that no readable version needs, expired staged results, old rows of "
-        "the ledger. What a view, a sink, a stream or a run has yet to read is kept; the log says "
-        "for whom. Small files are joined by whoever writes a table, not here.",
+        does="Deletes rows older than their table's `ttl`, in one commit per table, which gold "
+        "views and sinks process; files that no readable version needs; expired staged results; "
+        "old rows of the ledger. Files that a view, a sink, a stream or a run has not read yet "
+        "are kept; the log names it. Writers compact the small files of their tables themselves.",
         runbooks=("lake-grows",),
     ),
     MaintenanceDag(
         dag_id="ops__reconcile",
-        description="Compare what came in with what is there.",
+        description="Compare counts from Kafka to silver, and samples of gold.",
         cron="47 3 * * *",
         verbs=(
             Verb(
@@ -109,24 +109,24 @@ MAINTENANCE = (
                 judges=False,
             ),
         ),
-        does="Kafka against bronze, bronze against silver, silver against the source database; "
-        "and of each gold view a sample of rows against its SQL. The log of `quality` is the "
-        "report of yesterday: attempts, failed expectations, late publications, rejected records.",
+        does="Compares Kafka with bronze, bronze with silver, silver with the source database, and "
+        "a sample of each gold view with its SQL. The log of `quality` is the report on yesterday: "
+        "attempts, failed expectations, late publications, rejected records.",
         runbooks=("records-do-not-add-up", "gold-is-wrong", "records-in-quarantine"),
     ),
     MaintenanceDag(
         dag_id="ops__stream_watch",
-        description="See that everything that should run reports.",
+        description="Check that streams, views and sinks report.",
         cron="*/5 * * * *",
         verbs=(
             Verb("watch", ("status", "--check"), 5 * MINUTE, "stream-silent", pool=CONTROL),
             Verb("page", ("page",), 5 * MINUTE, "stream-silent", pool=CONTROL, judges=False),
         ),
-        does="The streams, continuous views and sinks report every few seconds. Red, with its "
-        "name and its runbook, is what was silent for a minute, failed, is refused or blocked, has "
-        "waited for minutes, a stream that has more to read than one batch takes, and a view whose "
-        "large refresh waits for a person. The other task writes the page that Airflow shows at "
-        "`/tidemark/status`: all tables at a glance.",
+        does="The streams, continuous views and sinks report every few seconds. The task `watch` "
+        "fails, and names the runbook, if one of them was silent for a minute, failed, is refused "
+        "or blocked, or has waited for minutes; if a stream has more to read than one batch takes; "
+        "or if a large refresh waits for a person. The task `page` writes the status page, which "
+        "Airflow shows at `/tidemark/status`.",
         runbooks=(
             "stream-silent",
             "stream-refused",

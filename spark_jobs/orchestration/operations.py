@@ -46,35 +46,34 @@ _PLAN = "{{ ti.xcom_pull(task_ids='plan', key='markdown') }}"
 REPLAY_DOC = """\
 ## Replay gold views
 
-Computes views again beside their published tables, at the versions of their inputs that are
-published, and publishes what differs as one change. Live refreshes go on meanwhile.
+Recomputes views in staging at the published versions of their inputs, and publishes the
+differences in one commit per view. Live refreshes continue meanwhile.
 
-1. Fill in the form. `dry_run` is on: the run ends with the plan, in the log of `plan`.
+1. Fill in the form. With `dry_run`, the default, the run ends with the plan, in the log of `plan`.
 2. Read the plan. Trigger again with `dry_run` off.
 3. Above the limit of the settings the run waits for an approval, under *Required actions*.
 
-A range recomputes the rows whose time column lies in it. Where those rows alone would not make the
-table its SQL, the plan says why and takes the whole view. A run that was killed goes on when its
-failed tasks are cleared. `docs/replay.md` tells more; `docs/runbooks/gold-is-wrong.md` is for 3
-a.m.
+A range recomputes the rows whose time column is in it. If replacing only those rows would not make
+the table equal to its SQL, the plan says why, and the whole view is computed. To continue a killed
+run, clear its failed tasks. See `docs/replay.md` and `docs/runbooks/gold-is-wrong.md`.
 """
 ROLLBACK_DOC = """\
-## Take a gold view back
+## Roll back a gold view
 
-Publishes an earlier content of a view as a new version, after an approval, and pins the view
-there: its refreshes skip with `VIEW_PINNED` until the form `ops__release`, `tidemark release
-VIEW` or the next replay of the view. `docs/runbooks/gold-is-wrong.md` tells when to use it.
+Publishes an earlier content of a view as a new version, after an approval, and pins the view: its
+refreshes skip with `VIEW_PINNED` until the form `ops__release`, `tidemark release VIEW` or the next
+replay of the view. `docs/runbooks/gold-is-wrong.md` says when to use it.
 """
 RELEASE_DOC = """\
-## Let a gold view go on
+## Release a gold view
 
-Of a view whose result the gate blocks: publishes that result once, although critical expectations
-failed on it, after an approval. What is published is the result that the question shows, whatever
-came since. The record says who let it through, who approved, why, and past which rules. The rules
-stay: the next refresh is judged by them again. A result that could not be judged is not published.
+If the gate blocks a result of the view: publishes that result once, after an approval, although
+critical expectations failed. It publishes the result that the question shows, even if newer input
+arrived since. The record says who released it, who approved, why, and which rules failed. The rules
+stay in force for the next refresh. A result that could not be checked is not published.
 
-Of a view that was rolled back: unpins it, and the next refresh takes up what came since.
-`docs/runbooks/gold-refresh.md` tells when to use it.
+If the view was rolled back: unpins it, and the next refresh picks up the changes since.
+`docs/runbooks/gold-refresh.md` says when to use it.
 """
 
 
@@ -108,8 +107,8 @@ class OperationOnView:
 ROLLBACK = OperationOnView(
     dag_id="ops__rollback",
     task_id="rollback",
-    subject="Take a gold view back",
-    description="Take a gold view back.",
+    subject="Roll back a gold view",
+    description="Roll back a gold view.",
     doc_md=ROLLBACK_DOC,
     params=rollback_params,
     validate=view_steps.validate_rollback,
@@ -119,8 +118,8 @@ ROLLBACK = OperationOnView(
 RELEASE = OperationOnView(
     dag_id="ops__release",
     task_id="release",
-    subject="Let a gold view go on",
-    description="Publish what the gate blocks, or end a rollback.",
+    subject="Release a gold view",
+    description="Publish a blocked result, or unpin a view.",
     doc_md=RELEASE_DOC,
     params=release_params,
     validate=view_steps.validate_release,
@@ -150,7 +149,7 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
 def replay_dag(views: list[str], settings: Settings) -> DAG:
     """The form of a replay and what follows from it."""
     params = replay_params(views, selections_of(compiled_manifest(settings)))
-    with _dag(REPLAY_DAG, "Compute gold views again.", REPLAY_DOC, params, settings) as dag:
+    with _dag(REPLAY_DAG, "Recompute gold views.", REPLAY_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
         def validate() -> dict[str, Any]:

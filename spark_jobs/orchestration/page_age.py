@@ -20,7 +20,7 @@ _WRITTEN: Final = re.compile(r'<body data-at="([^"]+)" data-old-after="(\d+)">')
 _HIDDEN: Final = '<section id="old" class="sheet attention" hidden>'
 _AGE: Final = '<b id="age"></b>'
 NOTICE: Final = (
-    f"{_HIDDEN}<strong>This page is {_AGE} old: nobody knows how the tables stand now.</strong> "
+    f"{_HIDDEN}<strong>This page is {_AGE} old and may be wrong.</strong> "
     "<p>The DAG ops__stream_watch is paused, or its task <i>page</i> fails.</p></section>"
 )
 SCRIPT: Final = """\

@@ -233,14 +233,14 @@ def report(context: Context) -> str:
     if "Reject" in given.get("chosen_options", ()):
         begin_replay(context["ti"].xcom_pull(task_ids="validate"), context)
         with replayer() as replays:
-            replays.reject(replay_id(context), who=person(given) or "nobody, in time")
+            replays.reject(replay_id(context), who=person(given) or "nobody in time")
         raise AirflowFailException("the plan was rejected; nothing was computed")
     if not _rows(context):
         if context["ti"].xcom_pull(task_ids="validate") is None:
             raise AirflowSkipException("the form was refused; the log of `validate` says why")
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned is None:
-            raise ToldBeforeError("there was no plan; the task that failed says why")
+            raise ToldBeforeError("there was no plan; see the failed task")
         # Other tasks of the branch may have failed, the approval for one: that is no dry run.
         if next_of_plan(planned, approve=APPROVAL_TASK, begin="begin") is not None:
             raise ToldBeforeError(

@@ -35,7 +35,7 @@ class RetryTransient(RetryPolicy):
         if transient(exception):
             pause = timedelta(seconds=RETRY_DELAY_SECONDS * PAUSE_FACTOR ** (try_number - 1))
             return RetryDecision.retry(delay=pause, reason=f"{exception.condition} may pass")
-        return RetryDecision.fail(reason=f"{exception.condition} does not go away by itself")
+        return RetryDecision.fail(reason=f"{exception.condition} is not retried")
 
     def serialize(self) -> dict[str, Any]:
         return {"__type": type(self).__name__}

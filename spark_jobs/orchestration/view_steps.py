@@ -108,9 +108,9 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
         if pinned is not None:
             show(
                 context,
-                f"Unpin gold.{pinned.view}. {as_markdown(pinned.who)} took it back to the content "
-                f"of version {pinned.version} at {pinned.since:%Y-%m-%d %H:%M:%S} UTC "
-                f"({as_markdown(pinned.reason)}); the next refresh takes up what came since."
+                f"Unpin gold.{pinned.view}. {as_markdown(pinned.who)} rolled it back to "
+                f"version {pinned.version} at {pinned.since:%Y-%m-%d %H:%M:%S} UTC "
+                f"({as_markdown(pinned.reason)}); the next refresh picks up the changes since."
                 f"\n\n{reason}",
             )
             return {"rollback": pinned.replay_id}
@@ -118,7 +118,7 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
         newer = newer_input(steps, attempt)
     verdict = Verdict.from_dict(attempt.verdict or {})
     failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
-    came = f"\n\nNewer input is there, and comes with the next refresh: {newer}."
+    came = f"\n\nNewer input is available, and comes with the next refresh: {newer}."
     show(
         context,
         f"Publish attempt {attempt.attempt_id} of gold.{attempt.view} once, computed at "
@@ -149,7 +149,7 @@ def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> 
                     f"{agreed['rollback']} holds gold.{view} no longer; fill in the form again"
                 )
             rollbacker.release(view, who=who(context), why=because, approved_by=agrees)
-            log.info("%s goes on; the next refresh takes up what came since", view)
+            log.info("%s is unpinned; the next refresh picks up the changes since", view)
             return
         published = release_blocked(
             steps,

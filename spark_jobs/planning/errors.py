@@ -26,7 +26,7 @@ class VersionRangeError(LakehouseError):
     text: str
     problem: str
     primary = "{text!r} {problem}"
-    hint = "Write A..B, for instance --versions 41..44: what changed after 41, up to 44."
+    hint = "Write A..B, for instance --versions 41..44: the changes after 41, up to 44."
 
 
 class WatermarkNewerError(LakehouseError):
@@ -39,10 +39,10 @@ class WatermarkNewerError(LakehouseError):
     known: int
     primary = "gold view {view!r} has a watermark of format {found}, this release knows {known}"
     detail = (
-        "Its log cannot tell this release what is published, and a refresh would compute the view "
-        "again under numbers that may be taken."
+        "This release cannot read from the log what is published, and a refresh could reuse "
+        "numbers of publications."
     )
-    hint = "Run the newer release; docs/upgrading.md tells how to go back."
+    hint = "Run the newer release; docs/upgrading.md explains how to go back."
 
 
 class DeletionTooLargeError(RefusedError):
@@ -52,9 +52,9 @@ class DeletionTooLargeError(RefusedError):
     place: str
     rows: int
     among: int
-    primary = "{rows:,} of {among:,} would be taken out of {place}"
-    detail = "More than 100 and more than 5 % of them need a person's consent."
-    hint = "Look at the dry run; if all of these are meant, run it with --let-pass."
+    primary = "{rows:,} of {among:,} would be deleted from {place}"
+    detail = "More than 100 and more than 5 % of them need your confirmation."
+    hint = "Check the dry run; if all of them should be deleted, run it with --let-pass."
 
 
 class SelectionSyntaxError(LakehouseError):
@@ -63,10 +63,10 @@ class SelectionSyntaxError(LakehouseError):
     condition = "SELECTION_SYNTAX"
     text: str
     problem: str
-    primary = "{text!r} is no selection of views: {problem}"
+    primary = "{text!r} is not a selection of views: {problem}"
     hint = (
-        "Write a name, tag:NAME, owner:NAME, path:FOLDER or state:changed; + before it adds what "
-        "it reads, + behind it what reads it; a comma joins what must all hold."
+        "Write a name, tag:NAME, owner:NAME, path:FOLDER or state:changed. + before it adds its "
+        "inputs, + after it its downstream views; a comma combines conditions that must all match."
     )
 
 

@@ -60,7 +60,7 @@ def version_range(text: str) -> VersionRange:
     """
     match = _RANGE.fullmatch(text.strip())
     if match is None:
-        raise VersionRangeError(text, "is no range of versions")
+        raise VersionRangeError(text, "is not a range of versions")
     found = VersionRange(int(match[1]), int(match[2]))
     if found.after >= found.upto:
         raise VersionRangeError(text, "holds no change: its end is not above its start")

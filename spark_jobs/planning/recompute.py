@@ -121,7 +121,7 @@ def _vector_obstacle(seen: ViewObservation, *, readable: bool) -> str | None:
     kinds = {input_change(one).kind for one in seen.inputs}
     lost = kinds & {ChangeKind.ADDED, ChangeKind.RECREATED, ChangeKind.REWOUND}
     if lost or not readable:
-        return "the published versions of its inputs are gone"
+        return "the published versions of its inputs were removed"
     return None
 
 

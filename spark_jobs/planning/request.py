@@ -141,14 +141,14 @@ def why(reason: object, ticket: object = None) -> Why:
     if not _SHORTEST <= len(because) <= _LONGEST or not any(map(str.isalnum, because)):
         raise ReplayRequestError(
             "reason",
-            f"is no reason of {_SHORTEST} to {_LONGEST} characters",
+            f"is not a reason of {_SHORTEST} to {_LONGEST} characters",
             remedy="Say why, in your own words.",
         )
     named = isinstance(ticket, str) and (ticket == "" or re.fullmatch(TICKET, ticket))
     if ticket is not None and not named:
         raise ReplayRequestError(
             "ticket",
-            "is no ticket",
+            "is not a ticket",
             remedy="Use up to 80 letters, digits and # _ . / -, for instance OPS-123.",
         )
     return Why(because, str(ticket) if ticket else None)
@@ -188,7 +188,7 @@ def version_number(version: object) -> int | None:
         return None
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise ReplayRequestError(
-            "version", "is no version of a table", remedy="Use a whole number from 0, or none."
+            "version", "is not a table version", remedy="Use an integer from 0, or leave it empty."
         )
     return version
 
@@ -203,7 +203,7 @@ def replay_name(replay: object) -> str | None:
         return None
     if not isinstance(replay, str) or not re.fullmatch(REPLAY_ID, replay):
         raise ReplayRequestError(
-            "replay", "is no id of a replay", remedy="`tidemark replay status` lists them."
+            "replay", "is not the id of a replay", remedy="`tidemark replay status` lists them."
         )
     return replay
 
@@ -218,7 +218,7 @@ def attempt_name(attempt: object) -> str | None:
         return None
     if not isinstance(attempt, str) or not re.fullmatch(ATTEMPT, attempt):
         raise ReplayRequestError(
-            "attempt", "is no id of an attempt", remedy="`tidemark status VIEW` lists them."
+            "attempt", "is not the id of an attempt", remedy="`tidemark status VIEW` lists them."
         )
     return attempt
 
@@ -253,9 +253,9 @@ def _selected(
     except (SelectionSyntaxError, NothingSelectedError) as error:
         raise ReplayRequestError(
             "views",
-            "holds what selects no gold view",
-            remedy="Name a view, tag:NAME, owner:NAME, path:FOLDER or state:changed; + before or "
-            "behind it adds what it reads or what reads it.",
+            "selects no gold view",
+            remedy="Name a view, tag:NAME, owner:NAME, path:FOLDER or state:changed; + before it "
+            "adds its inputs, + after it its downstream views.",
         ) from error
 
 
@@ -276,11 +276,11 @@ def _range(start: object, end: object, *, now: datetime) -> TimeRange | None:
         )
     if first >= now:
         raise ReplayRequestError(
-            "from", "lies in the future", remedy="Give a range that has begun; instants are UTC."
+            "from", "is in the future", remedy="Give a range that has begun; instants are UTC."
         )
     if not first < last:
         raise ReplayRequestError(
-            "to", "does not lie after 'from'", remedy="The range ends before the instant 'to'."
+            "to", "is not after 'from'", remedy="The range ends before the instant 'to'."
         )
     return TimeRange(first, last)
 
@@ -290,12 +290,12 @@ def _instant(field: str, value: object) -> datetime | None:
         return None
     remedy = "Write a date or an instant in ISO 8601, for instance 2026-01-31 (UTC)."
     if not isinstance(value, str) or not re.fullmatch(INSTANT, value):
-        raise ReplayRequestError(field, "is no date", remedy=remedy)
+        raise ReplayRequestError(field, "is not a date", remedy=remedy)
     try:
         found = datetime.fromisoformat(value)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ReplayRequestError(field, "is no date", remedy=remedy) from None
+        raise ReplayRequestError(field, "is not a date", remedy=remedy) from None
 
 
 def _piece(chunk: object, time: TimeRange | None) -> timedelta | None:
@@ -305,7 +305,7 @@ def _piece(chunk: object, time: TimeRange | None) -> timedelta | None:
     short = isinstance(chunk, str) and len(chunk) <= _LONGEST
     found = parse_duration(str(chunk)) if short else None
     if found is None:
-        raise ReplayRequestError("chunk", "is no length of time", remedy=remedy)
+        raise ReplayRequestError("chunk", "is not a duration", remedy=remedy)
     if time is None:
         raise ReplayRequestError(
             "chunk", "needs a range", remedy="Give 'from' and 'to' as well, or no chunk."

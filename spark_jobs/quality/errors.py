@@ -59,7 +59,7 @@ class GateCrashedError(LakehouseError):
     primary = "suite {suite!r} could not be checked against table {table!r}"
     detail = "{crashed: }"
     hint = (
-        "The table keeps its old content. Check that each column is one of the table's; otherwise "
+        "The table keeps its old content. Check that each column exists in the table; otherwise "
         "run the refresh again."
     )
 
@@ -96,10 +96,10 @@ class StillBlockedError(GateBlockedError):
     condition = "STILL_BLOCKED"
     waiting: str
     primary = (
-        "newer input of table {verdict.table!r} is there and fails {names} too; attempt {waiting} "
-        "keeps waiting for a person"
+        "newer input of table {verdict.table!r} fails {names} too; attempt {waiting} still waits "
+        "for a person"
     )
     hint = (
-        "The form ops__release, or tidemark release {view} --reason TEXT, publishes the attempt "
-        "that waits; tidemark refresh {view} puts the newer result into its place."
+        "The form ops__release, or tidemark release {view} --reason TEXT, publishes the waiting "
+        "attempt; tidemark refresh {view} replaces it with the newer result."
     )

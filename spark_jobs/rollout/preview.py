@@ -138,7 +138,7 @@ class Preview:
             }
         )
         if missing:
-            told = f"{', '.join(missing)} is not there yet"
+            told = f"{', '.join(missing)} does not exist yet"
             return ViewDifference(view=name, why=why, detail=told)
         new = self._computed(after, "after", computed)
         old = None if before is None else self._computed(before, "before", computed)

@@ -85,10 +85,10 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
 def _check_state(environment: Environment, manifest: Manifest) -> None:
     match environment.status:
         case EnvironmentStatus.PROMOTED:
-            remedy = f"`tidemark env drop {environment.name}` deletes what is left of it."
+            remedy = f"`tidemark env drop {environment.name}` deletes the rest of it."
             raise PromotionRefusedError(environment.name, "it was promoted already", remedy)
         case EnvironmentStatus.DROPPING:
-            remedy = f"`tidemark env drop {environment.name}` goes on."
+            remedy = f"Run `tidemark env drop {environment.name}` to continue."
             raise PromotionRefusedError(environment.name, "it is being dropped", remedy)
         case _:
             pass
@@ -96,7 +96,7 @@ def _check_state(environment: Environment, manifest: Manifest) -> None:
         raise _refused(environment, "it holds no view")
     for view, one in environment.views.items():
         if not one.there:
-            raise _refused(environment, f"gold.{view} is not there: {one.problem or 'not built'}")
+            raise _refused(environment, f"gold.{view} does not exist: {one.problem or 'not built'}")
         for name in gold_inputs(manifest.gold[view]):
             above = environment.views.get(name)
             if above is not None and not _same(one.vector.get(f"gold.{name}"), above.table):

@@ -28,7 +28,7 @@ class SourceUnknownError(LakehouseError):
     source: str
     known: Sequence[str]
     misspelt = "source"
-    primary = "there is no source {source!r} of records"
+    primary = "there is no source {source!r} with records"
     hint = "Sources are {known}."
 
 
@@ -36,7 +36,7 @@ class SourceDatabaseUnsetError(LakehouseError):
     """Nothing says which database the changes come from."""
 
     condition = "SOURCE_DATABASE_UNSET"
-    primary = "no source database is known"
+    primary = "the source database is not set"
     hint = "Set source_database in tidemark.yml, or start the local stack."
 
 
@@ -62,11 +62,11 @@ class SchemaDriftError(RefusedError):
     table: str
     source: str
     drifts: Sequence[Drift]
-    primary = "{table} waits: what source {source!r} sends is not what it declares"
-    detail = "{found}. Nothing from there on is in the table; bronze goes on."
+    primary = "{table} waits: records of source {source!r} differ from the declaration"
+    detail = "{found}. No record from there on is in the table; bronze continues."
     hint = (
-        "Let sources/{source}.yml and the table's SELECT say what arrives now, and restart the "
-        "streams; or accept it: tidemark source drift {source} --accept --reason TEXT."
+        "Change sources/{source}.yml and the table's SELECT to match the records, and run tidemark "
+        "apply; or accept it: tidemark source drift {source} --accept --reason TEXT."
     )
 
     @property
@@ -82,7 +82,7 @@ class NotInQuarantineError(LakehouseError):
     places: Sequence[tuple[int, int]]
     primary = "{count} records are not in the quarantine of silver table {table!r}"
     detail = "They are {shown}, as partition:offset."
-    hint = "`tidemark quarantine show {table}` tells which records are."
+    hint = "`tidemark quarantine show {table}` lists the records."
 
     @property
     def count(self) -> int:
@@ -102,10 +102,10 @@ class TypesDifferError(RefusedError):
     column: str
     held: str
     declared: str
-    primary = "column {column!r} of silver table {table!r} is {held}, and is declared {declared}"
+    primary = "column {column!r} of silver table {table!r} is {held}, but is declared {declared}"
     hint = (
-        "Write sql/silver/{table}.sql so that its columns are those of the table, or make the "
-        "table again from bronze: tidemark rebuild silver.{table}."
+        "Cast the column in sql/silver/{table}.sql to the type of the table, or rebuild the table "
+        "from bronze: tidemark rebuild silver.{table}."
     )
 
 
@@ -128,8 +128,8 @@ class UnsettledError(LakehouseError):
 
     condition = "SILVER_UNSETTLED"
     table: str
-    primary = "silver table {table!r} has taken up a part of a batch"
-    detail = "Its stream was stopped in the middle of a batch, or reads bronze again."
+    primary = "silver table {table!r} contains a part of a batch"
+    detail = "Its stream was stopped in the middle of a batch, or is reading bronze again."
     hint = (
         "Let the streams run (locally: make up) until `tidemark reconcile` balances, then try "
         "again."
@@ -143,11 +143,11 @@ class BronzeIncompleteError(LakehouseError):
     table: str
     source: str
     missing: Sequence[str]
-    primary = "bronze table {source!r} lacks records that silver table {table!r} was made of"
-    detail = "Missing are {shown}."
+    primary = "bronze table {source!r} misses records that silver table {table!r} was built from"
+    detail = "The missing offsets are {shown}."
     hint = (
-        "What is made of the rest would lose their rows. Put them back from a backup of the bronze "
-        "table, or keep the silver table as it is."
+        "A rebuild would lose their rows. Restore them from a backup of the bronze table, or keep "
+        "the silver table as it is."
     )
 
     @property
@@ -161,7 +161,7 @@ class OvertakenError(LakehouseError):
 
     condition = "REBUILD_OVERTAKEN"
     table: str
-    primary = "records of silver table {table!r} were reprocessed while it was rebuilt"
+    primary = "records of silver table {table!r} were reprocessed during the rebuild"
     hint = "Nothing was written. Run the rebuild again."
 
 
@@ -173,8 +173,8 @@ class ForgetColumnError(LakehouseError):
     column: str
     known: Sequence[str]
     misspelt = "column"
-    primary = "records of source {source!r} cannot be told by {column!r}"
-    detail = "What tells every record of a row or an event is {known}."
+    primary = "records of source {source!r} cannot be identified by {column!r}"
+    detail = "Every record of a row or an event has {known}."
     hint = "Find the person's keys first: tidemark query."
 
 
@@ -184,7 +184,7 @@ class ForgetPendingError(LakehouseError):
     condition = "FORGET_PENDING"
     table: str
     records: int
-    primary = "silver table {table!r} has yet to take up {records} records"
+    primary = "silver table {table!r} has not processed {records} records yet"
     hint = (
         "Let the streams run (locally: make up) until `tidemark reconcile` balances, stop them, "
         "and try again."

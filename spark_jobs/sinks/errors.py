@@ -19,8 +19,8 @@ class SinkGapError(SinkRefusedError):
     condition = "SINK_GAP"
     sink: str
     reason: str
-    primary = "sink {sink!r} cannot follow its table: {reason}"
-    hint = "Build it from the table as it is now: tidemark sink rebuild {sink}"
+    primary = "sink {sink!r} cannot continue: {reason}"
+    hint = "Rebuild it from the current table: tidemark sink rebuild {sink}"
 
 
 class SinkOccupiedError(SinkRefusedError):
@@ -29,10 +29,10 @@ class SinkOccupiedError(SinkRefusedError):
     condition = "SINK_OCCUPIED"
     sink: str
     target: str
-    primary = "sink {sink!r} is new, and {target!r} holds rows that it did not deliver"
+    primary = "sink {sink!r} is new, but {target!r} contains rows that it did not deliver"
     hint = (
-        "Give the sink another place in its header, or let it take this one, which replaces what "
-        "is there: tidemark sink rebuild {sink}"
+        "Choose another target in the header, or replace the existing rows: tidemark sink rebuild "
+        "{sink}"
     )
 
 
@@ -43,7 +43,7 @@ class SinkKeysNotUniqueError(SinkRefusedError):
     sink: str
     key: str
     primary = "sink {sink!r}: several rows have the key {key}"
-    hint = 'Name columns that tell the rows apart with "keys" in the table\'s header.'
+    hint = 'Set "keys" in the table\'s header to columns that identify a row.'
 
 
 class SinkValueError(SinkRefusedError):
@@ -52,9 +52,9 @@ class SinkValueError(SinkRefusedError):
     condition = "SINK_VALUE"
     sink: str
     cause: str
-    primary = "sink {sink!r}: what it delivers is refused"
+    primary = "sink {sink!r}: the delivery is refused"
     detail = "{cause}"
-    hint = "Fix the value in the table's SELECT, or the right or the table that the message names."
+    hint = "Fix the value in the table's SELECT, or the permission or table that the message names."
 
 
 class SinkUnreachableError(LakehouseError):
@@ -67,8 +67,8 @@ class SinkUnreachableError(LakehouseError):
     primary = "sink {sink!r}: {system} does not answer"
     detail = "{cause}"
     hint = (
-        "It is tried again by itself. See whether that server runs, and whether the address in the "
-        "environment is right."
+        "Delivery is retried automatically. Check that the server runs, and that its address in "
+        "the environment is right."
     )
 
 
@@ -78,7 +78,7 @@ class SinkAddressMissingError(LakehouseError):
     condition = "SINK_ADDRESS_MISSING"
     sink: str
     system: str
-    primary = "sink {sink!r}: nothing says where its {system} server is"
+    primary = "sink {sink!r}: the address of its {system} server is not set"
     hint = "Set {variable} in the environment, or start the local stack: make up"
 
     @property
@@ -91,8 +91,8 @@ class SinkMovedError(LakehouseError):
 
     condition = "SINK_MOVED"
     sink: str
-    primary = "sink {sink!r} was written by another process at the same moment"
-    hint = "Nothing was delivered twice. Run it again: it looks at the sink again."
+    primary = "sink {sink!r} was written by another process at the same time"
+    hint = "Nothing was delivered twice. Run it again."
 
 
 class SinkUnknownError(LakehouseError):
@@ -115,5 +115,5 @@ class SinkNotBuiltError(LakehouseError):
 
     condition = "SINK_NOT_BUILT"
     sink: str
-    primary = "sink {sink!r} was not built yet, or its last delivery did not end"
-    hint = "The streaming application does it; by hand: tidemark sink run {sink}"
+    primary = "sink {sink!r} was not built yet, or its last delivery did not finish"
+    hint = "The streaming application delivers it; to deliver it now: tidemark sink run {sink}"

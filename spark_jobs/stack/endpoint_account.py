@@ -39,7 +39,9 @@ def endpoint_account(settings: Settings) -> Account:
         problem = f"the first group of {name!r} is one of the stack's, which may read the lake"
         raise SettingError(SETTING, problem)
     if remote_location(settings.lake):
-        problem = "the lake is in an object store: whoever has its key reads all; leave it empty"
+        problem = (
+            "the lake is in an object store, whose key gives access to everything; leave it empty"
+        )
         raise SettingError(SETTING, problem)
     if not may_change_accounts():
         problem = f"only root may start a process as {name!r}; start the stack as root"
@@ -62,7 +64,7 @@ def check_endpoint_account(settings: Settings) -> None:
             # What is not there yet is made so that others can go through it.
             with suppress(FileNotFoundError):
                 if not may_pass(folder.stat(), account.uid, groups):
-                    problem = f"{account.name!r} may not enter {str(folder)!r}"
+                    problem = f"{account.name!r} may not access {str(folder)!r}"
                     raise SettingError(SETTING, f"{problem}, on the way to {str(place)!r}")
 
 

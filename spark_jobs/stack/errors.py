@@ -34,7 +34,7 @@ class PortsTakenError(LakehouseError):
     taken: Sequence[TakenPort]
     primary = "ports in use: {numbers}"
     detail = "{taken: }"
-    hint = "Stop what listens there, or set other ports in tidemark.yml or by {variables}."
+    hint = "Stop these programs, or set other ports in tidemark.yml or with {variables}."
 
     @property
     def numbers(self) -> str:
@@ -64,7 +64,7 @@ class KafkaJarsMissingError(LakehouseError):
     condition = "KAFKA_JARS_MISSING"
     directory: Path
     primary = 'no Kafka jars in "{directory}"'
-    hint = "Run `make setup`, which fetches them."
+    hint = "Run `make setup`, which downloads them."
 
 
 class CassandraJarsMissingError(LakehouseError):
@@ -73,7 +73,7 @@ class CassandraJarsMissingError(LakehouseError):
     condition = "CASSANDRA_JARS_MISSING"
     directory: Path
     primary = 'no Cassandra jars in "{directory}"'
-    hint = "Run `make setup-cassandra`, which fetches them."
+    hint = "Run `make setup-cassandra`, which downloads them."
 
 
 class ObjectStoreJarsMissingError(LakehouseError):
@@ -82,7 +82,7 @@ class ObjectStoreJarsMissingError(LakehouseError):
     condition = "OBJECT_STORE_JARS_MISSING"
     directory: Path
     primary = 'no S3Proxy in "{directory}"'
-    hint = "Run `make setup-s3`, which fetches it, or set local.object_store to false."
+    hint = "Run `make setup-s3`, which downloads it, or set local.object_store to false."
 
 
 class AttributesUnsupportedError(LakehouseError):
@@ -91,7 +91,7 @@ class AttributesUnsupportedError(LakehouseError):
     condition = "ATTRIBUTES_UNSUPPORTED"
     directory: Path
     primary = 'files in "{directory}" cannot have extended attributes'
-    detail = "The object store keeps there what an object carries beside its content."
+    detail = "The object store keeps the metadata of its objects there."
     hint = (
         "Set TIDEMARK_STATE_DIR to a directory on ext4, xfs or btrfs, or set local.object_store to "
         "false."
@@ -173,7 +173,7 @@ class PartFailedError(LakehouseError):
     tail: str = ""
     primary = 'part "{part}" {problem}'
     detail = "{end}"
-    hint = "{first}`make up` tries again, `make down` stops what runs."
+    hint = "{first}`make up` tries again, `make down` stops the running parts."
 
     @property
     def end(self) -> str:
@@ -189,12 +189,12 @@ class KafkaUsersMissingError(LakehouseError):
 
     condition = "KAFKA_USERS_MISSING"
     directory: Path
-    primary = 'Kafka\'s storage in "{directory}" knows no users'
+    primary = 'Kafka\'s storage in "{directory}" has no users'
     detail = (
-        "They are made when the storage is formatted, and this one was formatted without them, or "
+        "Users are created when the storage is formatted. This one was formatted without them, or "
         "their passwords were removed from the directory of secrets."
     )
-    hint = "Switch security.enabled off, or begin with a new state directory: TIDEMARK_STATE_DIR."
+    hint = "Set security.enabled to false, or use a new state directory: TIDEMARK_STATE_DIR."
 
 
 class EndpointSilentError(LakehouseError):
@@ -203,8 +203,8 @@ class EndpointSilentError(LakehouseError):
     condition = "ENDPOINT_SILENT"
     problem: str
     primary = "the SQL endpoint {problem}"
-    detail = "It asked itself several times; its memory may be exhausted."
-    hint = "The local stack starts it again. Give it more memory: endpoint.memory."
+    detail = "It did not answer its own checks; its memory may be exhausted."
+    hint = "The local stack restarts it. Give it more memory: endpoint.memory."
 
 
 class ConnectorFailedError(LakehouseError):
@@ -224,7 +224,7 @@ class SourceTableMissingError(LakehouseError):
     file: str
     table: str
     primary = "the source database has no table {table!r}"
-    hint = "Create the table, or name another one under table."
+    hint = "Create the table, or set another table name in the source."
 
     def __post_init__(self) -> None:
         self.location = Location(self.file)
@@ -263,8 +263,8 @@ class SettingsChangedError(LakehouseError):
     """The running parts were started with other settings, so that one alone cannot be replaced."""
 
     condition = "SETTINGS_CHANGED"
-    primary = "the stack runs with other settings than those of now"
-    hint = "Run make up: it starts every part again, with the settings of now."
+    primary = "the stack runs with other settings than the current ones"
+    hint = "Run make up: it restarts every part with the current settings."
 
 
 class StackNotPreparedError(LakehouseError):
@@ -272,5 +272,5 @@ class StackNotPreparedError(LakehouseError):
 
     condition = "STACK_NOT_PREPARED"
     config: Path
-    primary = "there is no Airflow of this stack yet: no {config!r}"
+    primary = "this stack has no Airflow yet: {config!r} does not exist"
     hint = "Run make up first."

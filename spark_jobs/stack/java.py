@@ -64,7 +64,7 @@ def check_java() -> None:
     answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     version = java_major_version(answer.stderr)
     if version is None or version < MINIMUM_JAVA:
-        seen = f"version {version}" if version else "a version that does not tell its number"
+        seen = f"version {version}" if version else "an unknown version"
         raise ProgramMissingError("java", f"{program} is {seen}", remedy=JAVA_REMEDY)
 
 

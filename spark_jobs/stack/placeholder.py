@@ -50,7 +50,9 @@ def check_placeholder(settings: Settings, connector: str, *, current: Mapping[st
     """
     path = secret_path(settings, UNAVAILABLE_VALUE)
     if OPTION in current and not path.exists():
-        problem = f"marks values that were not sent with the text of {path}, which is gone; restore"
+        problem = (
+            f"marks values that were not sent with the text of {path}, which was deleted; restore"
+        )
         raise ConnectorFailedError(connector, f"{problem} that file")
     if OPTION not in current and path.exists():
         problem = "marks values that were not sent with Debezium's own text; remove"

@@ -15,7 +15,7 @@ class ControlSchemaNewerError(LakehouseError):
     condition = "CONTROL_SCHEMA_NEWER"
     found: int
     known: int
-    primary = "control database has schema version {found}, this release knows {known}"
+    primary = "control database has schema version {found}, but this release supports {known}"
     hint = (
         "Run the newer release, or point control_db at another database; control state is rebuilt "
         "from the tables' logs."
@@ -55,8 +55,8 @@ class LeaseTakenError(LakehouseError):
     holder: str
     expires_at: datetime
     primary = "table {resource!r} is being written by {holder!r}"
-    detail = "Its lease ends at {expires_at:%Y-%m-%d %H:%M:%S} UTC unless it is renewed."
-    hint = "Wait for that writer to end; the lease of a dead writer ends by itself."
+    detail = "Its lease expires at {expires_at:%Y-%m-%d %H:%M:%S} UTC unless it is renewed."
+    hint = "Wait for that writer to finish; the lease of a dead writer expires."
 
 
 class LeaseLostError(LakehouseError):
@@ -80,7 +80,7 @@ class TableLockedError(LakehouseError):
     holder: str
     primary = "table {table!r} is being written by another process on this machine"
     detail = "{path} is locked by {locker}."
-    hint = "Wait for it to end; the lock goes with its process."
+    hint = "Wait for it to finish; the lock is released when its process ends."
 
     @property
     def locker(self) -> str:
@@ -108,6 +108,6 @@ class DeploymentOvertakenError(LakehouseError):
 
     condition = "DEPLOYMENT_OVERTAKEN"
     deployment_id: str
-    primary = "deployment {deployment_id} was overtaken by another one on the same base"
+    primary = "another deployment on the same base was applied before deployment {deployment_id}"
     detail = "Nothing was changed."
-    hint = "Run `tidemark plan` again and look at what it would do now."
+    hint = "Run `tidemark plan` again and check what it would do now."

@@ -30,8 +30,7 @@ class JvmNotStartedError(LakehouseError):
     status: int | None
     primary = "Spark as the account {account!r} {how}"
     hint = (
-        "The lines before this one say why. The account must be able to run Java and to read "
-        "Spark's jars."
+        "The previous lines say why. The account must be able to run Java and to read Spark's jars."
     )
 
     @property
@@ -45,7 +44,7 @@ class JarsMissingError(LakehouseError):
     condition = "JARS_MISSING"
     directory: str
     primary = "no Delta jars in {directory!r}"
-    hint = "Run: make setup. Or point the setting spark_jars at a directory that holds them."
+    hint = "Run: make setup. Or set spark_jars to a directory with the jars."
 
 
 class StoreJarsMissingError(LakehouseError):
@@ -54,7 +53,7 @@ class StoreJarsMissingError(LakehouseError):
     condition = "STORE_JARS_MISSING"
     directory: Path
     primary = "no connector for S3, or no log store, in {directory!r}"
-    hint = "Run: make setup-s3. Or point the setting s3_jars at a directory that holds them."
+    hint = "Run: make setup-s3. Or set s3_jars to a directory with the jars."
 
 
 class SparkUnreachableError(LakehouseError):
@@ -73,7 +72,7 @@ class SparkUnreachableError(LakehouseError):
     seconds: float
     announced_in: Path | None = None
     primary = "Spark Connect server {remote!r} does not answer"
-    detail = "{cause} It was tried for {seconds:.1f} seconds and is named by {named_by}."
+    detail = "{cause} It was tried for {seconds:.1f} seconds; its address comes from {named_by}."
     hint = "{remedy}"
 
     @property
@@ -85,7 +84,7 @@ class SparkUnreachableError(LakehouseError):
         if self.announced_in is None:
             return "Start that server, or change or unset spark.remote."
         return (
-            "See what it lacks: tidemark stack status. Start it again: make up. To work "
+            "Check it: tidemark stack status. Restart it: make up. To work "
             "without the stack's server, stop the stack: make down."
         )
 
@@ -96,7 +95,7 @@ class TableMissingError(LakehouseError):
     condition = "TABLE_MISSING"
     location_of_table: str
     primary = "there is no Delta table at {location_of_table!r}"
-    hint = "Check the location, or run what creates the table first."
+    hint = "Check the location, or create the table first."
 
 
 class TableMovedError(LakehouseError):
@@ -105,9 +104,9 @@ class TableMovedError(LakehouseError):
     condition = "TABLE_MOVED"
     location_of_table: str
     cause: str
-    primary = "somebody else committed to the table at {location_of_table!r} at the same moment"
+    primary = "another process committed to the table at {location_of_table!r} at the same time"
     detail = "{cause}"
-    hint = "Nothing was written. Run the step again: it looks at the table again."
+    hint = "Nothing was written. Run the step again."
 
 
 class LogUnreadableError(LakehouseError):
@@ -116,9 +115,9 @@ class LogUnreadableError(LakehouseError):
     condition = "DELTA_LOG_UNREADABLE"
     location_of_table: str
     cause: str
-    primary = "the Delta log at {location_of_table!r} does not read"
+    primary = "the Delta log at {location_of_table!r} cannot be read"
     detail = "{cause}"
-    hint = "Restore the table's _delta_log from a backup, or remove the table and build it again."
+    hint = "Restore the table's _delta_log from a backup, or remove the table and rebuild it."
 
 
 class TableUnknownError(LakehouseError):
@@ -128,7 +127,7 @@ class TableUnknownError(LakehouseError):
     table: str
     known: Sequence[str]
     misspelt = "table"
-    primary = "this project writes no table {table!r}"
+    primary = "this project has no table {table!r}"
     hint = "Name a layer and a table, as in silver.orders."
 
 
@@ -139,7 +138,7 @@ class VersionsGoneError(LakehouseError):
     table: str
     versions: str
     problem: str
-    primary = "the versions {versions} of {table} are not there"
+    primary = "the versions {versions} of {table} do not exist"
     detail = "{problem}"
     hint = "Without --versions, each view counts from what it has published."
 
@@ -152,8 +151,8 @@ class CheckpointFormatError(LakehouseError):
     _: KW_ONLY
     found: str
     known: str
-    primary = "checkpoint {checkpoint!r} is of format {start!r}, this release knows {known!r}"
-    hint = "Run the release that wrote it; docs/upgrading.md tells how to go back."
+    primary = "checkpoint {checkpoint!r} has format {start!r}, but this release supports {known!r}"
+    hint = "Run the release that wrote it; docs/upgrading.md explains how to go back."
 
     @property
     def start(self) -> str:

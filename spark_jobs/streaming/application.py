@@ -25,10 +25,10 @@ class StreamsAlreadyRunningError(LakehouseError):
 
     condition = "STREAMS_ALREADY_RUNNING"
     detail: str | None
-    primary = "another streaming application writes this lake"
+    primary = "another streaming application is running on this lake"
     hint = (
-        "One application serves all sources; stop that one first. Another stack needs a lake of "
-        "its own: set lake_root."
+        "One application serves all sources; stop the other one first. Another stack needs another "
+        "lake: set lake_root."
     )
 
 

@@ -156,7 +156,7 @@ class Supervisor:
                 # Starting all of them takes a while; none is silent meanwhile.
                 self.store.record_reports([_report(one) for one in slots])
         elif not slot.query.isActive:
-            error = slot.query.exception() or RuntimeError("query ended by itself")
+            error = slot.query.exception() or RuntimeError("query ended unexpectedly")
             slot.query = None
             self._failed(slot, _diagnosed(slot.flow, error))
 

@@ -50,7 +50,7 @@ class UnforeseenError(LakehouseError):
     condition = "INTERNAL_ERROR"
     said: str
     details: Path | None
-    primary = "this is an error of the program itself: {said}"
+    primary = "internal error: {said}"
     hint = "{remedy}"
 
     @property

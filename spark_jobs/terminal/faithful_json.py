@@ -29,7 +29,7 @@ def parse(text: str) -> Any:
     """A document whose numbers and objects keep what was written.
 
     Raises:
-        ValueError: this is no JSON, or it is nested too deeply to be read.
+        ValueError: this is not JSON, or it is nested too deeply to be read.
     """
     try:
         return json.loads(
@@ -108,4 +108,4 @@ def _joined(left: str, parts: list[str], right: str, newline: str, deeper: str) 
 
 
 def _refused(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")

@@ -45,7 +45,7 @@ class CaseTableError(LocatedError):
     condition = "CASE_TABLE"
     problem: str
     hint: str
-    primary = "these rows do not fit: {problem}"
+    primary = "these rows are not valid: {problem}"
 
 
 class CaseClockError(LocatedError):
@@ -53,5 +53,5 @@ class CaseClockError(LocatedError):
 
     condition = "CASE_CLOCK"
     view: str
-    primary = "gold view {view!r} reads the clock, and this case does not set it"
-    hint = "Add for instance 'clock: 2026-03-01 12:00:00', which is in UTC."
+    primary = "gold view {view!r} reads the clock, but this case does not set it"
+    hint = "Add for instance 'clock: 2026-03-01 12:00:00', in UTC."

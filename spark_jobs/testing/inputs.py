@@ -101,7 +101,7 @@ class InputTable:
     def _expect(found: object, row: Row, location: Location) -> None:
         if not found:
             text = ", ".join(f"{name} {value}" for name, value in row.items())
-            hint = "Look at the rows that were given, and at what earlier steps made of them."
+            hint = "Check the given rows and the changes of earlier steps."
             raise CaseTableError(f"no row has {text}", hint, location=location)
 
 

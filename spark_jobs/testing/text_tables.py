@@ -43,7 +43,7 @@ def read_text_table(text: str, location: Location) -> TextTable:
     for row in rows:
         if len(row) != len(columns):
             problem = f"{' | '.join(row)!r} has {len(row)} cells for {len(columns)} columns"
-            hint = "Write one cell a column, with a bar between two of them, and NULL for none."
+            hint = "Write one cell per column, separated by bars, and NULL for a missing value."
             raise CaseTableError(problem, hint, location=location)
     return TextTable(columns, tuple(rows), location)
 

@@ -124,7 +124,7 @@ def test_a_continuous_view_has_a_page_lineage_and_a_button(project) -> None:
         scheduled.tasks,
     )
     assert "refresh:continuous" in found.tags
-    assert "By the streaming application, as soon as its inputs move" in found.doc_md
+    assert "By the streaming application, as soon as its inputs change" in found.doc_md
 
 
 def test_a_view_is_compared_as_often_as_it_declares(project) -> None:

@@ -329,7 +329,7 @@ def test_a_refusal_is_one_sentence_and_says_what_to_do(project) -> None:
     ):
         view_steps.plan_release(asked, asked_by("oncall"))
     assert "[NOTHING_TO_RELEASE]" in str(refused.value)
-    assert "`tidemark status` names" in str(refused.value)
+    assert "`tidemark status` shows" in str(refused.value)
     assert "\n" not in str(refused.value)
     with pytest.raises(ZeroDivisionError), replay_steps.form_read():
         _ = 1 // 0

@@ -204,7 +204,7 @@ def test_a_gate_that_crashed_lets_nothing_through(gold: GoldProject) -> None:
     with pytest.raises(GateCrashedError):
         gold.refresh("totals", "t1")
 
-    with pytest.raises(ReleaseRefusedError, match="did not judge"):
+    with pytest.raises(ReleaseRefusedError, match="did not check"):
         release(gold)
     assert gold.publications("totals") == []
 

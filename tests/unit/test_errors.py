@@ -136,7 +136,7 @@ def test_a_sequence_is_written_with_what_its_format_says():
 
 def test_braces_in_what_is_given_stay():
     error = UnexpectedValueError("a", "{key}", "{0} {", "Write {this}.", location=PLACE)
-    assert error.primary == 'a: "{key}" does not fit: {0} {'
+    assert error.primary == 'a: "{key}" is not valid: {0} {'
     assert error.hint == "Write {this}."
 
 

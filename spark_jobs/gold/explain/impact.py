@@ -77,7 +77,7 @@ def _check(table: str, location: str, versions: VersionRange, current: TableVers
     if lost is not None:
         raise VersionsGoneError(table, str(versions), f"The log has no commit {lost} any more.")
     if not readable(location, versions.upto):
-        problem = f"Files of version {versions.upto} are gone: VACUUM takes them."
+        problem = f"Files of version {versions.upto} were removed by VACUUM."
         raise VersionsGoneError(table, str(versions), problem)
 
 

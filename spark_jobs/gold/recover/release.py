@@ -1,7 +1,7 @@
 """Release: a person lets one result through that the gate blocks, once, with a reason that is kept.
 
 What was staged and judged is published as it is, from the versions of the inputs that it was
-computed from. The rules stay: the next refresh is judged by them again.
+computed from. The rules stay in force for the next refresh.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _nothing_waits(context: GoldContext, view: str) -> NothingToReleaseError | R
     if blocked(newest):
         return ReleaseRefusedError(view, "a newer result was published meanwhile")
     why = (newest.error or f"it is {newest.status}").splitlines()[0]
-    return ReleaseRefusedError(view, f"the gate did not judge its newest refresh: {why}")
+    return ReleaseRefusedError(view, f"the gate did not check its newest refresh: {why}")
 
 
 def _since(context: GoldContext, view: str, attempt_id: str) -> str:

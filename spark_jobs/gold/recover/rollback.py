@@ -88,9 +88,9 @@ class Rollbacker:
             raise RollbackRefusedError(view, "nothing else was published", known=known)
         chosen = next((one for one in found if one.version == to), None)
         if chosen is None:
-            raise RollbackRefusedError(view, f"version {to} is no publication", known=known)
+            raise RollbackRefusedError(view, f"version {to} is not a publication", known=known)
         if not readable(location, to):
-            raise RollbackRefusedError(view, f"files of version {to} are gone", known=known)
+            raise RollbackRefusedError(view, f"files of version {to} were removed", known=known)
         return chosen
 
     def begin(

@@ -100,7 +100,7 @@ def parked(context: GoldContext, view: str) -> Reason | None:
         return Reason(ReasonCode.VIEW_PINNED, text)
     lease = context.store.lease_holder(catch_up(view))
     if lease is not None:
-        text = f"{lease.owner} is about to publish the view; the next run takes up what came"
+        text = f"{lease.owner} is about to publish the view; the next run picks up the changes"
         return Reason(ReasonCode.REPLAY_PUBLISHES, text)
     return None
 

@@ -33,7 +33,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 TASK_ENDS = timedelta(minutes=15)
 # Nobody can hear of these, and nobody is missing an event.
 ASSET_UNKNOWN = "Airflow has no such asset yet: no DAG names it"
-NO_AIRFLOW = "there is no Airflow whose password is known"
+NO_AIRFLOW = "the password of Airflow is not known"
 
 
 class Events(Protocol):

@@ -87,7 +87,7 @@ _FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.Hour, exp.Minute, exp.Quarter), _THIS),
     exp.Extract: _TWO,
     exp.TimestampTrunc: frozenset({"this", "unit"}),
-    # In Spark a text that is no date is an error whatever this says, and texts are refused.
+    # In Spark a text that is not a date is an error whatever this says, and texts are refused.
     exp.TsOrDsToDate: frozenset({"this", "safe"}),
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.DPipe: frozenset({"this", "expression", "safe"}),

@@ -20,7 +20,7 @@ def length(node: exp.Interval) -> tuple[int, str]:
     """How many of which unit, in capitals and the singular.
 
     Raises:
-        NotTranslatedError: it is no whole number of one unit.
+        NotTranslatedError: it is not an integer of one unit.
 
     >>> from spark_jobs.graph.dialect import parse
     >>> length(parse("INTERVAL '90' DAY"))

@@ -100,7 +100,7 @@ def _check_clauses(select: exp.Select) -> None:
     if distinct is not None and distinct.args.get("on"):
         raise _unsupported(select, "DISTINCT ON")
     if any(one.is_star for one in select.selects):
-        raise _unsupported(select, "SELECT * over columns that nobody knows")
+        raise _unsupported(select, "SELECT * over unknown columns")
     group = select.args.get("group")
     if group is not None and group.args.get("all"):
         raise _unsupported(select, "GROUP BY ALL without a column to group by")

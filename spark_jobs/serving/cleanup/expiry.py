@@ -58,7 +58,7 @@ def expired_words(one: Expired, *, dry_run: bool) -> str:
     if one.why:
         return f"{rows} have expired and stay: {one.why}."
     if dry_run:
-        return f"{rows} have expired and would leave."
+        return f"{rows} have expired and would be deleted."
     return f"{rows} expired and left with version {one.version}."
 
 

@@ -13,7 +13,7 @@ class SiteToolMissingError(LakehouseError):
 
     condition = "SITE_TOOL_MISSING"
     module: str
-    primary = "the site needs MkDocs, and Python finds no module {module!r}"
+    primary = "the site needs MkDocs, but Python has no module {module!r}"
     hint = "Run make setup: it installs the development tools too."
 
 
@@ -22,9 +22,9 @@ class SiteBrokenError(LakehouseError):
 
     condition = "SITE_BROKEN"
     problems: Sequence[str]
-    primary = "the site has pages or links that lead nowhere"
+    primary = "the site has broken pages or links"
     detail = "{sentences}"
-    hint = "Fix the page that each line names, in docs/; nothing was written."
+    hint = "Fix the pages in docs/ that the lines name; nothing was written."
 
     @property
     def sentences(self) -> str:
@@ -36,8 +36,8 @@ class SiteDirectoryTakenError(LakehouseError):
 
     condition = "SITE_DIRECTORY_TAKEN"
     directory: Path
-    primary = "{directory} holds something else than a site, which would be lost"
-    hint = "Name a directory that is empty, or that does not exist."
+    primary = "{directory} contains files that are not a site and would be lost"
+    hint = "Choose a directory that is empty or does not exist."
 
 
 class PageTakenError(LakehouseError):
@@ -45,5 +45,5 @@ class PageTakenError(LakehouseError):
 
     condition = "PAGE_TAKEN"
     page: Path
-    primary = "{page} lies where the data dictionary belongs"
-    hint = "Give it another name."
+    primary = "{page} is at the place of a page of the data dictionary"
+    hint = "Rename it."

@@ -17,8 +17,8 @@ def overview(found: Dictionary) -> str:
         "Data dictionary",
         [
             (
-                "Each page tells what a table means, where its columns come from, how it is kept "
-                "up to date and what is checked. All of it is made from the declarations."
+                "Each page describes a table: meaning, columns, lineage, refreshes and checks. "
+                "All pages are generated from the declarations."
             ),
             markup.section(
                 "Gold",

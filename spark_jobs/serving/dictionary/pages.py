@@ -81,7 +81,8 @@ def _silver(found: Dictionary, entry: SilverEntry) -> Iterator[str]:
     own = {column.name for column in entry.columns}
     stored = SilverTables.of(Lake("/"), entry).columns
     yield markup.section(
-        "Columns beside those of the SQL", _columns([one for one in stored if one.name not in own])
+        "Columns in addition to those of the SQL",
+        _columns([one for one in stored if one.name not in own]),
     )
 
 
@@ -140,7 +141,7 @@ def _about_source(entry: SourceEntry) -> Iterator[Fact]:
     if entry.keys:
         yield "One row per", markup.listed(map(markup.code, entry.keys))
     if entry.event_id:
-        yield "An event is told by", markup.code(entry.event_id)
+        yield "Events are identified by", markup.code(entry.event_id)
     if entry.event_time:
         yield "It happened at", markup.code(entry.event_time)
     if entry.watermark_seconds:

@@ -32,7 +32,7 @@ class BecameFullError(LocatedError):
     problem: str
     suggestion: str
     primary = (
-        "gold view {view!r} was maintained incrementally, and every refresh would be full: "
+        "gold view {view!r} was maintained incrementally, but every refresh would now be full: "
         "{problem} ({obstacle})"
     )
     hint = "{remedy}"

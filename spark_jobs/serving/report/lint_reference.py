@@ -27,8 +27,8 @@ class GitRefError(LakehouseError):
     primary = "there is no project at {ref!r} to compare with"
     detail = "{problem}"
     hint = (
-        "Name a commit, branch or tag of the repository that the project lies in; fetch it first "
-        "where the clone is shallow."
+        "Name a commit, branch or tag of the project's repository; in a shallow clone, fetch it "
+        "first."
     )
 
 

@@ -133,7 +133,7 @@ def _troubles(
             yield Trouble(name, f"{health}, {_GONE[health]} {seen}", silent)
         elif report.state.value in _WRONG or _waits_long(report, now):
             first = (report.error or "").strip().partition("\n")[0]
-            yield Trouble(name, f"{report.state.value}: {first or 'no error was told'}", failed)
+            yield Trouble(name, f"{report.state.value}: {first or 'no error was reported'}", failed)
         elif (report.lag_records or 0) > most:
             yield Trouble(name, f"{report.lag_records:,} records behind", silent)
 

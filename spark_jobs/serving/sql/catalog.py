@@ -33,7 +33,7 @@ class CatalogQuestionError(LakehouseError):
 
     condition = "CATALOG_QUESTION"
     text: str
-    primary = "this form of SHOW or DESCRIBE is not answered: {text}"
+    primary = "this form of SHOW or DESCRIBE is not supported: {text}"
     hint = "Write SHOW SCHEMAS, SHOW TABLES [IN layer] [LIKE 'pattern'] or DESCRIBE layer.name."
 
 

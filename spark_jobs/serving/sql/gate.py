@@ -128,7 +128,7 @@ def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
         told["refusal"] = error.render()
     except Exception:
         # Java would show the client where in this program it happened.
-        logger.exception("statement not judged kind=%s", statement.kind)
+        logger.exception("statement not checked kind=%s", statement.kind)
         told["refusal"] = "the endpoint failed to look into this statement; its log says why"
 
 

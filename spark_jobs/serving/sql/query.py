@@ -39,7 +39,7 @@ class QueryTimedOutError(LakehouseError):
     condition = "QUERY_TIMED_OUT"
     seconds: float
     primary = "the query was stopped after {seconds:g} seconds"
-    hint = "Read less of the tables, or give it more time: --seconds; 0 sets no limit."
+    hint = "Read less of the tables, or raise the limit: --seconds; 0 sets no limit."
 
 
 class TableNotWrittenError(LakehouseError):
@@ -47,7 +47,7 @@ class TableNotWrittenError(LakehouseError):
 
     condition = "TABLE_NOT_WRITTEN"
     table: TableName
-    primary = "table '{table}' is declared and was never written"
+    primary = "table '{table}' is declared, but was never written"
     hint = "Streams write bronze and silver (tidemark stream run); tidemark refresh writes gold."
 
 
@@ -57,8 +57,8 @@ class MaskedVersionError(LakehouseError):
     condition = "MASKED_VERSION"
     table: str
     primary = "older versions of {table!r} are not shown: the table holds personal data"
-    detail = "Its columns are masked as they are declared now."
-    hint = "Read the newest version, or pass --pii where you may see personal data."
+    detail = "Columns are masked by the current declaration only."
+    hint = "Read the newest version, or pass --pii if you may see personal data."
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class QueryRejectedError(LakehouseError):
     spark_condition: str
     cause: str
     hint: str = ""
-    primary = "the query could not be run: {sentence}"
+    primary = "the query failed: {sentence}"
 
     @property
     def sentence(self) -> str:
@@ -60,7 +60,7 @@ class QueryColumnUnknownError(LakehouseError):
     condition = "QUERY_COLUMN_UNKNOWN"
     column: str
     known: Sequence[str]
-    primary = 'nothing that the query reads has a column "{column}" there'
+    primary = 'no table in this place of the query has a column "{column}"'
     hint = "{remedy}"
 
     @property
@@ -90,7 +90,7 @@ class VersionNotKeptError(LakehouseError):
 
     condition = "VERSION_NOT_KEPT"
     cause: str
-    primary = "the query reads a version of a table that is not kept"
+    primary = "the query reads a version of a table that no longer exists"
     detail = "{cause}"
     hint = (
         "Older versions are kept for maintenance.retention_days. Read a newer one; without "
@@ -161,7 +161,7 @@ def said(message: str) -> Said:
 
 _CALLED = re.compile(r"(\w+) may not be called$")
 _HINTS = {
-    "CAST_INVALID_INPUT": "Use try_cast, which gives NULL for what is no such value.",
+    "CAST_INVALID_INPUT": "Use try_cast, which returns NULL for values that cannot be cast.",
     "DIVIDE_BY_ZERO": "Use try_divide, which gives NULL where the divisor is zero.",
     "AMBIGUOUS_REFERENCE": "Write the alias of its table before the column.",
     "MISSING_AGGREGATION": "Add the column to GROUP BY, or aggregate it.",

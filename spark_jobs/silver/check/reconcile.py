@@ -129,8 +129,8 @@ def balance(facts: SilverFacts) -> SilverBalance:
     ]
     if halfway:
         problems.append(
-            f"{len(halfway)} records are on their way out of quarantine; if nobody reprocesses "
-            "them now, run tidemark quarantine reprocess again"
+            f"{len(halfway)} records are being reprocessed; if no command is running, "
+            "run tidemark quarantine reprocess again"
         )
     problems += _overlaps(facts)
     return SilverBalance(totals, pending, silver, quarantine, tuple(problems))

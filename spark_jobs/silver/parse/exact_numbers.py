@@ -27,7 +27,7 @@ _MARKED = rf'(?s)\G((?:[^"\d-]++|{_STRING}|{_ORDINARY})*+)({_NUMBER})(?=\s*+(?:[
 def marked(text: Column) -> Column:
     """A JSON text whose numbers of too many digits or with an exponent are marked texts.
 
-    What is no JSON stays none.
+    What is not JSON stays none.
     """
     exact = sf.regexp_replace(text, _MARKED, f'$1"{_MARK}$2{_MARK}"')
     return sf.when(text.rlike(_SUSPECT), exact).otherwise(text)

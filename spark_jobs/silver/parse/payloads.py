@@ -34,7 +34,7 @@ def too_deep(text: Column) -> Column:
     Most texts are too short for that, or have fewer brackets in all. Of the others only the
     brackets outside of strings are kept, and followed one by one.
     """
-    # Each level takes two bytes, or the text is no JSON.
+    # Each level takes two bytes, or the text is not JSON.
     long = sf.octet_length(text) > 2 * MAX_DEPTH
     fewer = sf.replace(sf.replace(text, sf.lit("{"), sf.lit("")), sf.lit("["), sf.lit(""))
     opened = sf.octet_length(text) - sf.octet_length(fewer)

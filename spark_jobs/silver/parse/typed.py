@@ -180,7 +180,7 @@ def _change_problems(source: SourceEntry) -> list[Column]:
 
 
 def _key_columns() -> Column:
-    """The names of the Kafka key's columns, sorted; NULL where the key is no JSON object."""
+    """The names of the Kafka key's columns, sorted; NULL where the key is not JSON object."""
     fields = sf.try_variant_get(KEY_DOCUMENT, "$", "map<string,variant>")
     return sf.array_sort(sf.map_keys(fields))
 

@@ -42,7 +42,7 @@ def missing_records(
     short = counted - places.count()
     if found or short <= 0:
         return found
-    return _holes(places) or [f"{short} records after the newest that is there"]
+    return _holes(places) or [f"{short} records after the newest one in bronze"]
 
 
 def _made_of(spark: SparkSession, tables: SilverTables) -> DataFrame:

@@ -106,6 +106,6 @@ def test_a_wrong_password_and_no_server_are_one_sentence(server: Server) -> None
         airflow.asset("gold.orders")
     with (
         AssetEvents("http://127.0.0.1:1", user="announcer", password="right") as airflow,
-        pytest.raises(AirflowAwayError, match="takes no events"),
+        pytest.raises(AirflowAwayError, match="accepts no events"),
     ):
         airflow.asset("gold.orders")

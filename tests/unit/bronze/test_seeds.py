@@ -144,7 +144,7 @@ def test_a_bad_line_is_told_with_its_number_past_values_with_line_ends() -> None
     assert [one[0] for one in values] == [1, 5, 6]
     assert bad == [
         (5, "1 fields and not 2"),
-        (6, "k: 'x': it is no whole number"),
+        (6, "k: 'x': it is not an integer"),
         (7, "3 fields and not 2"),
         (8, "k is missing"),
         (9, "line 2 has the same key"),
@@ -193,7 +193,7 @@ def test_other_columns_replace_the_table(project: Path) -> None:
 def test_bad_lines_go_to_quarantine_until_the_file_is_corrected(project: Path) -> None:
     done = loaded(project, ROWS + "it,x,\n")
     assert (done.inserted, done.rejected) == (2, 1)
-    bad = {"line": 4, "reason": "rate: 'x': it is no decimal number", "text": "it,x,"}
+    bad = {"line": 4, "reason": "rate: 'x': it is not a decimal number", "text": "it,x,"}
     assert rows(location(project, quarantine=True)) == [bad]
     loaded(project, ROWS)
     assert rows(location(project, quarantine=True)) == []

@@ -78,7 +78,7 @@ def test_a_failure_of_ours_lets_nothing_pass(
 ) -> None:
     answer = told(session, "SELECT * FROM ops.freshness AS f")
     assert "its log says why" in answer["refusal"]
-    assert "statement not judged" in caplog.text
+    assert "statement not checked" in caplog.text
 
 
 def test_silver_gold_and_ops_are_listed_with_what_they_are(

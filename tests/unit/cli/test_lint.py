@@ -65,7 +65,7 @@ def test_nothing_changed(project: Path) -> None:
     result = lint(project)
 
     assert result.exit_code == 0
-    assert "as it is at main" in result.stdout
+    assert "as at main" in result.stdout
 
 
 def test_a_view_that_becomes_full_fails_with_its_place(project: Path) -> None:

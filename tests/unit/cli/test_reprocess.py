@@ -69,8 +69,8 @@ def test_what_show_writes_is_what_readmit_reads(tmp_path: Path) -> None:
         ),
         ('{"offset": 1, "value": "x"}', "partition or offset is missing or no whole number"),
         ("[]", "partition or offset is missing or no whole number"),
-        ('{"partition": 0, "offset": 1, "value_base64": "%"}', "value_base64 is no Base64"),
-        ('{"partition": 0, "offset": 1, "value": "x"}\n' * 2, "the record is there twice"),
+        ('{"partition": 0, "offset": 1, "value_base64": "%"}', "value_base64 is not Base64"),
+        ('{"partition": 0, "offset": 1, "value": "x"}\n' * 2, "the record is listed twice"),
     ],
 )
 def test_a_file_that_does_not_read_is_refused(tmp_path: Path, text: str, problem: str) -> None:

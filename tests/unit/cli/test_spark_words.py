@@ -43,7 +43,7 @@ def test_a_misspelt_column() -> None:
     assert isinstance(error, QueryColumnUnknownError)
     assert (error.column, error.known) == ("o.amounts", ("o.amount", "o.order_id"))
     assert error.render().splitlines() == [
-        'nothing that the query reads has a column "o.amounts" there [QUERY_COLUMN_UNKNOWN]',
+        'no table in this place of the query has a column "o.amounts" [QUERY_COLUMN_UNKNOWN]',
         '  Hint: Did you mean "amount"? Columns there are o.amount, o.order_id.',
     ]
 

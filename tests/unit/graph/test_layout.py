@@ -114,10 +114,10 @@ def test_the_command_writes_what_changes_and_only_that(tmp_path: Path) -> None:
     right = view.read_text()
     view.write_text(right.replace("SELECT\n", "select "))
     checked = fmt(project, "--check")
-    assert (checked.exit_code, checked.stdout) == (1, "would lay out sql/gold/spend.sql\n")
-    assert fmt(project, str(view)).stdout == "laid out sql/gold/spend.sql\n"
+    assert (checked.exit_code, checked.stdout) == (1, "would format sql/gold/spend.sql\n")
+    assert fmt(project, str(view)).stdout == "formatted sql/gold/spend.sql\n"
     assert view.read_text() == right
-    assert fmt(project).stdout == "Every file is laid out.\n"
+    assert fmt(project).stdout == "Every file is formatted.\n"
 
 
 def test_what_is_no_select_is_left_as_it_is_and_named(tmp_path: Path) -> None:

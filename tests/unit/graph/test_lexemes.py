@@ -43,7 +43,7 @@ def test_comments_and_hints_become_spaces(written: str, left: str) -> None:
         ("SELECT /*+ /*+ */ 2", "a character is not expected", 11),
         ("SELECT \u017f", "a character is not expected", 7),
         ("SELECT \x00", "a character is not expected", 7),
-        ("SELECT a FROM s3://b", "a path stands in quotes", 16),
+        ("SELECT a FROM s3://b", "a path must not be quoted", 16),
     ],
 )
 def test_what_has_no_end_is_named_with_its_place(written: str, problem: str, offset: int) -> None:

@@ -98,7 +98,7 @@ def test_a_released_record_counts_where_it_ended():
 def test_a_release_that_was_cut_off_is_told():
     found = balance(replace(FACTS, silver=Counter([(0, 0), (0, 1), (0, 3)]), released=RELEASED))
     [problem] = found.problems
-    assert problem.startswith("1 records are on their way out of quarantine")
+    assert problem.startswith("1 records are being reprocessed")
 
 
 def test_records_on_their_way_are_pending():
