@@ -185,7 +185,7 @@ def environment() -> list[str]:
             raise SetupError("pip cannot install uv", "check the network and pip's index setting")
         (UV.parent.parent / ".setup-stamp").write_text(UV_VERSION)
     say("installing the Python environment that uv.lock describes")
-    sync = [str(UV), "sync", "--frozen", "--quiet", "--python", sys.executable]
+    sync = [str(UV), "sync", "--frozen", "--all-extras", "--quiet", "--python", sys.executable]
     if run(sync, cwd=ROOT, env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"}) != 0:
         raise SetupError("uv cannot install the environment", "see above; then run it again")
     stamp.write_text(wanted)

@@ -16,12 +16,15 @@ from pathlib import Path
 from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.names import TableVersion
-from spark_jobs.sinks.cassandra import CassandraTarget
 from spark_jobs.sinks.changes import Change, difference, net
-from spark_jobs.sinks.errors import SinkAddressMissingError, SinkGapError, SinkOccupiedError
+from spark_jobs.sinks.errors import (
+    SinkAddressMissingError,
+    SinkClientMissingError,
+    SinkGapError,
+    SinkOccupiedError,
+)
 from spark_jobs.sinks.kafka import KafkaTarget
 from spark_jobs.sinks.postgres import PostgresTarget
-from spark_jobs.sinks.redis import RedisTarget
 from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.sinks.target import Addresses, Target, Watermark
 from spark_jobs.state.errors import TableLockedError
@@ -231,6 +234,7 @@ def open_target(sink: SinkEntry, codec: RowCodec, addresses: Addresses) -> Targe
 
     Raises:
         SinkAddressMissingError: nothing says where the system is.
+        SinkClientMissingError: the Python client of the system is not installed.
     """
     match sink.system:
         case SinkSystem.KAFKA if addresses.kafka:
@@ -238,7 +242,22 @@ def open_target(sink: SinkEntry, codec: RowCodec, addresses: Addresses) -> Targe
         case SinkSystem.POSTGRES if addresses.postgres:
             return PostgresTarget(sink, codec, addresses.postgres)
         case SinkSystem.REDIS if addresses.redis:
+            with _optional_client(sink):
+                from spark_jobs.sinks.redis import RedisTarget  # noqa: PLC0415 - an extra
             return RedisTarget(sink, codec, addresses.redis)
         case SinkSystem.CASSANDRA if addresses.cassandra:
+            with _optional_client(sink):
+                from spark_jobs.sinks.cassandra import CassandraTarget  # noqa: PLC0415 - an extra
             return CassandraTarget(sink, codec, addresses.cassandra)
     raise SinkAddressMissingError(sink.name, sink.system.value)
+
+
+@contextmanager
+def _optional_client(sink: SinkEntry) -> Iterator[None]:
+    """Name the extra that installs a missing client; `pyproject.toml` lists the extras."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != sink.system.value:
+            raise
+        raise SinkClientMissingError(sink.name, sink.system.value) from error

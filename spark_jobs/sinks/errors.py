@@ -86,6 +86,16 @@ class SinkAddressMissingError(LakehouseError):
         return f"TIDEMARK_SINKS__{self.system.upper()}"
 
 
+class SinkClientMissingError(LakehouseError):
+    """The Python client of a system is not installed."""
+
+    condition = "SINK_CLIENT_MISSING"
+    sink: str
+    system: str
+    primary = "sink {sink!r}: the Python client of {system} is not installed"
+    hint = "Install the extra: uv sync --extra {system}. `make setup` installs all extras."
+
+
 class SinkMovedError(LakehouseError):
     """Somebody else delivered to the sink at the same moment."""
 

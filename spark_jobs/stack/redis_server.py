@@ -6,8 +6,6 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import redis
-
 from spark_jobs.access.secrets import read_secret, secret_path
 from spark_jobs.settings import Settings
 from spark_jobs.stack.errors import ProgramMissingError
@@ -83,6 +81,8 @@ def url(settings: Settings) -> str:
 
 def probe_server(settings: Settings) -> str | None:
     """What the server still lacks: it serves once it has read its files and answers."""
+    import redis  # noqa: PLC0415 - needed by this part alone
+
     try:
         with redis.Redis.from_url(url(settings), socket_timeout=3, retry=None) as client:
             client.ping()

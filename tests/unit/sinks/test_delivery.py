@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,6 +20,7 @@ from spark_jobs.definitions.vocabulary import RedisFormat, SinkSystem
 from spark_jobs.sinks.delivery import Delivery
 from spark_jobs.sinks.errors import (
     SinkAddressMissingError,
+    SinkClientMissingError,
     SinkGapError,
     SinkKeysNotUniqueError,
     SinkMovedError,
@@ -367,6 +370,33 @@ def test_what_is_not_there_is_said(system: SinkSystem, table: Table, make: Make,
         sink.step()
     with sink.held(wait_seconds=0), pytest.raises(TableLockedError):
         make(system).rebuild(wait_seconds=0)
+
+
+@pytest.mark.parametrize("system", [SinkSystem.REDIS, SinkSystem.CASSANDRA])
+def test_a_missing_client_names_its_extra(
+    system: SinkSystem, table: Table, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.create(rows({1: "Ann"}))
+    for name in [one for one in sys.modules if one.startswith(f"{system.value}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"spark_jobs.sinks.{system.value}", raising=False)
+    monkeypatch.setitem(sys.modules, system.value, None)
+    sink = make(system)
+    sink.addresses = lambda: Addresses(redis="redis://nobody", cassandra="cassandra://nobody")
+    with pytest.raises(SinkClientMissingError) as caught:
+        sink.step()
+    assert (caught.value.sink, caught.value.system) == (sink.sink.name, system.value)
+
+
+def test_the_core_needs_no_extra() -> None:
+    """The command line, the streams and the stack import without the clients of optional sinks."""
+    script = """
+import sys
+sys.modules |= {"redis": None, "cassandra": None}
+import spark_jobs.cli.main, spark_jobs.stack.catalog, spark_jobs.streaming.application
+import spark_jobs.sinks.delivery
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_value_that_postgres_refuses_waits_for_a_person(table: Table, make: Make) -> None:
