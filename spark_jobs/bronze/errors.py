@@ -151,8 +151,8 @@ class DataLossError(RefusedError):
 
 
 _RESUME = (
-    "Restore that directory from a backup, or let the source go on from what its bronze table "
-    "holds: tidemark source resume {source}"
+    "Restore that directory from a backup, or let the source continue from its bronze "
+    "table: tidemark source resume {source}"
 )
 
 

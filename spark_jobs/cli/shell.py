@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 HELP = r"""A query ends with a semicolon and may take several lines. Ctrl-C stops it.
-\d        the tables, with what they are; so does SHOW TABLES [IN layer]
-\d TABLE  the columns of a table, with their types; so does DESCRIBE TABLE
-\q        leave; so does Ctrl-D"""
+\d        list the tables; same as SHOW TABLES [IN layer]
+\d TABLE  list the columns of a table with types; same as DESCRIBE TABLE
+\q        quit; same as Ctrl-D"""
 HISTORY_FILE = "shell_history"
 HISTORY_LINES = 1000
 
@@ -146,11 +146,11 @@ class Shell:
         """
         match command.rstrip(";").split():
             case [r"\d"]:
-                return listed(("table", "what it is"), self.session.tables())
+                return listed(("table", "description"), self.session.tables())
             case [r"\d", name]:
                 columns = self.session.columns(name.lower())
                 rows = [(one.name, one.type, one.description) for one in columns]
-                return listed(("column", "type", "what it is"), rows)
+                return listed(("column", "type", "description"), rows)
             case _:
                 return Text(HELP)
 

@@ -165,6 +165,6 @@ def show_logins(console: Console, settings: Settings, *, users_made: bool) -> No
         for name, user in airflow_users(settings).items():
             table.add_row(name, user["role"], user["password"])
         console.print(table)
-        console.print(f"The passwords are shown once; they are kept in {path}", soft_wrap=True)
+        console.print(f"The passwords are shown once; they are stored in {path}", soft_wrap=True)
     else:
         console.print(f"Airflow's users and passwords are in {path}", soft_wrap=True)

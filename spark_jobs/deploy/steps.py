@@ -64,7 +64,7 @@ class Step:
             StepKind.STREAM: "start stream {}",
             StepKind.STOP: "stop stream {}",
             StepKind.SNAPSHOT: "read the rows of source {}",
-            StepKind.TAKE_UP: "take up what is in {}",
+            StepKind.TAKE_UP: "read the existing records of {}",
             StepKind.SEED: "load the file of source {}",
             StepKind.PROMOTE: "publish {} from its environment",
             StepKind.BUILD: "compute {}",

@@ -92,7 +92,7 @@ class PlannedEnvironment:
             return f"Environment {name} is built; nothing is left to do."
         stand = len(self.environment.views) - len(self.builds)
         words = f"{len(self.builds)} views to build in environment {name}"
-        return words + (f", {stand} stand as they are" if stand else "")
+        return words + (f", {stand} up to date" if stand else "")
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""

@@ -23,7 +23,7 @@ class TakenPort:
     holder: str | None = None
 
     def __str__(self) -> str:
-        held = f" is held by {self.holder}" if self.holder else " is held by another process"
+        held = f" is used by {self.holder}" if self.holder else " is used by another process"
         return f"Port {self.port} ({self.setting}){held}."
 
 

@@ -113,4 +113,4 @@ def probe_server(settings: Settings) -> str | None:
             )
         except grpc.RpcError as error:
             return f"answers {error.code().name.lower()}"
-    return None if re.match(r"\d", answer.spark_version.version) else "tells no version"
+    return None if re.match(r"\d", answer.spark_version.version) else "does not report its version"

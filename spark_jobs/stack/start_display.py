@@ -82,4 +82,4 @@ def show_started(console: Console, settings: Settings, started: Started) -> None
     for name, user in airflow_users(settings).items():
         table.add_row(name, user["role"], user["password"])
     console.print(table)
-    console.print(f"Shown once; kept in {secret_path(settings, AIRFLOW_USERS)}", soft_wrap=True)
+    console.print(f"Shown once; stored in {secret_path(settings, AIRFLOW_USERS)}", soft_wrap=True)

@@ -11,7 +11,7 @@ from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.settings import REPOSITORY
 
 PAGE = Path(REPOSITORY, "docs/views.md")
-HEAD = "| view | columns | what it is | refreshed | maintenance |\n|---|---|---|---|---|\n"
+HEAD = "| view | columns | description | refreshed | maintenance |\n|---|---|---|---|---|\n"
 
 
 def line(entry: GoldEntry) -> str:

@@ -115,7 +115,7 @@ def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, delet
     table = arrow_tables.open_for_change(location, dict(rows.dtypes), KEYS)
     assert table is not None
     DeltaTable(location).delete("id = 2")
-    with pytest.raises(TableMovedError, match="at the same moment"):
+    with pytest.raises(TableMovedError, match="at the same time"):
         arrow_tables.change(
             table,
             deleted=rows.where(deleted).toArrow(),

@@ -77,7 +77,7 @@ def delete_expired_copies(
             environment = store.environment(known.name)
             if environment is not None:
                 views = _outlived(environment, times)
-                why = "rows that it held have expired"
+                why = "some of its rows have expired"
                 found += _deleted(settings, store, environment, views, why)
     return found
 

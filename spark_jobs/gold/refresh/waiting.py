@@ -53,7 +53,7 @@ def unpublishable(context: GoldContext, attempt: RefreshAttempt) -> str | None:
     if attempt.fingerprint != context.entry(attempt.view).fingerprint:
         return "its definition changed since the result was computed"
     if log.table_version(staged_at(context, attempt)) is None:
-        return "the result is kept no longer"
+        return "the result was removed"
     return None
 
 

@@ -201,12 +201,12 @@ def _ties(node: Node, unique: Uniqueness) -> str | None:
         return None
     if not order:
         return (
-            "it takes rows by their place and has no ORDER BY, and two right results may differ; "
-            "give it one that tells the rows apart"
+            "it selects rows by position without ORDER BY, so two correct results may differ; "
+            "add an ORDER BY with a unique key"
         )
     return (
-        f"ORDER BY {', '.join(map(_text, order))} may leave ties, and two right results may then "
-        "differ; end it with columns that tell the rows apart"
+        f"ORDER BY {', '.join(map(_text, order))} may leave ties, so two correct results may "
+        "differ; add columns of a unique key at its end"
     )
 
 

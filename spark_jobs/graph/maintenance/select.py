@@ -225,7 +225,7 @@ def _grouped(
         node = grouped_by_sets(node, by, members, aggregates_of, builder.names)
     if not isinstance(subquery, Constant):
         if not isinstance(subquery, Join):
-            raise _unsupported(None, "a subquery beside aggregates that reads their rows")
+            raise _unsupported(None, "a subquery next to aggregates that reads their rows")
         node = inner(node, subquery, [])
     known = set(node.columns)
     for one in clauses.all():

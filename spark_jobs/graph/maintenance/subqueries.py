@@ -184,11 +184,11 @@ def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[N
     else:
         right, outer, columns = _matching(builder, test.args["query"].unnest(), scope, outputs=True)
         if len(columns) != 1 or test.this.find(exp.Query):
-            raise unsupported(test, "IN over several columns beside OR")
+            raise unsupported(test, "IN over several columns in an OR")
         outer.append(exp.EQ(this=scope.rewrite(test.this), expression=columns[0]))
     keys, pairs = _group(builder, outer, right, test)
     if not keys:
-        raise unsupported(test, "a subquery beside OR that no column ties to the row")
+        raise unsupported(test, "an uncorrelated subquery in an OR")
     condition = all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
     found = exp.Is(this=named(keys[0][0]), expression=exp.null()).not_()
     return LeftJoin(node, Aggregate(right, keys, ()), condition, Side.OUTER), found

@@ -88,10 +88,10 @@ def _silver(found: Dictionary, entry: SilverEntry) -> Iterator[str]:
 
 _APPLIED = {
     ApplyMode.APPEND: "By a stream: each event is a row, once, however often it was sent.",
-    ApplyMode.UPSERT: "By a stream: each key has its current row. Changes count in the order in "
-    "which the source's database committed them; a deletion there removes the row.",
-    ApplyMode.HISTORY: "By a stream: each key has a row for every span of time in which it held "
-    "the same values; a late change corrects the spans around it.",
+    ApplyMode.UPSERT: "By a stream: each key has its current row. Changes apply in the "
+    "commit order of the source's database; a delete there deletes the row.",
+    ApplyMode.HISTORY: "By a stream: each key has a row for every version of its values; a late "
+    "change corrects the versions around it.",
 }
 
 
@@ -180,7 +180,7 @@ def _columns(
         [
             (
                 markup.code(one.name),
-                markup.code(one.type) if one.type else "told by Spark",
+                markup.code(one.type) if one.type else "decided by Spark",
                 "no" if (one.required if never is None else one.name in never) else "yes",
                 markup.words(
                     " ".join(filter(None, [one.description, _PERSONAL if one.pii else ""]))

@@ -58,4 +58,4 @@ def _kept(found: Dictionary, entry: GoldEntry) -> str:
         for table, columns in state_columns(entry.query, types).items()
         for column, meaning in columns
     ]
-    return markup.table(("kept beside it", "column", "holds"), rows)
+    return markup.table(("state table", "column", "contains"), rows)

@@ -18,7 +18,7 @@ def planned_table(plan: dict[str, Any]) -> Table:
     title = f"Environment {plan['environment']}, against {plan['base']}"
     table = FittedTable("view", "why", "what happens", title=title)
     for one in plan["views"]:
-        work = ["build" if one["builds"] else "stands as it is", one["cost"] * one["builds"]]
+        work = ["build" if one["builds"] else "up to date", one["cost"] * one["builds"]]
         if one["reads_environment"]:
             above = ", ".join(f"gold.{name}" for name in one["reads_environment"])
             work.append(f"reads {above} of the environment")

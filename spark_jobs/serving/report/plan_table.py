@@ -43,7 +43,9 @@ def plan_view(plan: Plan) -> RenderableType:
     if plan.kept:
         parts.append(Text(""))
         names = ", ".join(sorted(plan.kept))
-        parts.append(Text(f"Kept, declared no more: {names}. To delete: tidemark drop NAME"))
+        parts.append(
+            Text(f"Removed from the project, but kept: {names}. To delete: tidemark drop NAME")
+        )
     parts.append(Text(""))
     parts.append(Text(plan.summary))
     return Group(*parts)

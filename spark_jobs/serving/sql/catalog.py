@@ -54,11 +54,11 @@ def catalog_answer(session: QuerySession, text: str) -> pa.Table | None:
         schemas = sorted({name.partition(".")[0] for name, _ in session.tables()})
         return _rows(("schema",), [(one,) for one in schemas])
     if match := _SHOW_TABLES.fullmatch(statement):
-        return _rows(("table", "what it is"), _tables(session, match["schema"], match["like"]))
+        return _rows(("table", "description"), _tables(session, match["schema"], match["like"]))
     if match := _DESCRIBE.fullmatch(statement):
         columns = session.columns(match["table"].replace("`", "").lower())
         told = [(one.name, one.type, one.description) for one in columns]
-        return _rows(("column", "type", "what it is"), told)
+        return _rows(("column", "type", "description"), told)
     raise CatalogQuestionError(statement)
 
 

@@ -112,7 +112,7 @@ def _of_shape(
             yield from _absent(seen, source, name, before)
     if seen.misfit in declared:
         sent = shape.fields.get(seen.misfit, Kind.OTHER).value
-        detail = f"{sent} that is no {declared[seen.misfit].type}"
+        detail = f"{sent} that is not {declared[seen.misfit].type}"
         yield _drift(source, DriftKind.RETYPED, seen.misfit, detail, at=seen.first)
     for name, value in shape.unlisted:
         yield _drift(source, DriftKind.VALUE, name, value, at=seen.first)

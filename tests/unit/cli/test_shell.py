@@ -49,7 +49,7 @@ def test_every_table_is_listed_with_what_it_is(state: Path) -> None:
     ("table", "parts"),
     [
         ("gold.user_revenue", ("user_id", "bigint", "total_revenue", "decimal(12,2)")),
-        ("OPS.quarantine;", ("latest_arrival", "timestamp", "When bronze received")),
+        ("OPS.quarantine;", ("latest_arrival", "timestamp", "arrived in bronze")),
     ],
 )
 def test_a_table_is_described_by_its_columns(
@@ -79,7 +79,7 @@ def test_an_error_is_told_and_does_not_end_the_shell(state: Path) -> None:
     ):
         assert answer.stderr.count(f"[{condition}]") == 1, answer.stderr
     assert "query:2:6" in answer.stderr
-    assert "the tables, with what they are" in answer.stdout
+    assert "list the tables" in answer.stdout
     assert answer.exit_code == 1
 
 

@@ -59,7 +59,7 @@ def test_an_order_without_a_unique_end_is_named(query: str) -> None:
 )
 def test_rows_in_no_order_are_named(query: str) -> None:
     (note,) = notes(query)
-    assert "no ORDER BY" in note
+    assert "without ORDER BY" in note
 
 
 @pytest.mark.parametrize(
