@@ -23,38 +23,38 @@ NEEDS_cluster := s3
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Install what is missing: system packages, the Python environment, jars
+setup: ## Install missing system packages, the Python environment and jars
 	@sh scripts/bootstrap.sh $(NEEDS_$(PROFILE))
 	@$(TIDEMARK) schema --write >/dev/null
 
-setup-cassandra: ## Install also what a sink to a local Cassandra needs
+setup-cassandra: ## Also install the jars of a local Cassandra
 	@sh scripts/bootstrap.sh cassandra
 
-setup-s3: ## Install also what a lake in an object store needs, and a local server of one
+setup-s3: ## Also install the jars for a lake in an object store, and a local server
 	@sh scripts/bootstrap.sh s3
 
 up: setup ## Start the local stack and wait until every part is ready
 	@$(TIDEMARK) stack up
 
-restart: ## Stop and start some parts of it (PART="streams"); the others run on
+restart: ## Restart some parts of the stack (PART="streams"); the others keep running
 	@$(TIDEMARK) stack restart $(PART)
 
-shell: ## A shell in which `tidemark` and `airflow` work on the local stack
+shell: ## Open a shell in which `tidemark` and `airflow` use the local stack
 	@$(TIDEMARK) stack shell
 
 down: ## Stop the local stack and everything that it started
 	@$(TIDEMARK) stack down
 
-status: ## Show which part of the stack runs and serves
+status: ## Show the state of each part of the stack
 	@$(TIDEMARK) stack status
 
-logs: ## Show the end of the logs (PART=kafka for one part, FOLLOW=1 to go on)
+logs: ## Show the last lines of the logs (PART=kafka for one part, FOLLOW=1 to follow)
 	@$(TIDEMARK) stack logs $(PART) $(if $(FOLLOW),--follow)
 
 demo: setup ## From nothing to audited gold tables; the stack stays up until `make down`
 	@$(TIDEMARK) demo
 
-check: setup lint test-unit ## Everything that needs no Java: formatting, lint, types, layers, unit tests
+check: setup lint test-unit ## Everything without Java: formatting, lint, types, layers, unit tests
 
 lint: ## Check formatting, style, types, layers and spelling
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
@@ -63,25 +63,25 @@ lint: ## Check formatting, style, types, layers and spelling
 fmt: ## Format the code
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-golden: ## Write the golden files again from what the code says now
+golden: ## Rewrite the golden files from the current code
 	REWRITE=1 $(PYTEST) tests/golden
 
-lock-jars: ## Record the jars' sums again in jars/*/SHA256SUMS, after a pom has changed
+lock-jars: ## Update the jars' checksums in jars/*/SHA256SUMS after a pom has changed
 	@sh scripts/bootstrap.sh lock-jars
 
-sbom: setup ## List what the product is made of (CycloneDX) and check the licences
+sbom: setup ## List all dependencies (CycloneDX) and check their licences
 	@$(PYTHON) scripts/sbom.py
 
-audit: setup ## The same, and ask OSV for known vulnerabilities: needs the internet
+audit: setup ## The same, and check OSV for known vulnerabilities; needs the internet
 	@$(PYTHON) scripts/sbom.py --audit
 
-docs: setup ## Write the documentation and the data dictionary as a site: site/index.html
+docs: setup ## Build the documentation and the data dictionary: site/index.html
 	@$(TIDEMARK) docs build
 
 test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
-test-unit: ## Tests that need no Java
+test-unit: ## Tests without Java
 	$(call lane,unit) -n $(WORKERS)
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
@@ -90,31 +90,31 @@ test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processe
 test-dags: ## Tests of the DAGs
 	$(call lane,airflow)
 
-e2e: ## Tests against local stacks of their own, each with a process of its own
+e2e: ## Tests against local stacks, each stack with its own process
 	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile
 
-test-long: ## What takes hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
+test-long: ## Tests that take hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
-walk: setup ## Ten minutes of work and faults drawn at random on a stack of its own (OPTIONS="--seed 7")
+walk: setup ## Ten minutes of random work and faults on a separate stack (OPTIONS="--seed 7")
 	@$(PYTHON) -m tests.walk $(OPTIONS)
 
-mutants: ## Small faults in the maintenance of views, and which no test sees (OPTIONS="--sample 300 --seed 7")
+mutants: ## Mutation tests of the maintenance of views (OPTIONS="--sample 300 --seed 7")
 	@$(PYTHON) scripts/mutants.py $(OPTIONS)
 
-durations: ## Show what the tests of each lane took when they ran last
+durations: ## Show the duration of the last run of each test suite
 	@$(PYTHON) scripts/durations.py
 
-e2e-cluster: setup-s3 ## Kills in the profile `cluster`: not in `make test`, it takes minutes and 15 GiB
+e2e-cluster: setup-s3 ## Kill parts of the profile `cluster`; takes minutes and 15 GiB, not in `make test`
 	$(PYTEST) -m cluster --timeout 3600 -p no:randomly -rP
 
-e2e-cassandra: setup-cassandra ## Sinks to a real Cassandra: not in `make test`, which needs none
+e2e-cassandra: setup-cassandra ## Sinks to a real Cassandra; not in `make test`
 	$(PYTEST) -m cassandra -p no:randomly
 
-e2e-s3: setup-s3 ## A lake in an object store: not in `make test`, which needs none
+e2e-s3: setup-s3 ## A lake in an object store; not in `make test`
 	$(PYTEST) -m s3 --timeout 1800 -p no:randomly
 
-test-tpch: setup ## All 22 queries of TPC-H as views; `make test` holds one of them
+test-tpch: setup ## All 22 queries of TPC-H as views; `make test` runs one of them
 	$(PYTEST) tests/tpch -p no:randomly
 
 bench-ivm: setup ## Measure incremental maintenance on TPC-H (SCALE=0.1 OPTIONS="--query q01")
@@ -123,7 +123,7 @@ bench-ivm: setup ## Measure incremental maintenance on TPC-H (SCALE=0.1 OPTIONS=
 bench-storm: setup ## Simulate 50 views on one table with and without pools, staggering, coalescing
 	@$(PYTHON) -m benchmarks.storm
 
-bench-streams: setup ## Measure the streams on a stack of their own (OPTIONS="--only latency")
+bench-streams: setup ## Measure the streams on a separate stack (OPTIONS="--only latency")
 	@$(PYTHON) -m benchmarks.streams $(OPTIONS)
 
 bench-scaling: setup ## Measure one and two Spark workers (OPTIONS="--scale 1 --query q01")
@@ -132,5 +132,5 @@ bench-scaling: setup ## Measure one and two Spark workers (OPTIONS="--scale 1 --
 bench-kills: setup ## 10,000 transactions while Connect and the streams are killed (OPTIONS="--count 500")
 	@$(PYTHON) -m benchmarks.kills $(OPTIONS)
 
-clean: ## Remove caches and what was built; the state and the environments stay
+clean: ## Delete caches and build results; state and Python environments stay
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache jars/*/target
