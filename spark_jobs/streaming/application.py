@@ -142,6 +142,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                 _transactions(settings, store, topics, frontiers, compiled),
                 gold.following(spark),
                 _announcing(settings, store, compiled),
+                _watching_connector(settings),
             ):
                 return Supervisor(
                     spark,
@@ -170,6 +171,13 @@ def _transactions(
     from spark_jobs.streaming.following import following_transactions
 
     return following_transactions(settings, store, topics, frontiers, manifest)
+
+
+def _watching_connector(settings: Settings) -> AbstractContextManager[None]:
+    """Restart the stack's connector after failures as long as the block runs."""
+    from spark_jobs.streaming.connector_watch import watching_connector
+
+    return watching_connector(settings)
 
 
 @contextmanager
