@@ -44,7 +44,7 @@ def test_another_record_at_the_last_offset_is_refused(held: Record) -> None:
         check(50, {11: held})
     assert caught.value.other == {0: 11}
     assert "partition 0: 11" in caught.value.render()
-    assert "go on at partition 0: 12" in caught.value.render()
+    assert "continued at partition 0: 12" in caught.value.render()
 
 
 def test_a_topic_that_ends_before_the_next_offset_is_refused() -> None:

@@ -71,7 +71,7 @@ def test_an_account_of_the_stack_s_group_is_refused(
 
 
 def test_a_lake_in_an_object_store_is_refused(tmp_path: Path) -> None:
-    assert "its key" in refusal(settings_of(tmp_path, lake_root="s3a://bucket/lake"))
+    assert "whose key" in refusal(settings_of(tmp_path, lake_root="s3a://bucket/lake"))
 
 
 def test_who_may_not_change_accounts_is_refused(
@@ -105,7 +105,7 @@ def test_a_folder_that_the_account_may_not_enter_is_named(reachable: Path) -> No
     check_endpoint_account(settings)
     reachable.chmod(0o700)
     problem = refusal(settings)
-    assert f"may not enter {str(reachable)!r}" in problem
+    assert f"may not access {str(reachable)!r}" in problem
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
