@@ -297,8 +297,9 @@ class AirflowSettings(BaseModel):
     # Where publications of the streams and of the command line are told, as events of the views'
     # assets. None: the local stack's Airflow.
     url: str | None = None
-    # Spread the starts of views within their periods. It needs the plugin in
-    # spark_jobs/orchestration/plugins, which the local stack names as plugins_folder.
+    # Spread the starts of views within their periods, and let a backfill recompute whole days. It
+    # needs the plugin in spark_jobs/orchestration/plugins, which the local stack names as
+    # plugins_folder.
     stagger: bool = True
 
     @model_validator(mode="before")

@@ -76,7 +76,7 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
         for one in blueprints(
             compiled_manifest(settings),
             settings.airflow.executor_mode,
-            stagger=settings.airflow.stagger,
+            own_timetable=settings.airflow.stagger,
         )
         if wanted in {None, one.dag_id}
     }
@@ -220,13 +220,18 @@ def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
 
 
 def _timetable(blueprint: DagBlueprint) -> Any:
-    cron, delay = blueprint.cron, blueprint.delay_seconds
+    cron, delay, days = blueprint.cron, blueprint.delay_seconds, blueprint.backfill_days
     if cron is None:
         return None
     # A cron string would make a timetable whose intervals are empty.
-    if not delay:
+    if not delay and not days:
         return CronDataIntervalTimetable(cron, timezone=blueprint.time_zone)
-    # Only staggered views need Airflow's own class, and the plugin that makes ours known to it.
+    # Only these views need Airflow's own class, and the plugin that makes ours known to it.
     from spark_jobs.orchestration.staggered import StaggeredTimetable
 
-    return StaggeredTimetable(cron, delay=timedelta(seconds=delay))
+    return StaggeredTimetable(
+        cron,
+        time_zone=blueprint.time_zone,
+        delay=timedelta(seconds=delay),
+        backfill_days=days,
+    )
