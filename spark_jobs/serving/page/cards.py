@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.page.facts import NOTHING, Card, Tone
+from spark_jobs.serving.page.incident_lines import view_links
 from spark_jobs.serving.report.sink_status import SinkStatus, behind_text, sink_status
 from spark_jobs.serving.report.status_check import Trouble, troubles
 from spark_jobs.serving.report.status_tables import (
@@ -119,6 +120,7 @@ class Cards:
                     attempt_cell(status).plain,
                 ),
                 runbook=GOLD_RUNBOOK,
+                links=view_links(entry.name),
             )
 
         return self._guarded(
