@@ -183,7 +183,9 @@ def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
     """The arguments of each task; those that tell of the tables carry the DAG's assets."""
     inlets = {"inlets": [as_asset(one) for one in blueprint.inlets]}
     outlets = [] if blueprint.outlet is None else [as_asset(blueprint.outlet)]
-    announced = {**inlets, "outlets": outlets}
+    # What publishes heeds the verdict, and Airflow knows of an asset that a task names.
+    judged = [] if blueprint.quality is None else [as_asset(blueprint.quality)]
+    announced = {"inlets": [*inlets["inlets"], *judged], "outlets": outlets}
     assets = {
         Step.PLAN: inlets,
         Step.PUBLISH: announced,

@@ -111,6 +111,7 @@ class DagBlueprint:
         tasks: in their order; each one needs the one before.
         inlets: what the DAG reads: a view's inputs, or the view that is compared.
         outlet: the view that is refreshed; None where it is compared.
+        quality: what the gate finds of that view.
     """
 
     dag_id: str
@@ -127,6 +128,7 @@ class DagBlueprint:
     tasks: tuple[TaskBlueprint, ...]
     inlets: tuple[AssetBlueprint, ...]
     outlet: AssetBlueprint | None
+    quality: AssetBlueprint | None = None
 
 
 def blueprints(
@@ -207,6 +209,7 @@ def blueprint(
         tasks=_tasks(mode),
         inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
         outlet=asset(entry.table_name),
+        quality=quality_asset(entry.table_name),
     )
 
 
@@ -246,6 +249,16 @@ def asset(table: TableName) -> AssetBlueprint:
     'x-tidemark://gold/daily_order_summary'
     """
     return AssetBlueprint(str(table), f"{ASSET_SCHEME}://{table.layer}/{table.name}")
+
+
+def quality_asset(table: TableName) -> AssetBlueprint:
+    """The asset of what the gate finds of a view.
+
+    >>> quality_asset(TableName.parse("gold.daily_order_summary")).name
+    'gold.daily_order_summary.quality'
+    """
+    about = asset(table)
+    return AssetBlueprint(f"{about.name}.quality", f"{about.uri}/quality")
 
 
 def _cron(entry: GoldEntry, seconds: int | None) -> str | None:
