@@ -37,6 +37,7 @@ from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
 from spark_jobs.serving.page.rendering import rendered
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.incidents import Incident
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -383,8 +384,21 @@ def test_a_view_that_waits_for_a_person_says_so(project: Path, store: ControlSto
     store.create_attempt(attempt)
     text = page(project)
     assert "Spend per user. gold__spend waits " in row(text, "gold.spend")
+    assert " 1 attempt, 1 skipped " in row(text, "gold.spend")
     waits = "<li>gold.spend: it would read 9,000,000 rows; see <span>docs/runbooks/"
     assert f"{waits}refresh-waits.md</span></li>" in text
+
+
+def test_a_view_that_was_rolled_back_has_its_own_runbook(
+    project: Path, store: ControlStore
+) -> None:
+    why = {"who": "ann", "reason": "negative", "replay_id": "rollback-1"}
+    store.pin_view(PinnedView(view="spend", version=3, **why))
+    text = page(project)
+    rolled_back = (
+        "<li>gold.spend: rolled back; see <span>docs/runbooks/gold-is-wrong.md</span></li>"
+    )
+    assert rolled_back in text
 
 
 def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: Path) -> None:
