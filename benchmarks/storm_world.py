@@ -211,7 +211,7 @@ def world(calm: Calm, costs: Costs) -> World:
     pools = Pools().model_dump()
     slots = pools if calm.pools else {"all": costs.parallelism}
     machine = Machine(costs.cores, slots, costs.parallelism, costs.hand_over_seconds)
-    dags = {one.view: one for one in blueprints(manifest(), stagger=calm.stagger)}
+    dags = {one.view: one for one in blueprints(manifest(), own_timetable=calm.stagger)}
     made = World(calm, costs, machine, dags, shown={view: [(0.0, 0.0)] for view in dags})
     for view, dag in dags.items():
         for starts, ends in scheduled(dag.cron or "", dag.delay_seconds):

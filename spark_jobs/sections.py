@@ -298,8 +298,9 @@ class AirflowSettings(BaseModel):
     # The Airflow that receives asset events for publications of the streams and the command line.
     # None: the local stack's Airflow.
     url: str | None = None
-    # Stagger the starts of views within their periods. This needs the plugin in
-    # spark_jobs/orchestration/plugins, which the local stack sets as plugins_folder.
+    # Stagger the starts of views within their periods, and let a backfill recompute whole days.
+    # This needs the plugin in spark_jobs/orchestration/plugins, which the local stack sets as
+    # plugins_folder.
     stagger: bool = True
 
     @model_validator(mode="before")

@@ -116,6 +116,9 @@ def resume(
     from spark_jobs.gold.refresh.steps import Refresher
 
     with open_project(context) as project:
+        record = project.store.replay(replay_id)
+        if record.approved_by is None and _asks_a_person(project, record):
+            alone_is_enough(project.settings, form=f"ops__{record.kind}")
         refresher = Refresher(project.settings, project.manifest, project.store)
         with closing(refresher.context):
             _run(project, Replayer(refresher), replay_id, as_json=as_json)
@@ -142,6 +145,15 @@ def status(
         wide_console().print(replays_table(found))
     else:
         typer.echo("Nothing was replayed or rolled back yet.")
+
+
+def _asks_a_person(project: OpenProject, record: ReplayRecord) -> bool:
+    """Whether the form would ask before it begins with this."""
+    from spark_jobs.state.replays import ReplayKind
+
+    reads = record.plan.get("reads")
+    large = reads is None or reads > project.settings.replay.approve_above_rows
+    return record.kind is ReplayKind.ROLLBACK or large
 
 
 def _run(project: OpenProject, replayer: Replayer, replay_id: str, *, as_json: bool) -> None:

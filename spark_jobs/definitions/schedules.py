@@ -39,6 +39,16 @@ def cron_of(seconds: int) -> str | None:
     return None
 
 
+def at_most_daily(cron: str) -> bool:
+    """Whether an expression names one moment of a day at most.
+
+    >>> at_most_daily("30 6 * * 1-5"), at_most_daily("0 9,17 * * *"), at_most_daily("0 * * * *")
+    (True, False, False)
+    """
+    minute, hour, *_ = cron.split()
+    return minute.isdigit() and hour.isdigit()
+
+
 def cron_problem(text: str) -> str | None:
     """What is wrong with a cron expression; None where nothing is.
 

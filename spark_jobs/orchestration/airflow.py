@@ -76,7 +76,7 @@ def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
         for one in blueprints(
             compiled_manifest(settings),
             settings.airflow.executor_mode,
-            stagger=settings.airflow.stagger,
+            own_timetable=settings.airflow.stagger,
         )
         if wanted in {None, one.dag_id}
     }
@@ -183,7 +183,9 @@ def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
     """The arguments of each task; those that tell of the tables carry the DAG's assets."""
     inlets = {"inlets": [as_asset(one) for one in blueprint.inlets]}
     outlets = [] if blueprint.outlet is None else [as_asset(blueprint.outlet)]
-    announced = {**inlets, "outlets": outlets}
+    # What publishes heeds the verdict, and Airflow knows of an asset that a task names.
+    judged = [] if blueprint.quality is None else [as_asset(blueprint.quality)]
+    announced = {"inlets": [*inlets["inlets"], *judged], "outlets": outlets}
     assets = {
         Step.PLAN: inlets,
         Step.PUBLISH: announced,
@@ -220,13 +222,18 @@ def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
 
 
 def _timetable(blueprint: DagBlueprint) -> Any:
-    cron, delay = blueprint.cron, blueprint.delay_seconds
+    cron, delay, days = blueprint.cron, blueprint.delay_seconds, blueprint.backfill_days
     if cron is None:
         return None
     # A cron string would make a timetable whose intervals are empty.
-    if not delay:
+    if not delay and not days:
         return CronDataIntervalTimetable(cron, timezone=blueprint.time_zone)
-    # Only staggered views need Airflow's own class, and the plugin that makes ours known to it.
+    # Only these views need Airflow's own class, and the plugin that makes ours known to it.
     from spark_jobs.orchestration.staggered import StaggeredTimetable
 
-    return StaggeredTimetable(cron, delay=timedelta(seconds=delay))
+    return StaggeredTimetable(
+        cron,
+        time_zone=blueprint.time_zone,
+        delay=timedelta(seconds=delay),
+        backfill_days=days,
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from zlib import crc32
 
-from spark_jobs.definitions.schedules import cron_of
+from spark_jobs.definitions.schedules import at_most_daily, cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
@@ -107,9 +107,11 @@ class DagBlueprint:
         time_zone: whose clock the expression follows.
         delay_seconds: from the end of an interval to the start of its run.
         backfills: whether a range of intervals can be recomputed; it names rows by their time.
+        backfill_days: whether a backfill recomputes whole days, as intervals are shorter.
         tasks: in their order; each one needs the one before.
         inlets: what the DAG reads: a view's inputs, or the view that is compared.
         outlet: the view that is refreshed; None where it is compared.
+        quality: what the gate finds of that view.
     """
 
     dag_id: str
@@ -122,28 +124,34 @@ class DagBlueprint:
     time_zone: str = "UTC"
     delay_seconds: int = 0
     backfills: bool = False
+    backfill_days: bool = False
     tasks: tuple[TaskBlueprint, ...]
     inlets: tuple[AssetBlueprint, ...]
     outlet: AssetBlueprint | None
+    quality: AssetBlueprint | None = None
 
 
 def blueprints(
-    manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT, *, stagger: bool = True
+    manifest: Manifest, mode: ExecutorMode = ExecutorMode.CONNECT, *, own_timetable: bool = True
 ) -> tuple[DagBlueprint, ...]:
     """The DAGs of all gold views, in the order of their names.
 
     Args:
         manifest: the project.
         mode: how tasks reach Spark.
-        stagger: whether starts are spread within each period.
+        own_timetable: whether Airflow knows our timetable: starts are spread within each period,
+            and a backfill recomputes whole days.
 
     Raises:
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
     """
     entries = [entry for _, entry in sorted(manifest.gold.items())]
     compared = [entry for entry in entries if entry.verify_seconds is not None]
-    delays = start_delays(entries) if stagger else {}
-    refreshed = (blueprint(one, mode, delay=delays.get(one.name, 0)) for one in entries)
+    delays = start_delays(entries) if own_timetable else {}
+    refreshed = (
+        blueprint(one, mode, delay=delays.get(one.name, 0), own_timetable=own_timetable)
+        for one in entries
+    )
     return (*refreshed, *map(verify_blueprint, compared))
 
 
@@ -172,7 +180,11 @@ def _spread(period: int) -> float:
 
 
 def blueprint(
-    entry: GoldEntry, mode: ExecutorMode = ExecutorMode.CONNECT, *, delay: int = 0
+    entry: GoldEntry,
+    mode: ExecutorMode = ExecutorMode.CONNECT,
+    *,
+    delay: int = 0,
+    own_timetable: bool = True,
 ) -> DagBlueprint:
     """The DAG of one gold view.
 
@@ -180,20 +192,24 @@ def blueprint(
         PeriodUnsupportedError: the view's period is not one of aligned intervals.
     """
     cron = entry.schedule or _cron(entry, _period(entry))
+    backfills = cron is not None and time_column(entry) is not None
+    backfill_days = own_timetable and backfills and cron is not None and not at_most_daily(cron)
     return DagBlueprint(
         dag_id=dag_id(entry.name),
         view=entry.name,
         description=" ".join(entry.description.split()),
         owner=entry.owner,
         tags=_tags(entry),
-        doc_md=view_documentation(entry, cron, delay),
+        doc_md=view_documentation(entry, cron, delay, backfill_days=backfill_days),
         cron=cron,
         time_zone=entry.time_zone,
         delay_seconds=delay,
-        backfills=cron is not None and time_column(entry) is not None,
+        backfills=backfills,
+        backfill_days=backfill_days,
         tasks=_tasks(mode),
         inlets=tuple(asset(TableName.parse(name)) for name in entry.inputs),
         outlet=asset(entry.table_name),
+        quality=quality_asset(entry.table_name),
     )
 
 
@@ -233,6 +249,16 @@ def asset(table: TableName) -> AssetBlueprint:
     'x-tidemark://gold/daily_order_summary'
     """
     return AssetBlueprint(str(table), f"{ASSET_SCHEME}://{table.layer}/{table.name}")
+
+
+def quality_asset(table: TableName) -> AssetBlueprint:
+    """The asset of what the gate finds of a view.
+
+    >>> quality_asset(TableName.parse("gold.daily_order_summary")).name
+    'gold.daily_order_summary.quality'
+    """
+    about = asset(table)
+    return AssetBlueprint(f"{about.name}.quality", f"{about.uri}/quality")
 
 
 def _cron(entry: GoldEntry, seconds: int | None) -> str | None:

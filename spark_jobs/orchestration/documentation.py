@@ -10,12 +10,14 @@ from spark_jobs.planning.ranges import DATE, time_column
 RUNBOOK = "docs/runbooks/gold-refresh.md"
 
 
-def view_documentation(entry: GoldEntry, cron: str | None, delay: int = 0) -> str:
+def view_documentation(
+    entry: GoldEntry, cron: str | None, delay: int = 0, *, backfill_days: bool = False
+) -> str:
     """What a reader of the DAG wants to know about its view."""
     sections = [
         f"## {entry.table_name}\n\n{entry.description.strip()}",
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.",
-        _refresh(entry, cron, delay),
+        f"{_refresh(entry, cron, delay)}\n{_backfill(entry, by_days=backfill_days)}",
         _columns(entry.columns),
         _lineage(entry),
         f"### SQL\n\n```sql\n{entry.sql.strip()}\n```",
@@ -69,16 +71,20 @@ def _refresh(entry: GoldEntry, cron: str | None, delay: int) -> str:
         "A run skips if no input changed. A failed critical expectation blocks the publication; "
         "readers see the old content until a run succeeds."
     )
-    lines.append(_backfill(entry))
     return "\n".join(lines)
 
 
-def _backfill(entry: GoldEntry) -> str:
+def _backfill(entry: GoldEntry, *, by_days: bool) -> str:
     column = time_column(entry)
     if column is None:
         return (
             "No backfill: the view has no time column. The DAG `ops__replay` recomputes the whole "
             "view."
+        )
+    if by_days:
+        return (
+            f"A backfill recomputes the rows whose `{column.name}` lies in its days (UTC), one run "
+            "for each that has ended, and replaces those that differ; no other row changes."
         )
     days = ", whole days," if column.type == DATE else ""
     return (

@@ -52,13 +52,16 @@ def script_source() -> str:
 
 
 def marked(text: str, *, now: datetime) -> str:
-    """The page as it is, or marked as old by its own times; one without a time is left alone."""
+    """The page as Airflow serves it, with links to Airflow's pages, and marked where it is old.
+
+    One without a time is left alone.
+    """
     written = _WRITTEN.search(text)
     if written is None:
         return text
     seconds = (now - datetime.fromisoformat(written[1])).total_seconds()
     if seconds <= int(written[2]):
-        return text
-    text = text.replace("<body ", '<body class="old" ', 1)
+        return text.replace("<body ", '<body class="served" ', 1)
+    text = text.replace("<body ", '<body class="served old" ', 1)
     text = text.replace(_HIDDEN, _HIDDEN.replace(" hidden", ""), 1)
     return text.replace(_AGE, _AGE.replace("><", f">{int(seconds // 60)} min<"), 1)

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from spark_jobs.access.airflow import ANNOUNCER
 
+# The role of who answers calls.
+ON_CALL = "User"
+
 
 def migrate() -> None:
     """Bring the database to the installed Airflow's schema, its authentication tables included."""
@@ -26,10 +29,14 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
+    from airflow.providers.fab.www.security import permissions  # noqa: PLC0415
 
     with get_application_builder() as builder:
         security = builder.sm
         security.sync_roles()
+        # Airflow's navigation names the page of all tables to those only who may read plugins.
+        seen = security.create_permission(permissions.ACTION_CAN_READ, permissions.RESOURCE_PLUGIN)
+        security.add_permission_to_role(security.find_role(ON_CALL), seen)
         for name, user in users.items():
             role = security.find_role(user["role"])
             if security.find_user(name):

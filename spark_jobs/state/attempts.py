@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypedDict
 
@@ -16,6 +16,8 @@ from spark_jobs.state.errors import AttemptNotFoundError
 from spark_jobs.state.tables import ATTEMPTS
 from spark_jobs.state.types import JsonObject, utc_now
 from spark_jobs.state.upsert import insert_or_keep
+
+LONGEST_ATTEMPT = timedelta(hours=6)
 
 
 class AttemptStatus(StrEnum):
@@ -180,6 +182,35 @@ def attempts(
     if statuses:
         query = query.where(ATTEMPTS.c.status.in_(statuses))
     return [_attempt(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def judged(
+    connection: Connection, views: Collection[str], *, after: datetime
+) -> list[RefreshAttempt]:
+    """The attempts of some views that have a verdict and changed later, the first change first."""
+    columns = ATTEMPTS.c
+    query = select(ATTEMPTS).where(
+        columns.view.in_(views),
+        # By the index; no attempt takes longer from its plan to its audit.
+        columns.started_at > after - LONGEST_ATTEMPT,
+        columns.updated_at > after,
+        columns.verdict.isnot(None),
+    )
+    ordered = query.order_by(columns.updated_at, columns.attempt_id)
+    return [_attempt(row) for row in connection.execute(ordered).mappings()]
+
+
+def judged_before(connection: Connection, attempt: RefreshAttempt) -> RefreshAttempt | None:
+    """The newest attempt of the same view with a verdict that was planned earlier."""
+    columns = ATTEMPTS.c
+    query = select(ATTEMPTS).where(
+        columns.view == attempt.view,
+        columns.started_at < attempt.started_at,
+        columns.verdict.isnot(None),
+    )
+    newest = query.order_by(columns.started_at.desc()).limit(1)
+    row = connection.execute(newest).mappings().first()
+    return None if row is None else _attempt(row)
 
 
 def forget_attempts(

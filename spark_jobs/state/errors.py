@@ -103,6 +103,16 @@ class ReplayNotFoundError(LakehouseError):
         return f"view {self.view!r} of {self.replay_id!r}"
 
 
+class ReplayRejectedError(LakehouseError):
+    """A person rejected the replay, and somebody wants to go on with it."""
+
+    condition = "REPLAY_REJECTED"
+    replay_id: str
+    who: str
+    primary = "{replay_id} was rejected by {who}"
+    hint = "Ask for a new one: `tidemark replay VIEW`, or the form ops__replay."
+
+
 class DeploymentOvertakenError(LakehouseError):
     """Another apply began on the same base."""
 

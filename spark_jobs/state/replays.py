@@ -98,7 +98,15 @@ class ReplayRecord:
     @property
     def approved_by(self) -> str | None:
         """Who approved it; None where nobody was asked."""
-        return next((one["who"] for one in self.decisions if one["what"] == _APPROVED), None)
+        return self._who(DecisionKind.APPROVED)
+
+    @property
+    def rejected_by(self) -> str | None:
+        """Who rejected it; None where nobody did."""
+        return self._who(DecisionKind.REJECTED)
+
+    def _who(self, decided: DecisionKind) -> str | None:
+        return next((one["who"] for one in self.decisions if one["what"] == decided.value), None)
 
     def as_dict(self) -> JsonObject:
         """The form for programs."""
@@ -108,9 +116,6 @@ class ReplayRecord:
             "started_at": self.started_at.isoformat(),
             "updated_at": self.updated_at.isoformat(),
         }
-
-
-_APPROVED = DecisionKind.APPROVED.value
 
 
 def approval(who: str | None) -> list[JsonObject]:

@@ -131,6 +131,16 @@ class ControlStore(
                 connection, view=view, tick=tick, statuses=statuses, limit=limit
             )
 
+    def judged(self, views: Collection[str], *, after: datetime) -> list[RefreshAttempt]:
+        """See ``attempts.judged``."""
+        with self._read() as connection:
+            return attempts.judged(connection, views, after=after)
+
+    def judged_before(self, attempt: RefreshAttempt) -> RefreshAttempt | None:
+        """See ``attempts.judged_before``."""
+        with self._read() as connection:
+            return attempts.judged_before(connection, attempt)
+
     def forget_attempts(self, view: str, *, tick: str, before: datetime, keep: int) -> int:
         """Drop attempts of a tick that are older, but not the newest; returns how many."""
         with self._write() as connection:

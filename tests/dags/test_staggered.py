@@ -72,7 +72,7 @@ def test_a_view_starts_after_those_that_it_reads(project) -> None:
 def test_airflow_keeps_the_timetable(project, stagger: bool) -> None:
     manifest = project.compile()
     entries = {one.name: one for one in views(project, [900, 900])}
-    made = blueprints(manifest.model_copy(update={"gold": entries}), stagger=stagger)
+    made = blueprints(manifest.model_copy(update={"gold": entries}), own_timetable=stagger)
     late = max(made, key=lambda one: one.delay_seconds)
     dag = build_dag(late, project.settings)
     kept = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable

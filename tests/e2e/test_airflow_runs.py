@@ -86,6 +86,7 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
         assert analyst.get(f"/dags/{DAG}").status_code == httpx.codes.OK
         refused = analyst.post(f"/dags/{DAG}/dagRuns", json=body)
         assert refused.status_code == httpx.codes.FORBIDDEN
+        assert analyst.get("/plugins").status_code == httpx.codes.FORBIDDEN
     with airflow.client("oncall") as oncall:
         wrong = oncall.post(
             f"/dags/{DAG}/dagRuns", json={"logical_date": None, "conf": {"force": "yes"}}
@@ -93,6 +94,9 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
         assert wrong.status_code == httpx.codes.BAD_REQUEST
         accepted = oncall.post(f"/dags/{DAG}/dagRuns", json=body)
         assert accepted.status_code == httpx.codes.OK
+        # The navigation is made of these.
+        plugins = oncall.get("/plugins").json()["plugins"]
+        assert "tidemark_page" in {one["name"] for one in plugins}
     assert httpx.get(f"{airflow.address}/api/v2/dags").status_code == (httpx.codes.UNAUTHORIZED)
 
 

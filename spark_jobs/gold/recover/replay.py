@@ -24,6 +24,7 @@ from spark_jobs.planning.replay import ReplayPlan, ViewPlan
 from spark_jobs.planning.request import ReplayRequest, Why, downstream
 from spark_jobs.planning.work import work_item
 from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.errors import ReplayRejectedError
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.replays import (
     Decision,
@@ -212,7 +213,14 @@ class Replayer:
         Args:
             replay_id: what ``begin`` recorded.
             on_step: hears of each step and its view.
+
+        Raises:
+            ReplayNotFoundError: there is none of that id.
+            ReplayRejectedError: a person rejected it.
         """
+        record = self._store.replay(replay_id)
+        if record.status is ReplayStatus.REJECTED:
+            raise ReplayRejectedError(replay_id, record.rejected_by or "a person")
         self._store.end_replay(replay_id, status=ReplayStatus.RUNNING)
         views = [one.view for one in self._store.replay_views(replay_id)]
         for step in (self.build, self.publish):

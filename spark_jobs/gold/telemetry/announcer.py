@@ -1,4 +1,4 @@
-"""Tells Airflow of each publication that changed rows, whoever made it, as an event of its asset.
+"""Tells Airflow of each publication that changed rows, and of verdicts, as events of assets.
 
 The logs of the published tables are the outbox: a publication is told if its commit is there, and
 in the order of commits. A cursor in the control database says how far each view was told. Events
@@ -20,8 +20,15 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.publications import Publication, publications
 from spark_jobs.gold.telemetry.asset_events import event_of_publication
+from spark_jobs.gold.telemetry.verdict_events import (
+    CURSOR,
+    VerdictOutbox,
+    quality_asset_name,
+    verdict_event,
+)
 from spark_jobs.names import TableVersion
 from spark_jobs.state.asset_cursors import AssetCursor
+from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
@@ -67,6 +74,7 @@ class Announcer:
     now: Callable[[], datetime] = utc_now
     _client: Events | None = None
     _assets: dict[str, int] = field(default_factory=dict)
+    _verdicts: VerdictOutbox = field(default_factory=VerdictOutbox)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -106,7 +114,34 @@ class Announcer:
                 cursor.version,
             ):
                 told += self._tell(context, cursor, found)
+        return told + self._tell_verdicts(context, known.get(CURSOR))
+
+    def _tell_verdicts(self, context: GoldContext, cursor: AssetCursor | None) -> int:
+        told = 0
+        for attempt in self._verdicts.waiting(context, cursor, now=self.now()):
+            try:
+                told += self._emit_verdict(attempt)
+            except LakehouseError:
+                self._forget()
+                raise
         return told
+
+    def _emit_verdict(self, attempt: RefreshAttempt) -> bool:
+        """Emit the event of a verdict; False where Airflow has it, or nobody can hear of it."""
+        self._client = airflow = self._client or self.airflow()
+        if airflow is None:
+            return False
+        asset = self._asset(airflow, quality_asset_name(attempt.view))
+        if asset is None or attempt.attempt_id in airflow.attempts(asset):
+            return False
+        airflow.emit(asset, verdict_event(attempt))
+        return True
+
+    def _asset(self, airflow: Events, name: str) -> int | None:
+        asset = self._assets.get(name) or airflow.asset(name)
+        if asset is not None:
+            self._assets[name] = asset
+        return asset
 
     def _first(self, view: str, found: TableVersion | None) -> AssetCursor:
         if found is None:
@@ -145,11 +180,9 @@ class Announcer:
         if airflow is None:
             return NO_AIRFLOW
         mark = published.watermark
-        name = str(gold_table(mark.view))
-        asset = self._assets.get(name) or airflow.asset(name)
+        asset = self._asset(airflow, str(gold_table(mark.view)))
         if asset is None:
             return ASSET_UNKNOWN
-        self._assets[name] = asset
         if mark.attempt in airflow.attempts(asset):
             return None
         if mark.announced and self.now() - published.at < TASK_ENDS:

@@ -1,4 +1,4 @@
-"""An Airflow plugin: the timetable of staggered starts, and tasks that need not import.
+"""An Airflow plugin: the timetable of views, and tasks that need not import.
 
 The scheduler imports what refresh tasks need, so that they inherit it.
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.page.facts import NOTHING, Card, Tone
+from spark_jobs.serving.page.incident_lines import view_links
 from spark_jobs.serving.report.sink_status import SinkStatus, behind_text, sink_status
 from spark_jobs.serving.report.status_check import Trouble, troubles
 from spark_jobs.serving.report.status_tables import (
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 GOLD_RUNBOOK: Final = "gold-refresh"
-_NOT_WELL: Final = frozenset({"failed", "blocked"})
+# What most attempts of a quiet table are, and what is not well.
+_TOLD: Final = ("skipped", "blocked", "failed")
+# By the state of a gold view.
+_RUNBOOKS: Final = {"rolled back": "gold-is-wrong", "waits": "refresh-waits"}
 _TONES: Final = {"green": Tone.GOOD, "yellow": Tone.WARN, "red": Tone.BAD}
 GOLD_HEADS = ("freshness", "audit", "rows changed", "published", "24 hours", "last attempt")
 STREAM_HEADS = ("behind", "last batch", "seen", "error")
@@ -118,7 +123,8 @@ class Cards:
                     self._day(entry.name),
                     attempt_cell(status).plain,
                 ),
-                runbook=GOLD_RUNBOOK,
+                runbook=_runbook(entry, state),
+                links=view_links(entry.name),
             )
 
         return self._guarded(
@@ -227,17 +233,23 @@ class Cards:
         return NOTHING if rows is None else f"{rows:,}"
 
     def _day(self, view: str) -> str:
-        """How the attempts of the last 24 hours ended, as far as it was not well."""
+        """How the attempts of the last 24 hours ended, as far as they did not publish."""
         ended = self._ended.get(view)
         if not ended:
             return NOTHING
-        bad = (f"{count:,} {status}" for status, count in ended.items() if status in _NOT_WELL)
+        counts = {status.value: count for status, count in ended.items()}
+        other = (f"{counts[status]:,} {status}" for status in _TOLD if status in counts)
         total = sum(ended.values())
         attempts = f"{total:,} attempt{'' if total == 1 else 's'}"
-        return ", ".join((attempts, *sorted(bad)))
+        return ", ".join((attempts, *other))
 
     def _delivered(self, one: SinkStatus) -> str:
         if one.delivered_at is None:
             return "never"
         when = ago(one.delivered_at, now=self._now)
         return f"{one.changes:,} changes {when}, version {one.version}"
+
+
+def _runbook(entry: GoldEntry, state: str) -> str:
+    continuous = entry.refresh is RefreshPolicy.CONTINUOUS
+    return _RUNBOOKS.get(state, "continuous-view" if continuous else GOLD_RUNBOOK)

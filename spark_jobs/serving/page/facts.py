@@ -9,6 +9,8 @@ from typing import Final
 
 # In a cell that has nothing to say.
 NOTHING: Final = "-"
+# Airflow's own pages, from where its api-server serves this one.
+AIRFLOW_PAGES: Final = ".."
 
 
 class Tone(StrEnum):
@@ -18,6 +20,51 @@ class Tone(StrEnum):
     PLAIN = "plain"
     WARN = "warn"
     BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words that lead somewhere.
+
+    Attributes:
+        to: the address; empty: the words alone.
+        in_airflow: a page of Airflow's, so that it leads nowhere from a copy of this page.
+    """
+
+    words: str
+    to: str = ""
+    in_airflow: bool = False
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something that is wrong, and where to begin."""
+
+    text: str
+    runbook: Link
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentLine:
+    """A fault that people were told of, from its first failure to its end.
+
+    Attributes:
+        about: the table, or the DAG where it is about more than one.
+        state: open or resolved.
+        began: when it failed first.
+        lasted: until its end, or until now.
+        times: how often the task failed for it.
+    """
+
+    about: str
+    state: str
+    tone: Tone
+    condition: str
+    message: str
+    began: str
+    lasted: str
+    times: int
+    links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +77,7 @@ class Card:
         note: what the picture says beside the state.
         cells: the row below the picture, in the order of its section's heads.
         runbook: where to begin when the state is bad.
+        links: to pages about it.
     """
 
     name: str
@@ -40,6 +88,7 @@ class Card:
     note: str = ""
     cells: tuple[str, ...]
     runbook: str
+    links: tuple[Link, ...] = ()
 
     @property
     def title(self) -> str:
@@ -63,7 +112,8 @@ class PageFacts:
     Attributes:
         columns: the heads of the picture's columns.
         edges: pairs of a card's name and of one that reads it.
-        attention: a line for each thing that is wrong, with its runbook.
+        attention: what is wrong.
+        incidents: what was wrong lately, those that are open first.
     """
 
     project: str
@@ -71,7 +121,8 @@ class PageFacts:
     columns: tuple[str, ...]
     sections: tuple[Section, ...]
     edges: tuple[tuple[str, str], ...]
-    attention: tuple[str, ...]
+    attention: tuple[Attention, ...]
+    incidents: tuple[IncidentLine, ...] = ()
 
     @property
     def cards(self) -> tuple[Card, ...]:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from spark_jobs.serving.page.cards import GOLD_HEADS, SILVER_HEADS, SINK_HEADS, STREAM_HEADS, Cards
-from spark_jobs.serving.page.facts import PageFacts, Section, Tone
+from spark_jobs.serving.page.facts import Attention, PageFacts, Section, Tone
+from spark_jobs.serving.page.incident_lines import incident_lines, runbook_link
 from spark_jobs.serving.report.status_check import Trouble
 from spark_jobs.serving.report.table_graph import edges
 
@@ -19,7 +20,7 @@ def page_facts(project: OpenProject, *, now: datetime) -> PageFacts:
     """How the tables and sinks of a project stand at this moment."""
     from spark_jobs.state.progress import sink_query
 
-    manifest = project.manifest
+    manifest, runbooks = project.manifest, project.settings.alerts.runbooks.rstrip("/")
     tiers = max((entry.tier for entry in manifest.gold.values()), default=-1) + 1
     cards = Cards(project, now)
     sections = (
@@ -40,16 +41,25 @@ def page_facts(project: OpenProject, *, now: datetime) -> PageFacts:
         columns=("sources", "silver", *gold, *(("sinks",) if manifest.sinks else ())),
         sections=tuple(one for one in sections if one.cards),
         edges=(*edges(manifest), *sunk),
-        attention=tuple(_attention(sections, cards.troubles)),
+        attention=tuple(
+            Attention(text, runbook_link(f"{runbooks}/{name}.md"))
+            for text, name in _attention(sections, cards.troubles)
+        ),
+        incidents=incident_lines(project, now=now),
     )
 
 
-def _attention(sections: tuple[Section, ...], found: Sequence[Trouble]) -> Iterator[str]:
-    """What the watch finds, and the views and tables that are in a bad state for another reason."""
-    yield from map(str, found)
+def _attention(
+    sections: tuple[Section, ...], found: Sequence[Trouble]
+) -> Iterator[tuple[str, str]]:
+    """What the watch finds, and the views and tables that are in a bad state for another reason.
+
+    Each has the name of its runbook.
+    """
+    yield from ((f"{one.name}: {one.what}", one.runbook) for one in found)
     named = {one.name for one in found}
     for section in sections:
         for card in section.cards:
             if card.tone is Tone.BAD and card.name not in named:
-                why = f"{card.name}: {', '.join(filter(None, (card.state, card.note)))}"
-                yield f"{why}; see docs/runbooks/{card.runbook}.md"
+                why = ", ".join(filter(None, (card.state, card.note)))
+                yield f"{card.name}: {why}", card.runbook

@@ -24,10 +24,20 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.orchestration.page_age import SCRIPT, marked
-from spark_jobs.serving.page.facts import Card, PageFacts, Section, Tone
+from spark_jobs.serving.page.facts import (
+    Attention,
+    Card,
+    IncidentLine,
+    Link,
+    PageFacts,
+    Section,
+    Tone,
+)
 from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
 from spark_jobs.serving.page.rendering import rendered
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.incidents import Incident
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -104,6 +114,18 @@ def card(name: str, column: int, said: str = "said", **changed: Any) -> Card:
 
 def facts(said: str = "said") -> PageFacts:
     gold = card("gold.spend", 2, said, state=said, note=said, tone=Tone.BAD)
+    dag = Link(said, "../dags/gold__spend", in_airflow=True)
+    incident = IncidentLine(
+        about=said,
+        state="open",
+        tone=Tone.BAD,
+        condition=said,
+        message=said,
+        began=said,
+        lasted=said,
+        times=2,
+        links=(dag, Link(said)),
+    )
     return PageFacts(
         project=said,
         at=NOW,
@@ -114,7 +136,8 @@ def facts(said: str = "said") -> PageFacts:
             Section("Sources", ("one", "two"), (card("bronze.orders", 0, said),)),
         ),
         edges=(("bronze.orders", "silver.orders"), ("silver.orders", "gold.spend")),
-        attention=(said,),
+        attention=(Attention(said, Link(said)),),
+        incidents=(incident,),
     )
 
 
@@ -129,7 +152,7 @@ def test_only_the_script_that_shows_the_age_may_run() -> None:
 @pytest.mark.parametrize(("minutes", "old"), [(0, False), (10, False), (10.1, True), (75, True)])
 def test_the_server_marks_a_page_that_is_old(minutes: float, *, old: bool) -> None:
     text = marked(rendered(facts()), now=NOW + timedelta(minutes=minutes))
-    assert ('<body class="old" ' in text) is old
+    assert f'<body class="{"served old" if old else "served"}" ' in text
     assert ('class="sheet attention" hidden>' in text) is not old
     assert (f'<b id="age">{int(minutes)} min</b>' in text) is old
 
@@ -172,7 +195,7 @@ def test_nothing_is_fetched_and_no_element_runs_anything() -> None:
     found = Elements(text)
     assert not {tag for tag, *_ in found.tags} & {"link", "img", "iframe", "object"}
     assert not [name for name, _ in found.values if name.startswith("on") or name == "src"]
-    assert all(link.startswith("#") for link in found.all("href"))
+    assert all(link.startswith(("#", "../dags/")) for link in found.all("href"))
     assert not re.search(r"@import|url\(", text)
 
 
@@ -181,7 +204,8 @@ def test_each_box_leads_to_the_row_of_its_table() -> None:
     # The notice of its age leads nowhere.
     ids = [one for one in found.all("id") if one not in {"old", "age"}]
     assert sorted(ids) == ["bronze.orders", "gold.spend", "silver.orders"]
-    assert sorted(found.all("href")) == sorted(f"#{name}" for name in ids)
+    inside = [link for link in found.all("href") if link.startswith("#")]
+    assert sorted(inside) == sorted(f"#{name}" for name in ids)
 
 
 def test_boxes_do_not_overlap_and_each_line_goes_from_left_to_right() -> None:
@@ -250,13 +274,13 @@ def row(text: str, name: str) -> str:
 def test_a_project_of_which_nothing_was_heard(project: Path, tmp_path: Path) -> None:
     text = page(project)
     assert (tmp_path / "state/status.html").read_text(encoding="utf-8") == text
-    assert row(text, "gold.spend").startswith("spend Spend per user. unpublished")
+    assert row(text, "gold.spend").startswith("spend Spend per user. gold__spend unpublished")
     assert "target 30 min" in row(text, "gold.spend")
     assert "never reported" in row(text, "silver.orders")
     assert HOSTILE[0] in row(text, "bronze.orders")
     assert HOSTILE[0] not in text
     gone = "streaming application: none of its 5 queries ever reported"
-    assert f"{gone}; see docs/runbooks/stream-silent.md" in text
+    assert f"{gone}; see <span>docs/runbooks/stream-silent.md</span>" in text
 
 
 def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
@@ -294,8 +318,53 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     assert error in row(text, "sink.spend_redis")
     assert "blocked 3/5" in row(text, "gold.spend")
     assert "1 attempt, 1 blocked blocked; full: first build & more" in row(text, "gold.spend")
-    assert "<li>gold.spend: blocked; see docs/runbooks/gold-refresh.md</li>" in text
+    assert "<li>gold.spend: blocked; see <span>docs/runbooks/gold-refresh.md</span></li>" in text
     assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
+
+
+def test_incidents_lead_to_their_dag_its_runs_and_the_runbook(
+    project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = utc_now() - timedelta(hours=3, seconds=5)
+    blocked = Incident(
+        incident_id="i1",
+        dag_id="gold__spend",
+        task_id="audit",
+        fault="f1",
+        table="gold.spend",
+        condition="GATE_BLOCKED",
+        message=HOSTILE[0],
+        runbook="https://wiki.example.com/gold-refresh.md",
+        opened_at=began,
+        last_at=began,
+        times=1,
+        told_at=began,
+    )
+    silent = replace(blocked, incident_id="i2", dag_id="ops__stream_watch", task_id="watch")
+    silent = replace(silent, table=None, condition="TASK_FAILED", runbook="docs/runbooks/a.md")
+    for one in (blocked, silent):
+        store.open_incident(one, again_after=timedelta(days=1))
+    store.resolve_incidents("ops__stream_watch", now=began + timedelta(minutes=7))
+
+    monkeypatch.setenv("TIDEMARK_ALERTS__RUNBOOKS", "https://wiki.example.com")
+    text = page(project)
+    incidents = text.partition("<h2>Incidents</h2>")[2].partition("</table>")[0]
+    first, second = re.findall(r"<tr>\n(.*?)</tr>", incidents, re.DOTALL)
+    words = " ".join(" ".join(Elements(first).words).split())
+    assert words.startswith("gold.spend gold__spend runs and logs https://wiki.example.com/")
+    assert " open " in words
+    assert f"3 h 1 GATE_BLOCKED: {HOSTILE[0]}" in words
+    to_view = ["../dags/gold__spend", "../dags/gold__spend/tasks/audit", blocked.runbook]
+    assert Elements(first).all("href") == to_view
+    ended = " ".join(" ".join(Elements(second).words).split())
+    assert ended.startswith("ops__stream_watch ops__stream_watch runs and logs docs/runbooks/a.md")
+    assert " resolved " in ended
+    assert " 7 min 1 TASK_FAILED" in ended
+    # A copy elsewhere has no Airflow around it.
+    hidden = Elements(text).all("class").count("airflow")
+    assert hidden == len(re.findall(r'href="\.\./', text)) == 5
+    assert '<a href="../dags/gold__spend" class="airflow">gold__spend</a>' in text
+    assert '<a href="https://wiki.example.com/stream-silent.md">' in text
 
 
 def test_a_view_that_waits_for_a_person_says_so(project: Path, store: ControlStore) -> None:
@@ -314,9 +383,22 @@ def test_a_view_that_waits_for_a_person_says_so(project: Path, store: ControlSto
     )
     store.create_attempt(attempt)
     text = page(project)
-    assert "Spend per user. waits " in row(text, "gold.spend")
-    waits = "<li>gold.spend: it would read 9,000,000 rows; see docs/runbooks/refresh-waits.md</li>"
-    assert waits in text
+    assert "Spend per user. gold__spend waits " in row(text, "gold.spend")
+    assert " 1 attempt, 1 skipped " in row(text, "gold.spend")
+    waits = "<li>gold.spend: it would read 9,000,000 rows; see <span>docs/runbooks/"
+    assert f"{waits}refresh-waits.md</span></li>" in text
+
+
+def test_a_view_that_was_rolled_back_has_its_own_runbook(
+    project: Path, store: ControlStore
+) -> None:
+    why = {"who": "ann", "reason": "negative", "replay_id": "rollback-1"}
+    store.pin_view(PinnedView(view="spend", version=3, **why))
+    text = page(project)
+    rolled_back = (
+        "<li>gold.spend: rolled back; see <span>docs/runbooks/gold-is-wrong.md</span></li>"
+    )
+    assert rolled_back in text
 
 
 def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: Path) -> None:
@@ -326,4 +408,4 @@ def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: 
     text = page(project)
     assert "unreadable" in row(text, "gold.spend")
     assert "unreadable" in row(text, "sink.spend_redis")
-    assert "<li>gold.spend: unreadable; see docs/runbooks/gold-refresh.md</li>" in text
+    assert "<li>gold.spend: unreadable; see <span>docs/runbooks/gold-refresh.md</span></li>" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,10 +19,14 @@ from spark_jobs.gold.errors import NothingToReleaseError, ViewUnknownError
 from spark_jobs.planning.errors import ReplayRequestError
 from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.state.attempts import RefreshAttempt
+from spark_jobs.state.errors import ReplayRejectedError
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import (
+    Decision,
+    DecisionKind,
     ReplayKind,
     ReplayRecord,
+    ReplayStatus,
     ReplayView,
     ViewProgress,
     approval,
@@ -41,6 +46,7 @@ RECORD = ReplayRecord(
     started_at=NOW,
     decisions=approval("airflow:eve"),
 )
+REQUEST = planned.replay_request(planned.MANIFEST, ["daily"]).as_dict()
 FILES = {
     "sources/orders.yml": "format: delta\nlocation: orders\ncolumns: {amount: BIGINT, day: DATE}\n",
     "sql/gold/daily.sql": "/* gold\ndescription: d\nowner: o\nrefresh: bulk\ngrain: [day]\n*/\n"
@@ -124,6 +130,38 @@ def test_one_person_alone_is_refused_where_the_settings_ask_for_two(
         with pytest.raises(SecondPersonNeededError) as refused:
             tidemark(*words)
         assert refused.value.form == form
+
+
+def test_a_replay_goes_on_by_the_command_line_as_far_as_one_person_may(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = {"reads": 10_000_000_000}
+    fresh = replace(RECORD, request=REQUEST, decisions=[])
+    known = {
+        "approved": replace(RECORD, request=REQUEST, plan=large),
+        "small": replace(fresh, plan={"reads": 5}),
+        "large": replace(fresh, plan=large),
+        "unknown": fresh,
+    }
+    with ControlStore.open(f"sqlite:///{project}/state/control.db") as store:
+        for name, record in known.items():
+            store.begin_replay(replace(record, replay_id=name), views=())
+        for name, kind in (("back", ReplayKind.ROLLBACK), ("no", ReplayKind.REPLAY)):
+            store.begin_replay(replace(fresh, replay_id=name, kind=kind), views=())
+        store.add_decision("no", Decision(what=DecisionKind.REJECTED, who="airflow:eve"))
+        store.end_replay("no", status=ReplayStatus.REJECTED)
+
+    with pytest.raises(ReplayRejectedError) as rejected:
+        tidemark("replay", "resume", "no")
+    assert rejected.value.who == "airflow:eve"
+    monkeypatch.setenv("TIDEMARK_REPLAY__APPROVAL", "second_person")
+    for name, form in (("large", "replay"), ("unknown", "replay"), ("back", "rollback")):
+        with pytest.raises(SecondPersonNeededError) as refused:
+            tidemark("replay", "resume", name)
+        assert refused.value.form == f"ops__{form}"
+    for name in ("approved", "small"):
+        tidemark("replay", "resume", name)
+        assert json.loads(tidemark("replay", "status", name, "--json"))["status"] == "done"
 
 
 def test_the_tables_name_what_matters() -> None:

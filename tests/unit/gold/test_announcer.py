@@ -12,9 +12,12 @@ import pytest
 from spark_jobs.access.errors import AirflowAwayError
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, TASK_ENDS, Announcer
+from spark_jobs.gold.telemetry.verdict_events import CURSOR
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
+from spark_jobs.quality.verdict import ExpectationResult, Severity, Verdict
+from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.storage import arrow_tables
 from tests.unit.gold.attempts import ORDERS
 
@@ -27,6 +30,7 @@ class FakeAirflow:
 
     assets: dict[str, int] = field(default_factory=lambda: {"gold.spend": 4})
     events: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
     away: bool = False
 
     def asset(self, name: str) -> int | None:
@@ -35,13 +39,15 @@ class FakeAirflow:
 
     def attempts(self, asset: int) -> set[str]:
         self._asked()
-        assert asset in self.assets.values()
-        return {event["attempt"] for event in self.events}
+        return {event["attempt"] for event in self._of(asset)}
 
     def emit(self, asset: int, extra: dict[str, Any]) -> None:
         self._asked()
+        self._of(asset).append(extra)
+
+    def _of(self, asset: int) -> list[dict[str, Any]]:
         assert asset in self.assets.values()
-        self.events.append(extra)
+        return self.verdicts if asset == self.assets.get("gold.spend.quality") else self.events
 
     def close(self) -> None:
         """Nothing is open."""
@@ -197,7 +203,7 @@ def test_a_task_of_airflow_tells_its_own_and_a_dead_one_is_told_for(
     publish(context, "by a task that died", announced=True)
     announcer.look()
     assert airflow.told[2:] == []
-    clock.now += TASK_ENDS + timedelta(seconds=1)
+    clock.now += TASK_ENDS + timedelta(minutes=1)
     announcer.look()
     assert airflow.told[2:] == ["by a task that died"]
 
@@ -212,6 +218,81 @@ def test_an_asset_that_no_dag_names_holds_back_nobody_else(
     airflow.assets["gold.spend"] = 12
     announcer.look()
     assert airflow.told == ["a1"]
+
+
+def judge(context: GoldContext, attempt: str, *, at: datetime, failed: str | None = None) -> None:
+    """Put an attempt with a verdict into the ledger."""
+    rules = [
+        ExpectationResult(
+            position=number,
+            type="between",
+            kwargs={"min_value": 0},
+            column=column,
+            severity=Severity.CRITICAL,
+            success=column != failed,
+            unexpected_count=2 if column == failed else 0,
+            samples=("397.87",) if column == failed else (),
+        )
+        for number, column in enumerate(("total", "orders"))
+    ]
+    verdict = Verdict(table="gold.spend", suite="spend", rows=7, results=tuple(rules))
+    context.store.create_attempt(
+        RefreshAttempt(
+            attempt_id=attempt,
+            view="spend",
+            tick="t1",
+            epoch=1,
+            started_at=at,
+            updated_at=at,
+            vector={"silver.orders": {"id": "orders", "version": 7}},
+            verdict=verdict.as_dict(),
+        )
+    )
+
+
+def test_a_verdict_is_told_where_it_is_not_the_one_before(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow, clock: Clock
+) -> None:
+    airflow.assets["gold.spend.quality"] = 5
+    started = clock.now + timedelta(seconds=1)
+    for number, failed in enumerate((None, None, "total", "total", "orders", None)):
+        judge(context, f"a{number}", at=started + timedelta(seconds=number), failed=failed)
+    assert announcer.look() == 4
+    assert [one["attempt"] for one in airflow.verdicts] == ["a0", "a2", "a4", "a5"]
+    assert airflow.verdicts[1] == {
+        "outcome": "blocked",
+        "rules": 2,
+        "failed": [{"rule": "between(total)", "severity": "critical", "rows": 2}],
+        "rows": 7,
+        "inputs": {"silver.orders": 7},
+        "attempt": "a2",
+    }
+    assert announcer.look() == 0
+    # Another process begins, before the cursor has moved and after.
+    for minutes in (0, 30):
+        clock.now += timedelta(minutes=minutes)
+        again = Announcer(lambda: context, lambda: airflow, now=clock)
+        assert again.look() == 0
+    assert context.store.asset_cursors()[CURSOR].at > started
+    judge(context, "later", at=clock.now, failed="total")
+    assert announcer.look() == 1
+
+
+def test_verdicts_wait_while_airflow_is_away_and_not_for_an_asset_that_no_dag_names(
+    context: GoldContext, announcer: Announcer, airflow: FakeAirflow, clock: Clock
+) -> None:
+    judge(context, "nobody hears", at=clock.now + timedelta(seconds=1))
+    assert announcer.look() == 0
+    airflow.assets["gold.spend.quality"] = 5
+    judge(context, "a1", at=clock.now + timedelta(seconds=2), failed="total")
+    airflow.away = True
+    for _ in range(2):
+        with pytest.raises(AirflowAwayError):
+            announcer.look()
+        clock.now += timedelta(hours=1)
+    airflow.away = False
+    assert announcer.look() == 1
+    assert [one["attempt"] for one in airflow.verdicts] == ["a1"]
 
 
 def test_a_table_that_was_made_again_begins_again(

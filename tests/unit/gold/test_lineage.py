@@ -1,15 +1,18 @@
-"""Events of OpenLineage, as its own client writes them to a file."""
+"""Events of OpenLineage, as its own client writes them to a file and posts them."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from deltalake import write_deltalake
 from openlineage.client.serde import Serde
 
@@ -20,6 +23,7 @@ from spark_jobs.gold.telemetry.reporting import LINEAGE
 from spark_jobs.gold.telemetry.sending import Sender
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.sections import LineageSettings
+from spark_jobs.settings import REPOSITORY
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage import log
 from tests.unit.gold.attempts import FULL, ORDERS, SKIP, plan, publish
@@ -47,19 +51,67 @@ def events(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_a_publication_is_a_run_from_versions_to_a_version(to_file, file, tmp_path) -> None:
-    orders = to_file.locations.of(ORDERS)
+def refresh(context: GoldContext) -> None:
+    """Refresh the view from one version of its input."""
+    orders = context.locations.of(ORDERS)
     write_deltalake(orders, pa.table({"id": [1]}))
     version = log.table_version(orders)
     assert version is not None
     vector = VersionVector({ORDERS: version})
-    attempt = open_attempt(to_file, plan(FULL, vector), epoch=1, seconds=0.5)
+    attempt = open_attempt(context, plan(FULL, vector), epoch=1, seconds=0.5)
     LINEAGE.wait()
-    publish(to_file, attempt, vector)
+    publish(context, attempt, vector)
     passed = {"outcome": "passed", "expectations": 5, "failed": 0}
-    to_file.store.update_attempt(attempt.attempt_id, verdict=passed)
-    end_attempt(to_file, attempt.attempt_id, status=AttemptStatus.PUBLISHED, published_version=0)
+    context.store.update_attempt(attempt.attempt_id, verdict=passed)
+    end_attempt(context, attempt.attempt_id, status=AttemptStatus.PUBLISHED, published_version=0)
+    LINEAGE.wait()
 
+
+class Receiver(ThreadingHTTPServer):
+    """Takes what is posted."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Posted)
+        self.received: list[tuple[str, dict[str, Any]]] = []
+
+
+class Posted(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        text = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            text = gzip.decompress(text)
+        self.server.received.append((self.path, json.loads(text)))
+        self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_a_receiver_gets_what_the_transport_of_the_page_posts(context: GoldContext) -> None:
+    page = (REPOSITORY / "docs/lineage.md").read_text()
+    shown = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    with Receiver() as receiver:
+        thread = threading.Thread(target=receiver.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{receiver.server_port}"
+        refresh(told(context, {**shown["lineage"]["transport"], "url": url}))
+        receiver.shutdown()
+        thread.join()
+    assert [path for path, _ in receiver.received] == ["/api/v1/lineage"] * 2
+    start, complete = (event for _, event in receiver.received)
+    assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
+    assert complete["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
+    [written] = complete["outputs"]
+    assert "columnLineage" in written["facets"]
+    assert written["outputFacets"]["outputStatistics"]["rowCount"] == 3
+
+
+def test_a_publication_is_a_run_from_versions_to_a_version(to_file, file, tmp_path) -> None:
+    refresh(to_file)
     start, complete = events(file)
 
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
