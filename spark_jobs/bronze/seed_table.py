@@ -14,7 +14,7 @@ from spark_jobs.graph.seeds import check_header, seed_bytes, seed_digest
 from spark_jobs.settings import Settings
 from spark_jobs.state.locks import table_lock
 from spark_jobs.storage.lake import Lake, lock_directory
-from spark_jobs.storage.small_tables import bring_to, hold
+from spark_jobs.storage.small_tables import hold, sync_rows
 
 # The share of a file's lines that may be bad, where the source says nothing.
 MOST_REJECTED: Final = 0.1
@@ -68,7 +68,7 @@ def load_seed(settings: Settings, source: SourceEntry) -> Loaded:
     _check_share(source, found)
     lake = Lake(settings.lake)
     with table_lock(lock_directory(settings.lake, settings.state), source.table_name):
-        brought = bring_to(
+        brought = sync_rows(
             found.rows,
             lake.location(source.table_name),
             keys=source.keys,

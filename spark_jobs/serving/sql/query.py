@@ -23,7 +23,7 @@ from spark_jobs.graph.sql import (
 from spark_jobs.names import OPS_SCHEMA, TableName
 from spark_jobs.serving.sql.spark_words import query_error
 from spark_jobs.storage import log
-from spark_jobs.storage.guard import AllowedTable, Policy, held_to
+from spark_jobs.storage.guard import AllowedTable, Policy, enforced
 from spark_jobs.storage.lake import TableLocations
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def run_query(
 
     with interrupted_after(spark, seconds) as over:
         try:
-            with held_to(spark, query.policy):
+            with enforced(spark, query.policy):
                 frame = spark.sql(query.sql)
                 rows = (frame.limit(limit + 1) if limit else frame).toArrow()
         # While rows are fetched, a session in this process gives Java's error as it is.
