@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DriftTelling:
-    """A difference that stands, and what it does.
+    """A difference that still exists, and its effect.
 
     Attributes:
         policy: the source's ``on_drift``; "" where it says nothing.
         holds: the silver tables that wait for it.
-        told: whether somebody must look at it.
+        to_review: whether somebody must look at it.
     """
 
     drift: Drift
     policy: str
     holds: tuple[str, ...]
-    told: bool
+    to_review: bool
 
     @property
     def standing(self) -> str:
         """One word for it."""
         if self.drift.accepted_by is not None:
             return "accepted"
-        return "holds" if self.holds else "open" if self.told else "recorded"
+        return "holds" if self.holds else "open" if self.to_review else "recorded"
 
     @property
     def words(self) -> str:
@@ -45,24 +45,26 @@ class DriftTelling:
         return f"{what}; {', '.join(self.holds)} wait" if self.holds else what
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         own = {"policy": self.policy, "holds": self.holds, "standing": self.standing}
         return {**self.drift.as_dict(), **own}
 
 
 def drift_tellings(project: OpenProject) -> list[DriftTelling]:
     """Every difference from the declarations as they are now, accepted ones too."""
-    from spark_jobs.silver.check.drift import holding, stands, told
+    from spark_jobs.silver.check.drift import blocking_drifts, still_differs, to_review
 
     manifest, found = project.manifest, []
     for one in project.store.drifts():
         source = manifest.sources.get(one.source)
-        if source is None or not stands(one, source):
+        if source is None or not still_differs(one, source):
             continue
         entries = (entry for entry in manifest.silver.values() if entry.source == source.name)
-        holds = tuple(str(entry.table_name) for entry in entries if holding([one], source, entry))
+        holds = tuple(
+            str(entry.table_name) for entry in entries if blocking_drifts([one], source, entry)
+        )
         policy = "" if source.on_drift is None else source.on_drift.value
-        found.append(DriftTelling(one, policy, holds, bool(told([one], source))))
+        found.append(DriftTelling(one, policy, holds, bool(to_review([one], source))))
     return found
 
 

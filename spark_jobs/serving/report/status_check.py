@@ -66,7 +66,7 @@ def _waiting(project: OpenProject) -> Iterator[Trouble]:
 def _drift(project: OpenProject) -> Iterator[Trouble]:
     """Records that are not as their source declares, until somebody looked at them."""
     for one in drift_tellings(project):
-        if one.told:
+        if one.to_review:
             name = str(TableName(Layer.BRONZE, one.drift.source))
             yield Trouble(name, one.words, "schema-drift")
 
