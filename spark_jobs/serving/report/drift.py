@@ -1,4 +1,4 @@
-"""Where sources send other than they declare, and what that does, for status and page."""
+"""Schema drift for status and page: differences from declarations, and their effects."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class DriftTelling:
     """A difference that still exists, and its effect.
 
     Attributes:
-        policy: the source's ``on_drift``; "" where it says nothing.
-        holds: the silver tables that wait for it.
-        to_review: whether somebody must look at it.
+        policy: the source's ``on_drift``; "" if not declared.
+        holds: silver tables that it blocks.
+        to_review: whether a person must look at it.
     """
 
     drift: Drift
@@ -33,14 +33,14 @@ class DriftTelling:
 
     @property
     def standing(self) -> str:
-        """One word for it."""
+        """Its state in one word."""
         if self.drift.accepted_by is not None:
             return "accepted"
         return "holds" if self.holds else "open" if self.to_review else "recorded"
 
     @property
     def words(self) -> str:
-        """The difference, its first record, and what waits for it, in one line."""
+        """The difference, its first record, and blocked tables, on one line."""
         what = f"{drift_words(self.drift)} since {self.drift.position}"
         return f"{what}; {', '.join(self.holds)} wait" if self.holds else what
 
@@ -51,7 +51,7 @@ class DriftTelling:
 
 
 def drift_tellings(project: OpenProject) -> list[DriftTelling]:
-    """Every difference from the declarations as they are now, accepted ones too."""
+    """All differences from the current declarations, including accepted ones."""
     from spark_jobs.silver.check.drift import blocking_drifts, still_differs, to_review
 
     manifest, found = project.manifest, []
@@ -69,7 +69,7 @@ def drift_tellings(project: OpenProject) -> list[DriftTelling]:
 
 
 def drift_table(found: Sequence[DriftTelling]) -> Table:
-    """A row for each difference."""
+    """A row per difference."""
     table = Table(title="Records that are not as declared", title_justify="left")
     table.add_column("source", no_wrap=True)
     for name in ("difference", "first record", "standing", "waits"):
