@@ -1,1 +1,1 @@
-"""Kafka to bronze: every record as it was received, exactly once."""
+"""Kafka to bronze: every record as received, exactly once."""

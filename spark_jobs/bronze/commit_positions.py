@@ -1,9 +1,9 @@
-"""Up to which commit of each database all changes are in Kafka, by what the connectors stored.
+"""Reads up to which commit each database's changes are in Kafka, from the connectors' offsets.
 
-Kafka Connect stores a connector's offset only when the broker has acknowledged every record that
-came before. Debezium's offset names the last transaction that had ended. So once it is stored, the
-topics hold every change of that transaction and of all before it. Before the first transaction it
-names the position of the snapshot, as soon as every row of that is in Kafka.
+Kafka Connect stores an offset only when the brokers have acknowledged all records before it, and
+Debezium's offset names the last finished transaction. So the topics have all changes up to a stored
+transaction. Before the first transaction the offset names the position of the snapshot, once all
+its rows are in Kafka.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from spark_jobs.bronze.errors import failure
 
 ANSWER_SECONDS = 10.0
 POLLED = 500
-# The group has no members: partitions are assigned, and no offset is stored.
+# A consumer group without members: partitions are assigned, and offsets are not committed.
 GROUP = "tidemark-reconcile"
 
 
 @dataclass
 class CommitPositions:
-    """Reads the topic in which Kafka Connect stores its connectors' offsets; for one thread."""
+    """Reads the topic of Kafka Connect's offsets; not thread-safe."""
 
     access: KafkaAccess
     topic: str
@@ -36,12 +36,13 @@ class CommitPositions:
         """The end of the last transaction whose changes are all in Kafka, by database.
 
         Returns:
-            positions in the database's log, by the prefix of the connector's topics; nothing of a
+            log positions by topic prefix; without databases whose first snapshot is still being
+                read.
             database whose first snapshot is being read.
 
         Raises:
             KafkaUnreachableError: no broker answers.
-            LakehouseError: the broker refuses the login or the request.
+            LakehouseError: the broker rejects the login or the request.
         """
         try:
             consumer = self._consumer or self._open()
@@ -49,16 +50,16 @@ class CommitPositions:
                 for message in messages:
                     if message.error() is not None:
                         raise KafkaException(message.error())
-                    told = position_told(message.key(), message.value())
-                    if told is not None:
-                        self._found[told[0]] = told[1]
+                    stored = stored_position(message.key(), message.value())
+                    if stored is not None:
+                        self._found[stored[0]] = stored[1]
         except KafkaException as error:
             self.close()
             raise failure(self.access, error.args[0]) from error
         return dict(self._found)
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next call opens another."""
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = None
@@ -75,15 +76,15 @@ class CommitPositions:
         return consumer
 
 
-def position_told(key: bytes | None, value: bytes | None) -> tuple[str, int] | None:
-    """The database and the position that one stored offset tells; None where it tells none.
+def stored_position(key: bytes | None, value: bytes | None) -> tuple[str, int] | None:
+    """Database and position in a stored offset; None if it has none.
 
     >>> key = b'["shop",{"server":"shop"}]'
-    >>> position_told(key, b'{"lsn_commit": 42, "lsn": 50}')
+    >>> stored_position(key, b'{"lsn_commit": 42, "lsn": 50}')
     ('shop', 42)
-    >>> position_told(key, b'{"lsn": 50, "snapshot": "INITIAL"}') is None
+    >>> stored_position(key, b'{"lsn": 50, "snapshot": "INITIAL"}') is None
     True
-    >>> position_told(key, b'{"lsn": 50}')
+    >>> stored_position(key, b'{"lsn": 50}')
     ('shop', 51)
     """
     if not key or not value:
@@ -94,15 +95,15 @@ def position_told(key: bytes | None, value: bytes | None) -> tuple[str, int] | N
         return None
     if not isinstance(partition, dict) or not isinstance(offset, dict):
         return None
-    return _told(partition.get("server"), offset)
+    return _position(partition.get("server"), offset)
 
 
-def _told(server: Any, offset: dict[str, Any]) -> tuple[str, int] | None:
-    # While a snapshot is read, the tables hold a part of their rows.
+def _position(server: Any, offset: dict[str, Any]) -> tuple[str, int] | None:
+    # During a snapshot the tables have only some of their rows.
     if not isinstance(server, str) or "snapshot" in offset:
         return None
     position = offset.get("lsn_commit")
     if position is None and "lsn_proc" not in offset and isinstance(offset.get("lsn"), int):
-        # Nothing was committed since the snapshot, whose rows stand at this very position.
+        # No commit since the snapshot, whose rows have this very position.
         position = offset["lsn"] + 1
     return (server, position) if isinstance(position, int) else None

@@ -1,4 +1,4 @@
-"""Records that a person has written into a source's topic, where its producer failed to."""
+"""Writes records into a source's topic on a person's request, such as missed deletes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze.errors import failure
 
-# The headers of such a record: who told it, and why.
+# Headers of such a record: who wrote it, and why.
 DELETED_BY, DELETED_WHY = "tidemark.told_by", "tidemark.told_why"
 _FLUSH_SECONDS = 30.0
 _MOST_IN_FLIGHT = 10_000
@@ -22,20 +22,21 @@ def produce(
     *,
     headers: Mapping[str, str],
 ) -> int:
-    """Write records, and wait until the brokers have them.
+    """Write records, and wait until the brokers have acknowledged them.
 
     Args:
-        access: as whom to write.
-        topic: the source's.
+        access: login to the brokers.
+        topic: the source's topic.
         records: partition, key and value of each.
-        headers: of all of them.
+        headers: headers of all records.
 
     Returns:
-        how many were written.
+        number of records written.
 
     Raises:
         KafkaUnreachableError: no broker answers.
-        LakehouseError: the broker refuses the login or the request, or we its certificate.
+        LakehouseError: the broker rejects the login or the request, or its certificate is not
+            trusted.
     """
     refused: list[KafkaError] = []
 

@@ -1,4 +1,4 @@
-"""Conditions of the way from Kafka to bronze: what is gone, and what must be decided."""
+"""Error conditions between Kafka and bronze."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.errors import LakehouseError, RefusedError
 
 @dataclass(frozen=True, order=True)
 class OffsetRange:
-    """Offsets of one partition, from the first to before the last."""
+    """Offsets of one partition; ``end`` is exclusive."""
 
     partition: int
     start: int
@@ -52,10 +52,10 @@ class KafkaUnreachableError(LakehouseError):
 
 
 def failure(access: KafkaAccess, error: Any) -> LakehouseError:
-    """What a client's failure is: refused by one of the two sides, or nobody there.
+    """The error for a client's failure: rejected by either side, or unreachable.
 
     Args:
-        access: how the client asked.
+        access: the client's login.
         error: the client's ``KafkaError``.
     """
     refused = access.refusal(error.name(), error.str())
@@ -63,7 +63,7 @@ def failure(access: KafkaAccess, error: Any) -> LakehouseError:
 
 
 class TopicRecreatedError(RefusedError):
-    """The topic of this name is another one than bronze was reading."""
+    """The topic was deleted and created again."""
 
     condition = "TOPIC_RECREATED"
     topic: str
@@ -93,7 +93,7 @@ class TopicRecreatedError(RefusedError):
 
 
 class TopicTruncatedError(RefusedError):
-    """The topic lost its last records after bronze had read them."""
+    """The topic lost records at its end that bronze had read."""
 
     condition = "TOPIC_TRUNCATED"
     topic: str
@@ -140,7 +140,7 @@ class OffsetsExpiredError(RefusedError):
 
 
 class DataLossError(RefusedError):
-    """Spark saw offsets that the topic does not have, in a way that no check explains."""
+    """Spark reports missing offsets that no check of ours explains."""
 
     condition = "DATA_LOSS"
     topic: str
@@ -157,7 +157,7 @@ _RESUME = (
 
 
 class CheckpointLostError(RefusedError):
-    """The bronze table holds records, and where to go on is not known."""
+    """The bronze table has records, but the checkpoint is missing."""
 
     condition = "CHECKPOINT_LOST"
     source: str
@@ -171,7 +171,7 @@ class CheckpointLostError(RefusedError):
 
 
 class CheckpointDamagedError(RefusedError):
-    """The checkpoint does not tell where to go on, or tells it wrongly."""
+    """The checkpoint cannot be used to resume."""
 
     condition = "CHECKPOINT_DAMAGED"
     source: str
@@ -182,7 +182,7 @@ class CheckpointDamagedError(RefusedError):
 
 
 class RecordsExpiredError(LakehouseError):
-    """Going on from the table would leave out records that Kafka has deleted."""
+    """Resuming from the table would skip records that Kafka has deleted."""
 
     condition = "RECORDS_EXPIRED"
     source: str
@@ -196,7 +196,7 @@ class RecordsExpiredError(LakehouseError):
 
 
 class SeedUnreadableError(LakehouseError):
-    """A file that is no CSV."""
+    """The file is not valid CSV."""
 
     condition = "SEED_UNREADABLE"
     path: str
@@ -206,7 +206,7 @@ class SeedUnreadableError(LakehouseError):
 
 
 class SeedRejectedError(RefusedError):
-    """A file with more bad lines than its source allows."""
+    """A file has more bad lines than its source allows."""
 
     condition = "SEED_REJECTED"
     source: str

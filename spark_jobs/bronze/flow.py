@@ -1,4 +1,4 @@
-"""One source's streaming query from Kafka to bronze, guarded against silent loss."""
+"""The streaming query from a Kafka topic to bronze, with checks against silent data loss."""
 
 from __future__ import annotations
 
@@ -54,31 +54,31 @@ class BronzeFlow:
 
     @property
     def name(self) -> str:
-        """The query's name, which is the table's."""
+        """The query's name: that of the table."""
         return str(self.source.table_name)
 
     @property
     def definition(self) -> str:
-        """What the query runs as: bytes land as they are, so only the topic matters."""
+        """The topic: bytes are stored as received, so no other change needs a restart."""
         return self.topic
 
     @property
     def topic(self) -> str:
-        """The topic that is read."""
+        """The source topic."""
         return self.source.topic or ""
 
     @property
     def table(self) -> str:
-        """Where the bronze table lies."""
+        """Location of the bronze table."""
         return Lake(self.settings.lake).location(self.source.table_name)
 
     @property
     def checkpoint(self) -> str:
-        """Where the query's checkpoint of the newest epoch lies."""
+        """Location of the query's newest checkpoint."""
         return newest_checkpoint(Lake(self.settings.lake), self.name)
 
     def create_tables(self, spark: SparkSession) -> None:
-        """Create the bronze table, empty, or add the columns that an earlier release had not."""
+        """Create the bronze table, empty, or add columns that older releases did not have."""
         create_stream_table(spark, self.table, COLUMNS, partition_by=(BronzeColumn.ARRIVAL_DATE,))
         lacking = lacking_columns(self.table)
         if lacking:
@@ -88,7 +88,7 @@ class BronzeFlow:
         """Start the query.
 
         Raises:
-            RefusedError: records are lost, or where to go on is.
+            RefusedError: records are lost, or the position to resume from.
             TopicMissingError: the topic does not exist yet.
             KafkaUnreachableError: no broker answers.
         """
@@ -104,9 +104,9 @@ class BronzeFlow:
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
             .option("maxOffsetsPerTrigger", streams.max_offsets_per_trigger)
-            # So that catching up uses the cores; a partition is else one task, however much waits.
+            # Split partitions, so that catching up uses all cores.
             .option("maxRecordsPerPartition", share)
-            # Records of aborted transactions are no records.
+            # Skip records of aborted transactions.
             .option("kafka.isolation.level", "read_committed")
             .load()
         )
@@ -126,7 +126,7 @@ class BronzeFlow:
         )
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
-        """The condition behind a query's failure, or None where trying again may help."""
+        """The error behind a query's failure, or None if a restart may help."""
         try:
             self._check()
         except LakehouseError as found:
@@ -136,10 +136,10 @@ class BronzeFlow:
         return DataLossError(self.topic, text.strip().splitlines()[0]) if lost else None
 
     def watch(self, ids: dict[str, str]) -> LakehouseError | None:
-        """Whether the running query reads a topic that was created again.
+        """The error if the topic of the running query was recreated.
 
         Args:
-            ids: the identities of all topics as they are now.
+            ids: current ids of all topics.
         """
         found = ids.get(self.topic)
         known = self._known_id()
@@ -148,7 +148,7 @@ class BronzeFlow:
         return self.diagnose(RuntimeError("topic identity changed"))
 
     def refusal(self) -> RefusedError | None:
-        """Why the query is refused; None where it can go on.
+        """Why the query is refused; None if it may run.
 
         Raises:
             TopicMissingError: the topic does not exist yet.
@@ -161,21 +161,21 @@ class BronzeFlow:
         return None
 
     def start_after_table(self) -> Start:
-        """Where the query would go on by what its table holds.
+        """The position to resume from, according to the bronze table.
 
         Raises:
-            RefusedError: the topic is another one, or lost records that bronze has read.
+            RefusedError: the topic was recreated, or lost records that bronze has read.
             TopicMissingError: the topic does not exist yet.
             KafkaUnreachableError: no broker answers.
         """
         held, facts = next_offsets(self.table), self.topics.facts(self.topic)
-        # What has expired is shown, and is no reason to refuse.
+        # Expired records are shown, but are no reason to refuse.
         check_topic(facts, self._known_id(), read_to={})
         self._check_tail(facts, held)
         return start_after(held, facts)
 
     def resume(self, start: Start, *, by: str, reason: str, at: datetime) -> None:
-        """Begin a new checkpoint; a query that is refused takes it up when it is tried again.
+        """Start a new checkpoint; a refused query uses it at its next try.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -217,7 +217,7 @@ class BronzeFlow:
             return
         problem = damage(checkpoint)
         if problem is None:
-            # A batch is planned before it is written. Its number would be skipped silently.
+            # Otherwise the table is ahead of the checkpoint, and Delta would skip batches silently.
             written = transaction_version(self.table, query_id(checkpoint) or checkpoint)
             if written is not None and written > planned:
                 problem = f"{checkpoint} ends at batch {planned}, the table at batch {written}"

@@ -1,7 +1,7 @@
-"""Whether a stream may go on: the same topic, and everything that was not read is still there.
+"""Checks that a stream may resume: the topic is the same, and no unread record was deleted.
 
-Spark compares offsets only, so it reads on in a topic that was created again and has grown past
-the old offset. The topic's identity is therefore kept beside the checkpoint.
+Spark compares only offsets, so it would continue in a recreated topic that has grown past the old
+offset. So the topic's id is stored next to the checkpoint.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from spark_jobs.bronze.topics import TopicFacts
 
 
 def check_topic(facts: TopicFacts, known_id: str | None, *, read_to: Mapping[int, int]) -> None:
-    """Refuse to go on where records are lost.
+    """Fail if records are lost.
 
     Args:
-        facts: the topic as it is now.
-        known_id: the identity of the topic that was read so far; None before the first read.
+        facts: the topic's current state.
+        known_id: id of the topic that was read so far; None before the first read.
         read_to: the next offset to read, by partition; empty before the first read.
 
     Raises:
-        TopicRecreatedError: the topic is another one.
+        TopicRecreatedError: the topic was recreated.
         OffsetsExpiredError: unread records were deleted.
     """
     if known_id is not None and facts.topic_id != known_id:

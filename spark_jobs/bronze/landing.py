@@ -1,8 +1,8 @@
-"""Landing the batches of one topic in its bronze table, each once.
+"""Appends the batches of a topic to its bronze table, each once.
 
-Before each commit Spark's writer asks the state of the whole log whether the batch was committed: a
-second of CPU, however few the records. So a batch of few records is moved here, by delta-rs; a
-large one, as in catching up, is written by Spark's tasks.
+Before each commit Spark's writer reads the whole log's state, to see whether the batch was
+committed: a second of CPU time, however small the batch. So delta-rs writes small batches, and
+Spark's tasks write large ones, when catching up.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from spark_jobs.storage.writer import Joining
 
 @dataclass(frozen=True)
 class Landing:
-    """Appends the batches of a query to a bronze table that nobody else writes meanwhile.
+    """Appends a query's batches to a bronze table; it must be the only writer.
 
     Attributes:
-        table: where the table lies.
-        checkpoint: the query's; tells the batch's offsets and when it was planned.
-        tasks: which write a large batch, at most; each makes a file.
-        maintenance: when small files are joined.
+        table: location of the table.
+        checkpoint: of the query; has each batch's offsets and planning time.
+        tasks: maximum number of tasks, and so files, of a large batch.
+        maintenance: when small files are compacted.
     """
 
     table: str
@@ -47,22 +47,22 @@ class Landing:
         """Append a batch, unless it was appended before.
 
         Args:
-            records: as ``table.received`` gives them.
-            batch_id: the number of the batch.
+            records: as from ``table.received``.
+            batch_id: number of the batch.
 
         Raises:
-            TableMovedError: somebody else wrote the table at the same moment.
+            TableMovedError: another writer committed at the same time.
         """
         batch = planned(self.checkpoint, batch_id)
         at = (batch and batch.at) or utc_now()
-        # As Spark's own writer named its commits, so that a batch of its is known as well.
+        # The app id of Spark's Delta sink, so that batches which it wrote are recognised too.
         txn = Txn(query_id(self.checkpoint) or self.checkpoint, batch_id)
         few = None
         if batch is not None and policy.BATCH.fits(rows=self._offsets(batch)):
-            # Computed by the first job that reads it, so that Kafka is read once.
+            # Computed by the first job that reads it, so that Kafka is read only once.
             records = records.localCheckpoint(eager=False)
             few = self._few(records, at)
-            # A batch of nothing but the marks of transactions has no record.
+            # A batch may have only transaction markers, and no record.
             if few is not None and not few.num_rows:
                 return
         rows = Rows(lambda: arrived(records, at).coalesce(self.tasks), few)
@@ -72,11 +72,11 @@ class Landing:
 
     @cached_property
     def _length(self) -> Column:
-        """Made once: it takes many calls into the JVM."""
+        """Cached: building the column takes many calls into the JVM."""
         return length()
 
     def _offsets(self, batch: BatchOffsets) -> int:
-        """How many offsets the batch spans: no fewer than it has records."""
+        """Number of offsets in the batch: an upper limit of its records."""
         before = planned(self.checkpoint, batch.batch_id - 1)
         known = {} if before is None else before.offsets
         return sum(
@@ -86,7 +86,7 @@ class Landing:
         )
 
     def _few(self, records: DataFrame, at: datetime) -> pa.Table | None:
-        """The rows, where the records are few in all respects."""
+        """The rows as Arrow data if the batch is small in every respect."""
         if place_of(records, self._length) is Place.SPARK:
             return None
         return arrived_here(to_arrow(records), at)

@@ -1,9 +1,9 @@
-"""Where the reading of a topic goes on, told by the bronze table instead of a checkpoint.
+"""Where to resume reading a topic, according to the bronze table and not to a checkpoint.
 
-A commit of a bronze table holds all records of the offsets that a batch covers. So the highest
-offset of each partition tells where to go on, and a stream whose checkpoint is lost or damaged
-can start a new one from there. A person decides that: files beside the new checkpoint keep who,
-why, and which records were left out.
+A commit of a bronze table has all records of a batch's offsets. So the highest offset of each
+partition is the position to resume from, and a stream with a lost or damaged checkpoint can start a
+new one there. A person decides that: files next to the new checkpoint record who, why, and which
+records were skipped.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.checkpoints import read_text, write_text
 from spark_jobs.storage.reader import read_columns
 
-# How Spark writes the first offset that a partition still holds.
+# Spark's symbol for the earliest offset of a partition.
 _EARLIEST = -2
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a new checkpoint begins.
+    """The start of a new checkpoint.
 
     Attributes:
-        held: the next offset by the bronze table, by partition; it must still say so at the start.
-        offsets: the offset to begin with, by partition. A partition that is not there is read
-            from its first record.
-        lost: offsets in between, whose records Kafka has deleted.
+        held: next offset by the bronze table, by partition; checked again at the start.
+        offsets: offset to start with, by partition. Other partitions are read from their first
+            record.
+        lost: offsets in between whose records Kafka has deleted.
     """
 
     held: Mapping[int, int]
@@ -41,10 +41,10 @@ class Start:
 
 
 def next_offsets(table: str) -> dict[int, int]:
-    """The offset after the last that a bronze table holds, by partition.
+    """The offset after the last one in a bronze table, by partition.
 
     Raises:
-        TableMissingError: there is no bronze table.
+        TableMissingError: the bronze table does not exist.
     """
     rows = read_columns(table, [BronzeColumn.PARTITION, BronzeColumn.OFFSET])
     highest = rows.group_by(BronzeColumn.PARTITION).aggregate([(BronzeColumn.OFFSET, "max")])
@@ -54,11 +54,11 @@ def next_offsets(table: str) -> dict[int, int]:
 
 
 def start_after(held: Mapping[int, int], facts: TopicFacts) -> Start:
-    """Where a new checkpoint would begin.
+    """The start of a new checkpoint after the records of the bronze table.
 
     Args:
-        held: the next offset by the bronze table, by partition.
-        facts: the topic as it is now.
+        held: next offset by the bronze table, by partition.
+        facts: the topic's current state.
     """
     first = {partition: facts.first.get(partition, at) for partition, at in held.items()}
     lost = tuple(
@@ -70,13 +70,13 @@ def start_after(held: Mapping[int, int], facts: TopicFacts) -> Start:
 
 
 def write_start(checkpoint: str, start: Start, *, by: str, reason: str, at: str) -> None:
-    """Keep where a checkpoint begins, and who decided it, why and when."""
+    """Store where a checkpoint starts, and who decided it, why and when."""
     said = {"by": by, "reason": reason, "at": at}
     write_text(f"{checkpoint}.start.json", json.dumps({**asdict(start), **said}))
 
 
 def read_start(checkpoint: str) -> Start | None:
-    """Where a checkpoint begins; None where that is the topic's first record."""
+    """Where a checkpoint starts; None for the topic's first record."""
     text = read_text(f"{checkpoint}.start.json")
     if text is None:
         return None
@@ -89,7 +89,7 @@ def read_start(checkpoint: str) -> Start | None:
 
 
 def starting_offsets(facts: TopicFacts, start: Start | None) -> str:
-    """What Spark's Kafka source is told; it looks at this only while a checkpoint is empty."""
+    """Spark's option ``startingOffsets``; used only while the checkpoint is empty."""
     if start is None:
         return "earliest"
     offsets = {str(one): start.offsets.get(one, _EARLIEST) for one in sorted(facts.first)}
@@ -97,13 +97,13 @@ def starting_offsets(facts: TopicFacts, start: Start | None) -> str:
 
 
 def write_identity(checkpoint: str, facts: TopicFacts) -> None:
-    """Keep which topic is read: one that is created again has another id."""
+    """Store the id of the topic; a recreated topic has another one."""
     kept = {"topic": facts.topic, "id": facts.topic_id}
     write_text(_identity_file(checkpoint), json.dumps(kept))
 
 
 def known_id(checkpoint: str) -> str | None:
-    """The identity of the topic that is read; None before the first read."""
+    """The id of the topic that is read; None before the first read."""
     text = read_text(_identity_file(checkpoint))
     return None if text is None else str(json.loads(text)["id"])
 

@@ -1,4 +1,4 @@
-"""Kafka against bronze: every record that an independent consumer sees, once, and no other."""
+"""Compares Kafka with bronze: bronze has each record that a consumer sees exactly once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ POLL_SECONDS = 15
 
 @dataclass(frozen=True)
 class BronzeBalance:
-    """One topic and its bronze table.
+    """The result of comparing a topic with its bronze table.
 
     Attributes:
-        kafka: records that the topic holds now.
-        bronze: rows of the bronze table.
-        expired: rows of bronze whose records Kafka no longer holds.
-        lag: records at the ends of partitions that bronze has not read yet.
-        problems: what does not balance, as sentences.
+        kafka: number of records in the topic.
+        bronze: number of rows in the bronze table.
+        expired: rows of bronze whose records Kafka has deleted.
+        lag: records at the ends of partitions that bronze has not read.
+        problems: differences, as sentences.
     """
 
     topic: str
@@ -41,9 +41,9 @@ def reconcile_bronze(topics: Topics, topic: str, *, location: str) -> BronzeBala
     """Compare a topic with its bronze table.
 
     Raises:
-        TopicMissingError: there is no such topic.
+        TopicMissingError: the topic does not exist.
         KafkaUnreachableError: no broker answers.
-        TableMissingError: there is no bronze table.
+        TableMissingError: the bronze table does not exist.
     """
     facts = topics.facts(topic)
     held = bronze_offsets(location)
@@ -53,12 +53,12 @@ def reconcile_bronze(topics: Topics, topic: str, *, location: str) -> BronzeBala
 def compare(
     facts: TopicFacts, kafka: Mapping[int, set[int]], bronze: Mapping[int, list[int]]
 ) -> BronzeBalance:
-    """The balance of what a consumer saw and what bronze holds, by partition.
+    """Compare the offsets that a consumer saw with those in bronze, by partition.
 
     Args:
-        facts: the topic when the consumer began.
+        facts: the topic's state when the consumer started.
         kafka: the offsets that the consumer saw.
-        bronze: the offsets that bronze holds, repeated ones too; read before the consumer began.
+        bronze: offsets in bronze, with duplicates; read before the consumer started.
     """
     problems: list[str] = []
     lag = expired = 0
@@ -75,8 +75,8 @@ def compare(
         lag += sum(1 for offset in seen if offset > last)
         lost = [offset for offset in seen - distinct if offset < last]
         alien = [offset for offset in within - seen if offset < end]
-        problems += _told(partition, lost, "in Kafka and not in bronze")
-        problems += _told(partition, alien, "in bronze and not in Kafka")
+        problems += _problems_of(partition, lost, "in Kafka and not in bronze")
+        problems += _problems_of(partition, alien, "in bronze and not in Kafka")
     return BronzeBalance(
         topic=facts.topic,
         kafka=sum(map(len, kafka.values())),
@@ -99,10 +99,10 @@ def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[
 
 
 def consumed_offsets(access: KafkaAccess, facts: TopicFacts) -> dict[int, set[int]]:
-    """The offsets of all committed records that a topic holds, up to the given ends.
+    """The offsets of all committed records of a topic, up to the given ends.
 
     Raises:
-        KafkaUnreachableError: the broker stops to answer.
+        KafkaUnreachableError: the broker stops answering.
     """
     found: dict[int, set[int]] = {partition: set() for partition in facts.first}
     for message in consumed(access, facts):
@@ -111,10 +111,10 @@ def consumed_offsets(access: KafkaAccess, facts: TopicFacts) -> dict[int, set[in
 
 
 def consumed(access: KafkaAccess, facts: TopicFacts) -> Iterator[Message]:
-    """All committed records that a topic holds, up to the given ends.
+    """All committed records of a topic, up to the given ends.
 
     Raises:
-        KafkaUnreachableError: the broker stops to answer.
+        KafkaUnreachableError: the broker stops answering.
     """
     consumer = Consumer(
         {
@@ -150,7 +150,7 @@ def consumed(access: KafkaAccess, facts: TopicFacts) -> Iterator[Message]:
 
 
 def ranges(partition: int, offsets: Iterable[int]) -> list[OffsetRange]:
-    """Offsets as runs.
+    """Group offsets into ranges.
 
     >>> [str(run) for run in ranges(0, [5, 3, 4, 9])]
     ['partition 0: 3 to 5', 'partition 0: 9 to 9']
@@ -163,7 +163,7 @@ def ranges(partition: int, offsets: Iterable[int]) -> list[OffsetRange]:
     return runs
 
 
-def _told(partition: int, offsets: list[int], what: str) -> list[str]:
+def _problems_of(partition: int, offsets: list[int], what: str) -> list[str]:
     if not offsets:
         return []
     shown = ranges(partition, offsets)

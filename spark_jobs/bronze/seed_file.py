@@ -1,4 +1,4 @@
-"""A CSV file read: its rows, typed and one for each key, and its lines that cannot be read."""
+"""Reads a CSV file: typed rows with unique keys, and rejected lines."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spark_jobs.bronze.errors import SeedUnreadableError
 from spark_jobs.bronze.seed_values import Reader, arrow_type, reader
 from spark_jobs.graph.manifest import Column
 
-# So much of a bad value is shown.
+# Characters of a bad value that are shown.
 _SHOWN = 60
 _END = b"\x00end"
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """A line that cannot be read.
+    """A rejected line.
 
     Attributes:
-        line: where its first character is in the file, from 1.
+        line: line number of its first character, from 1.
     """
 
     line: int
@@ -33,21 +33,21 @@ class Rejected:
 
 @dataclass(frozen=True)
 class SeedRows:
-    """What a file holds."""
+    """The content of a file."""
 
     rows: pa.Table
     rejected: tuple[Rejected, ...]
 
     @property
     def lines(self) -> int:
-        """Rows that the file has, readable or not."""
+        """Number of rows in the file, readable or not."""
         return int(self.rows.num_rows) + len(self.rejected)
 
 
 @dataclass(frozen=True)
 class _Line:
     number: int
-    # Fields by column; None where nothing is written. Without fields, the line has too many or few.
+    # Fields by column; empty fields are None. None if the line has too many or too few fields.
     fields: dict[str, bytes | None] | None
     text: str
     problem: str = ""
@@ -58,16 +58,16 @@ def read_seed(
 ) -> SeedRows:
     """Read a file whose header was checked.
 
-    A field without anything is NULL, and a quoted one is an empty text.
+    An empty field is NULL; a quoted empty field is an empty string.
 
     Args:
-        path: how messages call it.
+        path: name of the file in messages.
         content: of the file.
-        columns: as declared.
-        keys: whose values no two rows share; the first such row counts.
+        columns: declared columns.
+        keys: columns that must be unique; of rows with equal keys the first counts.
 
     Raises:
-        SeedUnreadableError: it is no CSV, for example because a quote is not closed.
+        SeedUnreadableError: it is not valid CSV, for example because a quote is not closed.
     """
     readers = {one.name: reader(one.type) for one in columns}
     needed = {one.name for one in columns if one.required} | set(keys)
@@ -117,13 +117,13 @@ def _lines(path: str, content: bytes, columns: list[str]) -> Iterator[_Line]:
         uneven[row.number] = row
         return "skip"
 
-    # A row of marks ends the file: it comes back whole, unless an open quote took it in.
+    # Append a sentinel row: it is missing from the result if a quote was not closed.
     ended = content + (b"" if content.endswith(b"\n") else b"\n")
     ended += b",".join([_END] * len(columns)) + b"\n"
     try:
         table = csv.read_csv(
             pa.BufferReader(ended),
-            # One block in one thread: only then rows are numbered, and values may hold line ends.
+            # One block and one thread: required for row numbers, and for line ends in values.
             read_options=csv.ReadOptions(use_threads=False, block_size=len(ended) + 1),
             parse_options=csv.ParseOptions(
                 newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=skip

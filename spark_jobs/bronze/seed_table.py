@@ -1,4 +1,4 @@
-"""The table of a seed file: a load commits the rows that differ, and nothing where none do."""
+"""The table of a seed file: a load commits only rows that differ."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from spark_jobs.graph.seeds import check_header, seed_bytes, seed_digest
 from spark_jobs.settings import Settings
 from spark_jobs.state.locks import table_lock
 from spark_jobs.storage.lake import Lake, lock_directory
-from spark_jobs.storage.small_tables import bring_to, hold
+from spark_jobs.storage.small_tables import hold, sync_rows
 
-# The share of a file's lines that may be bad, where the source says nothing.
+# Default of the share of a file's lines that may be bad.
 MOST_REJECTED: Final = 0.1
 _QUARANTINE = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("text", pa.string())])
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a load did.
+    """The result of a load.
 
     Attributes:
-        rejected: lines of the file that cannot be read.
-        replaced: whether the whole table was written, because its columns are others.
+        rejected: rejected lines of the file.
+        replaced: whether the table was rewritten because its columns changed.
     """
 
     source: str
@@ -40,7 +40,7 @@ class Loaded:
 
     @property
     def told(self) -> str:
-        """In a sentence."""
+        """The result as a sentence."""
         counts = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         moved = self.inserted or self.updated or self.deleted or self.replaced
         bad = f"; {self.rejected:,} lines in quarantine" if self.rejected else ""
@@ -48,18 +48,18 @@ class Loaded:
 
 
 def load_seed(settings: Settings, source: SourceEntry) -> Loaded:
-    """Bring the table of a source to what its file says.
+    """Load a source's file into its table.
 
     Args:
-        settings: of the project.
-        source: with a file.
+        settings: project settings.
+        source: a source with a file.
 
     Raises:
-        SeedFileError: the file is not there, or not where it may be.
-        SeedHeaderError: it has other columns.
-        SeedUnreadableError: it is no CSV.
-        SeedRejectedError: too many of its lines cannot be read; nothing was written.
-        TableLockedError: another load of it runs.
+        SeedFileError: the file is missing, or in a directory that is not allowed.
+        SeedHeaderError: its columns are not the declared ones.
+        SeedUnreadableError: it is not valid CSV.
+        SeedRejectedError: too many lines are bad; nothing was written.
+        TableLockedError: another load is running.
     """
     path = source.path or ""
     content = seed_bytes(settings.project_dir, path)
@@ -68,7 +68,7 @@ def load_seed(settings: Settings, source: SourceEntry) -> Loaded:
     _check_share(source, found)
     lake = Lake(settings.lake)
     with table_lock(lock_directory(settings.lake, settings.state), source.table_name):
-        brought = bring_to(
+        brought = sync_rows(
             found.rows,
             lake.location(source.table_name),
             keys=source.keys,
@@ -94,6 +94,6 @@ def _check_share(source: SourceEntry, found: SeedRows) -> None:
 
 
 def _quarantine(location: str, found: SeedRows, digest: str) -> None:
-    """What the newest load rejected; a file without bad lines empties it."""
+    """Store the lines that the newest load rejected; empty without bad lines."""
     rows = [{"line": one.line, "reason": one.reason, "text": one.text} for one in found.rejected]
     hold(pa.Table.from_pylist(rows, _QUARANTINE), location, metadata={"file": digest})

@@ -1,4 +1,4 @@
-"""The text of a CSV field as a value of the declared type, exactly or not at all."""
+"""Parses CSV fields as values of the declared type, exactly or not at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Reader = Callable[[str], Any]
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """How Arrow holds a type of Spark's.
+    """The Arrow type of a Spark SQL type.
 
     >>> arrow_type("decimal(12,2)"), arrow_type("date")
     (Decimal128Type(decimal128(12, 2)), DataType(date32[day]))
@@ -47,7 +47,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def reader(kind: str) -> Reader:
-    """What reads a field as a type of Spark's; it raises ValueError where the text is none.
+    """The parser of a Spark SQL type; it raises ValueError.
 
     >>> reader("decimal(5,2)")("12.50")
     Decimal('12.50')
@@ -91,7 +91,7 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal:
         raise ValueError(f"it has more than {scale} digits after the point")
     if len(whole.lstrip("0")) > precision - scale:
         raise ValueError(f"it has more than {precision - scale} digits before the point")
-    # By digits: arithmetic rounds to the context's 28 of them.
+    # Build the decimal from digits: arithmetic rounds to 28 digits.
     digits = tuple(map(int, whole + fraction.ljust(scale, "0")))
     value = Decimal((int(text.startswith("-")), digits, -scale))
     return value or value.copy_abs()
@@ -106,7 +106,7 @@ def _boolean(text: str) -> bool:
 def _double(text: str) -> float:
     if not _FLOATING.fullmatch(text) or not math.isfinite(value := float(text)):
         raise ValueError("it is not a finite number")
-    # One zero: the two are equal, and a reload could not tell them apart.
+    # Turn -0.0 into 0.0: they are equal, so a reload could not tell them apart.
     return value + 0.0
 
 

@@ -1,4 +1,4 @@
-"""The bronze table: a Kafka record as it was received, and when."""
+"""The columns of a bronze table: a Kafka record as received, and its arrival time."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _ARRIVAL = (BronzeColumn.ARRIVED_AT, BronzeColumn.ARRIVAL_DATE)
 
 
 def lacking_columns(location: str) -> list[Declared]:
-    """The columns that a bronze table of an earlier release has not.
+    """Columns that a bronze table of an older release lacks.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     held = {column.name for column in schema(location)}
     return [column for column in COLUMNS if column.name not in held]
 
 
 def received(kafka: DataFrame) -> DataFrame:
-    """Kafka records as bronze has them, but for when they arrived; nothing is parsed."""
+    """Kafka records with bronze's columns except for the arrival; nothing is parsed."""
     return kafka.select(*(one.name for one in COLUMNS if one.name not in _ARRIVAL))
 
 
 def arrived(records: DataFrame, at: datetime) -> DataFrame:
-    """The rows of bronze, of what ``received`` gave."""
+    """Bronze rows, from the result of ``received``."""
     moment = sf.lit(at)
     return records.withColumns(
         {BronzeColumn.ARRIVED_AT: moment, BronzeColumn.ARRIVAL_DATE: sf.to_date(moment)}
@@ -55,7 +55,7 @@ def arrived(records: DataFrame, at: datetime) -> DataFrame:
 
 
 def arrived_here(records: pa.Table, at: datetime) -> pa.Table:
-    """The rows of bronze, of what ``received`` gave, in this process."""
+    """Bronze rows as Arrow data, from the result of ``received``."""
     for name, value in (
         (BronzeColumn.ARRIVED_AT, pa.scalar(at, pa.timestamp("us", "UTC"))),
         (BronzeColumn.ARRIVAL_DATE, pa.scalar(at.date(), pa.date32())),
@@ -65,7 +65,7 @@ def arrived_here(records: pa.Table, at: datetime) -> pa.Table:
 
 
 def length() -> Column:
-    """The bytes of a record."""
+    """The size of a record in bytes."""
     header = "octet_length(h.key) + nvl(octet_length(h.value), 0)"
     headers = f"aggregate(headers, 0, (n, h) -> n + {header})"
     parts = ("octet_length(key)", "octet_length(value)", headers)

@@ -1,8 +1,8 @@
-"""Whether a topic still holds the records that bronze read last.
+"""Checks that a topic still has the records that bronze read last.
 
-A log can lose its tail and keep its identity: a leader is elected that had not all records, or a
-disk is restored. Once it has grown past the old offset, no comparison of offsets tells. So the
-last records of bronze are compared with what the topic holds at their offsets now.
+A topic can lose its tail and keep its id: an incomplete replica becomes leader, or a disk is
+restored. After it has grown past the old offset, offsets look fine. So the last records of bronze
+are compared with the topic's records at the same offsets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_jobs.bronze.topics import TopicFacts
 from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.reader import read_columns
 
-# The last offsets of a partition may be marks of transactions, which are no records.
+# How many offsets to look back: the last ones may be transaction markers.
 LOOKED_BACK = 16
 _COLUMNS = (
     BronzeColumn.PARTITION,
@@ -35,11 +35,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Record:
-    """What tells a record from another at the same offset.
+    """What distinguishes records at the same offset.
 
     Attributes:
-        at: milliseconds since 1970; None where the broker has none.
-        content: key and value; None where they were forgotten.
+        at: timestamp in milliseconds since 1970; None if the broker has none.
+        content: key and value; None if they were forgotten.
     """
 
     at: int | None
@@ -48,7 +48,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Landed:
-    """A record that bronze holds, and its offset."""
+    """A record in bronze and its offset."""
 
     offset: int
     record: Record
@@ -61,16 +61,16 @@ def check_tail(
     landed: Mapping[int, Landed],
     held: Callable[[Mapping[int, int]], Mapping[int, Record]],
 ) -> None:
-    """Refuse to go on in a topic that lost records which bronze had read.
+    """Fail if a topic lost records that bronze had read.
 
     Args:
-        facts: the topic as it is now.
+        facts: the topic's current state.
         read_to: the next offset to read, by partition.
-        landed: the last record that bronze has of each partition.
-        held: gives what the topic holds at one offset of each partition, where that is a record.
+        landed: the last record of each partition in bronze.
+        held: returns the topic's records at one offset per partition, if there are any.
 
     Raises:
-        TopicTruncatedError: it ends before, or holds other records.
+        TopicTruncatedError: the topic ends before, or has other records.
     """
     short = {part: facts.end[part] for part, to in read_to.items() if facts.end.get(part, to) < to}
     if short:
@@ -87,7 +87,7 @@ def check_tail(
 
 
 def differ(landed: Record, held: Record | None) -> bool:
-    """Whether an offset holds another record than it did; nothing there is no other record.
+    """Whether the topic has another record at the offset; a missing record does not count.
 
     >>> first = Record(5, (b"k", b"v"))
     >>> differ(first, Record(6, (b"k", b"v"))), differ(first, None), differ(first, first)
@@ -101,10 +101,10 @@ def differ(landed: Record, held: Record | None) -> bool:
 
 
 def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
-    """The last record of each partition that bronze holds, of those shortly before an offset.
+    """The last record of each partition in bronze, among those shortly before an offset.
 
     Raises:
-        TableMissingError: there is no bronze table.
+        TableMissingError: the bronze table does not exist.
     """
     partition, offset = pc.field(BronzeColumn.PARTITION), pc.field(BronzeColumn.OFFSET)
     near = [
@@ -126,10 +126,10 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
 def held_at(
     facts: TopicFacts, access: KafkaAccess, offsets: Mapping[int, int]
 ) -> dict[int, Record]:
-    """What a topic holds at one offset of each partition; nothing where that is no record.
+    """A topic's records at one offset per partition; offsets without a record are left out.
 
     Raises:
-        KafkaUnreachableError: the broker stops to answer.
+        KafkaUnreachableError: the broker stops answering.
     """
     if not offsets:
         return {}

@@ -1,4 +1,4 @@
-"""What Kafka says of a topic: its identity and the offsets that it holds."""
+"""A topic's id and offsets, from Kafka."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """A topic as it is now.
+    """A topic's current state.
 
     Attributes:
-        topic_id: changes when a topic is deleted and created again under the same name.
-        first: the first offset that is still held, by partition.
-        end: the offset that the next record gets, by partition.
+        topic_id: changes if the topic is deleted and created again.
+        first: first available offset, by partition.
+        end: offset of the next record, by partition.
     """
 
     topic: str
@@ -33,11 +33,11 @@ class TopicFacts:
 
 
 class Topics:
-    """Asks one Kafka cluster; safe for several threads.
+    """Queries a Kafka cluster; thread-safe.
 
-    Answers are waited for without a limit of their own: the client itself gives a request up. An
-    answer that nobody waits for comes while the client may be garbage, and a client that is
-    collected in its own thread aborts the process.
+    Results are awaited without a timeout of our own, because the client has one. A result that
+    nobody awaits may arrive when the client is garbage, and a client that is collected in its own
+    thread aborts the process.
     """
 
     def __init__(self, access: KafkaAccess) -> None:
@@ -47,11 +47,12 @@ class Topics:
         )
 
     def ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The identity of each topic that exists.
+        """The id of each topic that exists.
 
         Raises:
             KafkaUnreachableError: no broker answers.
-            LakehouseError: the broker refuses the login or the request, or we its certificate.
+            LakehouseError: the broker rejects the login or the request, or its certificate is not
+                trusted.
         """
         names = sorted(set(topics))
         if not names:
@@ -69,12 +70,13 @@ class Topics:
         return {name: str(topic.topic_id) for name, topic in found.items()}
 
     def facts(self, topic: str) -> TopicFacts:
-        """Identity and offsets of a topic.
+        """Id and offsets of a topic.
 
         Raises:
-            TopicMissingError: there is no such topic.
+            TopicMissingError: the topic does not exist.
             KafkaUnreachableError: no broker answers.
-            LakehouseError: the broker refuses the login or the request, or we its certificate.
+            LakehouseError: the broker rejects the login or the request, or its certificate is not
+                trusted.
         """
         ids = self.ids([topic])
         if topic not in ids:
@@ -94,11 +96,12 @@ class Topics:
             raise self._failure(error) from error
 
     def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-        """The offset that the next record gets, by topic and partition; of topics that exist.
+        """The offset of the next record, by topic and partition; only topics that exist.
 
         Raises:
             KafkaUnreachableError: no broker answers.
-            LakehouseError: the broker refuses the login or the request, or we its certificate.
+            LakehouseError: the broker rejects the login or the request, or its certificate is not
+                trusted.
         """
         try:
             listed = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
@@ -114,7 +117,7 @@ class Topics:
         return found
 
     def _failure(self, error: KafkaException) -> LakehouseError:
-        # Why connections fail is told to whoever polls.
+        # The reason of a failed connection is delivered by poll.
         self._admin.poll(0)
         return failure(self.access, error.args[0])
 

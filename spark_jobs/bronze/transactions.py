@@ -1,7 +1,7 @@
-"""What Debezium tells of a database's transactions: how many changes each made to each table.
+"""Reads Debezium's transaction topic: how many changes each transaction made to each table.
 
-The connector writes it to a topic of its own, which Kafka keeps as long as it keeps any topic.
-That topic is read where it lies, each time: it is evidence about the other topics, and no data.
+Kafka keeps that topic as long as any other. It is read from Kafka each time: it is evidence about
+other topics, not data.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from spark_jobs.names import TRANSACTION_SUFFIX
 
 @dataclass
 class EndedTransactions:
-    """The transactions whose end a topic tells.
+    """The finished transactions in a topic.
 
     Attributes:
-        changes: of each table, how many changes each transaction made; the ids are the database's.
-        since: when the first of them began or ended, in milliseconds since 1970; None for none.
+        changes: number of changes by table and by transaction id.
+        since: time of the first of them, in milliseconds since 1970; None if there are none.
     """
 
     changes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class EndedTransactions:
 
 
 def transaction_topic(topic: str, table: str) -> str | None:
-    """The topic of transactions beside that of a table; None where its name does not tell.
+    """The transaction topic for a table's topic; None if its name has another form.
 
     >>> transaction_topic("shop.public.orders", "public.orders")
     'shop.transaction'
@@ -41,7 +41,7 @@ def transaction_topic(topic: str, table: str) -> str | None:
 
 
 def read_transactions(topics: Topics, topic: str) -> EndedTransactions:
-    """The transactions that a topic tells; none where there is no such topic.
+    """The finished transactions in a topic; empty if it does not exist.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -54,7 +54,7 @@ def read_transactions(topics: Topics, topic: str) -> EndedTransactions:
 
 
 def ended_transactions(values: Iterable[bytes | None]) -> EndedTransactions:
-    """The transactions that records of such a topic tell; what is sent again says the same."""
+    """The finished transactions in such records; repeated records do not matter."""
     found = EndedTransactions()
     for record in _records(values):
         at = record.get("ts_ms")
@@ -70,7 +70,7 @@ def ended_transactions(values: Iterable[bytes | None]) -> EndedTransactions:
 
 
 def transaction_number(transaction: str) -> str:
-    """The database's number of a transaction; the connector adds a position, which differs.
+    """The database's transaction id, without the position that the connector appends.
 
     >>> transaction_number("571:53195829")
     '571'

@@ -1,1 +1,1 @@
-"""What a change of the project means for what runs: pure comparison, no file, table or network."""
+"""Compares a changed project with what runs; pure functions without files, tables or network."""

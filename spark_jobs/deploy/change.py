@@ -1,4 +1,4 @@
-"""One difference between two manifests: what it is, how far it reaches, and what follows."""
+"""One difference between two manifests: its category, its reach, and the work it causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What is declared."""
+    """The kind of declaration."""
 
     SOURCE = "source"
     SILVER = "silver"
@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 
 class Action(StrEnum):
-    """What became of a declaration."""
+    """What happened to a declaration."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -29,16 +29,16 @@ class Action(StrEnum):
 class Category(StrEnum):
     """How far a change reaches."""
 
-    # Rows, or what a column that others read means, differ.
+    # Rows differ, or the meaning of a column that others read.
     BREAKING = "breaking"
-    # Others do not notice: something was added.
+    # Something was added; readers are not affected.
     NON_BREAKING = "non-breaking"
-    # Nothing is computed.
+    # Only metadata; nothing is computed.
     METADATA = "metadata"
 
 
 class Work(StrEnum):
-    """What is done about a change."""
+    """The work for a change."""
 
     NOTHING = "nothing"
     CREATE_TOPIC = "create the topic"
@@ -59,19 +59,19 @@ class Work(StrEnum):
     RESTART_PARTS = "tidemark stack up, which asks before it restarts parts"
 
 
-# What takes the time and the cores that a refresh takes.
+# Work as expensive as a refresh.
 EXPENSIVE = frozenset({Work.FIRST_BUILD, Work.RECOMPUTE, Work.COMPUTE_COLUMNS})
-# What nobody gets back by applying the files of before.
+# Work that cannot be undone by applying the old files.
 DESTRUCTIVE = frozenset({Work.STOP_STREAM, Work.KEEP})
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a computation is likely to take.
+    """The expected cost of a computation.
 
     Attributes:
-        rows: rows of the inputs that it reads; None where nobody knows.
-        seconds: what the ledger says that the last one took; None without experience.
+        rows: input rows to read; None if unknown.
+        seconds: duration of the last one in the ledger; None if unknown.
     """
 
     rows: int | None = None
@@ -79,7 +79,7 @@ class Cost:
 
     @property
     def text(self) -> str:
-        """For people; empty where nothing is known.
+        """Text for users; empty if nothing is known.
 
         >>> Cost(rows=1200, seconds=3.25).text
         '1,200 rows read, about 3.2 s'
@@ -92,7 +92,7 @@ class Cost:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {"rows": self.rows, "seconds": self.seconds}
 
 
@@ -101,16 +101,16 @@ UNKNOWN_COST = Cost()
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What one declaration's difference means.
+    """The difference of one declaration, and its consequences.
 
     Attributes:
-        name: as users write it: ``silver.orders``, ``orders`` of a source, a setting's key.
-        work: what is done, in its order.
-        details: what differs, in words; one line each.
-        reaches: the gold views downstream that will change with it.
-        untouched: the readers that read none of what differs.
-        cost: of the computation in ``work``.
-        file: where it is declared; None of a setting.
+        name: as users write it: ``silver.orders``, ``orders`` for a source, or a setting's key.
+        work: the work to do, in order.
+        details: the differences as text, one line each.
+        reaches: downstream gold views that change with it.
+        untouched: readers that read nothing of what differs.
+        cost: cost of the computation in ``work``.
+        file: where it is declared; None for a setting.
     """
 
     kind: Kind
@@ -126,16 +126,16 @@ class Change:
 
     @property
     def expensive(self) -> bool:
-        """Whether something is computed that has run before, or for the first time."""
+        """Whether anything is computed."""
         return bool(EXPENSIVE & set(self.work))
 
     @property
     def destructive(self) -> bool:
-        """Whether something ends."""
+        """Whether anything is stopped or dropped."""
         return bool(DESTRUCTIVE & set(self.work))
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "kind": self.kind.value,
             "name": self.name,

@@ -1,4 +1,4 @@
-"""Two manifests compared: each declaration that was added, changed or removed, and its meaning."""
+"""Compares two manifests: added, changed and removed declarations, and their consequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_jobs.graph.manifest import (
 from spark_jobs.planning.plan import columns_that_differ
 
 _Costs = Mapping[str, Cost]
-# What says when a view is refreshed and judged, and computes nothing.
+# Attributes about when a view is refreshed and audited; changes compute nothing.
 _SCHEDULE = (
     "refresh",
     "every_seconds",
@@ -49,13 +49,13 @@ _NOTHING = Reach()
 def changes(
     before: Manifest, after: Manifest, *, costs: _Costs, existing: Mapping[str, int]
 ) -> list[Change]:
-    """What differs, in the order in which a change flows: sources, silver, gold, sinks.
+    """The differences, in the order of the data flow: sources, silver, gold, sinks.
 
     Args:
-        before: what runs; an empty manifest where nothing does.
+        before: the running manifest; empty if nothing runs.
         after: the project.
-        costs: what computing a gold view takes, by its name; others are unknown.
-        existing: rows that the tables of new Debezium sources have, by source.
+        costs: costs of computing gold views, by name; others are unknown.
+        existing: row counts of the tables of new Debezium sources, by source.
     """
     return [
         *_sources(before, after, existing),
@@ -115,7 +115,7 @@ def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> C
             work = (Work.LOAD_FILE,)
         case SourceFormat.DEBEZIUM:
             work = (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
-            # A connector that is new reads all tables by itself.
+            # A new connector reads all tables by itself.
             work += (Work.SNAPSHOT,) if snapshot else ()
         case _:
             work = (Work.CREATE_TOPIC, Work.START_STREAM)
@@ -301,7 +301,7 @@ def _of_gold(
 
 
 def _suites(before: Manifest, after: Manifest) -> Iterator[Change]:
-    """Suites of tables that stay; a suite that comes or goes with its table is part of that."""
+    """Suites of tables that stay; suites added or removed with their table are part of that."""
     for layer in ("silver", "gold"):
         was, now = _with_suites(before, layer), _with_suites(after, layer)
         stays = getattr(before, layer).keys() & getattr(after, layer).keys()
@@ -329,7 +329,7 @@ def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
         if was == now:
             continue
         shown = now or was
-        if shown is None or (was and now and _delivers_alike(was, now)):
+        if shown is None or (was and now and _same_delivery(was, now)):
             continue
         action = _action(was is not None, now is not None)
         removed = now is None
@@ -347,7 +347,7 @@ def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
         )
 
 
-def _delivers_alike(was: SinkEntry, now: SinkEntry) -> bool:
+def _same_delivery(was: SinkEntry, now: SinkEntry) -> bool:
     return was.model_copy(update={"file": now.file}) == now
 
 
@@ -359,7 +359,7 @@ def _reached(after: Manifest, table: str, difference: Difference) -> Reach:
 
 
 def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The attributes that differ, with both values where they are short."""
+    """The attributes that differ, with both values if they are short."""
     found = []
     for name in names:
         old, new = getattr(was, name), getattr(now, name)
@@ -371,7 +371,7 @@ def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _described(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
-    """Columns that mean the same and are described otherwise."""
+    """Columns with another description and the same meaning."""
     old = {one.name: (one.description, one.pii) for one in was.columns}
     names = [
         one.name

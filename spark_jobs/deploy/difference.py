@@ -1,4 +1,4 @@
-"""How a table's definition differs from the one before: rows, columns, or only its words."""
+"""The difference between two definitions of a table: rows, columns, or only metadata."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spark_jobs.graph.parts import parts_of
 
 @dataclass(frozen=True)
 class Difference:
-    """What a reader of a table may notice.
+    """What readers of a table may notice.
 
     Attributes:
-        rows: whether other rows may be there; every column then counts as changed.
-        changed: columns that mean something else, or are of another type, in lower case.
-        added: columns that are new, as declared.
-        removed: columns that are gone, as they were declared.
+        rows: whether rows may differ; then all columns count as changed.
+        changed: columns with another meaning or type, in lower case.
+        added: new columns, as declared.
+        removed: removed columns, as they were declared.
     """
 
     rows: bool = False
@@ -30,17 +30,17 @@ class Difference:
 
     @property
     def breaking(self) -> bool:
-        """Whether a reader may notice that reads nothing new."""
+        """Whether existing readers may be affected."""
         return self.rows or bool(self.changed or self.removed)
 
     @property
     def noticed(self) -> frozenset[str] | None:
-        """The columns whose readers notice, in lower case; None: all of them."""
+        """The columns whose readers are affected, in lower case; None: all."""
         return None if self.rows else self.changed | {name.lower() for name in self.removed}
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What differs, one line each."""
+        """The differences as text, one line each."""
         named = {
             "columns changed": sorted(self.changed),
             "columns added": self.added,
@@ -60,9 +60,9 @@ def columns_of(
     parts_before: Parts | None,
     parts_after: Parts | None,
 ) -> Difference:
-    """Compare two definitions by their columns and by the digests of their parts.
+    """Compare two definitions by their columns and the digests of their parts.
 
-    Without digests of both, or where the rest of the SQL differs, rows may differ.
+    Without both digests, or if the rest of the SQL differs, rows may differ.
     """
     was = {one.name.lower(): one for one in before}
     now = {one.name.lower(): one for one in after}
@@ -88,12 +88,12 @@ def silver_difference(
     types_before: Mapping[str, str],
     types_after: Mapping[str, str],
 ) -> Difference:
-    """How the rows that a silver table takes up from now on differ.
+    """The difference in rows that a silver table will write from now on.
 
     Args:
-        before: the declaration that runs.
-        after: the declaration that is to run.
-        types_before: of the source's columns, by name.
+        before: the running declaration.
+        after: the new declaration.
+        types_before: types of the source's columns, by name.
         types_after: the same, as declared now.
     """
     handled = (
@@ -118,9 +118,9 @@ def silver_difference(
 
 
 def gold_difference(before: GoldEntry, after: GoldEntry) -> Difference:
-    """How a view's content differs; nothing where only words about it do."""
+    """The difference of a view's content; empty if only metadata differs."""
     if before.fingerprint == after.fingerprint and before.inputs == after.inputs:
-        # Types that only Spark can tell are told later, and are no change.
+        # Types that only Spark knows are filled in later, which is not a change.
         return NO_DIFFERENCE
     return columns_of(
         before.columns, after.columns, parts_before=before.parts, parts_after=after.parts

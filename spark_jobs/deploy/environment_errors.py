@@ -1,4 +1,4 @@
-"""Conditions of virtual environments."""
+"""Error conditions of virtual environments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import LakehouseError
 
 
 class EnvironmentNameError(LakehouseError):
-    """A word that cannot name an environment."""
+    """The text is not a valid name of an environment."""
 
     condition = "ENVIRONMENT_NAME"
     name: str
@@ -20,7 +20,7 @@ class EnvironmentNameError(LakehouseError):
 
 
 class EnvironmentUnknownError(LakehouseError):
-    """An environment that is not there."""
+    """There is no environment of that name."""
 
     condition = "ENVIRONMENT_UNKNOWN"
     name: str
@@ -33,7 +33,7 @@ class EnvironmentUnknownError(LakehouseError):
 
 
 class EnvironmentBusyError(LakehouseError):
-    """Another command works on the environment."""
+    """Another command is working on the environment."""
 
     condition = "ENVIRONMENT_BUSY"
     name: str
@@ -43,7 +43,7 @@ class EnvironmentBusyError(LakehouseError):
 
 
 class EnvironmentInputError(LakehouseError):
-    """A view of an environment reads a table that does not run as the project declares it."""
+    """An environment's view reads a table that does not run as the project declares it."""
 
     condition = "ENVIRONMENT_INPUT"
     view: str
@@ -55,7 +55,7 @@ class EnvironmentInputError(LakehouseError):
 
 
 class EnvironmentNotBuiltError(LakehouseError):
-    """A query names a view of the environment that is not there."""
+    """A query names a view of the environment that is not built."""
 
     condition = "ENVIRONMENT_NOT_BUILT"
     name: str
@@ -81,7 +81,7 @@ class EnvironmentBaseMovedError(LakehouseError):
 
 
 class PromotionRefusedError(LakehouseError):
-    """An environment that cannot be promoted as it stands."""
+    """The environment cannot be promoted in its current state."""
 
     condition = "PROMOTION_REFUSED"
     name: str
@@ -93,7 +93,7 @@ class PromotionRefusedError(LakehouseError):
 
 
 class EnvironmentBlockedError(LakehouseError):
-    """The quality gate stops views of an environment."""
+    """The gate blocks views of an environment."""
 
     condition = "ENVIRONMENT_BLOCKED"
     name: str

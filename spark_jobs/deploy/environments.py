@@ -1,4 +1,4 @@
-"""Virtual environments as values: which views one holds, what is left to build, what is hidden."""
+"""Virtual environments as values: their views, those left to build, and masked columns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from spark_jobs.graph.personal import personal_columns
 from spark_jobs.names import Layer, TableName
 from spark_jobs.state.environments import Environment, EnvironmentView, ViewState
 
-# It becomes a folder of the lake and a word of a command: nothing else may get through.
+# Allowed names: they become directory names and command arguments.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _REUSED = frozenset({ViewState.BUILT, ViewState.PROMOTED})
 
 
 def checked_name(text: str) -> str:
-    """The name of an environment.
-
-    Raises:
-        EnvironmentNameError: it is none.
+    """Validate the name of an environment.
 
     >>> checked_name("ana_2")
     'ana_2'
+
+    Raises:
+        EnvironmentNameError: it is not valid.
     """
     if not NAME.fullmatch(text):
         raise EnvironmentNameError(text)
@@ -33,11 +33,11 @@ def checked_name(text: str) -> str:
 
 
 def with_views(running: Manifest, project: Manifest, views: Iterable[str]) -> Manifest:
-    """What runs, with some views as the project has them; their order is found anew.
+    """The running manifest with some of the project's views; their order is recomputed.
 
     Args:
-        running: the manifest in force, or the one of the project in its place.
-        project: the manifest that holds these views.
+        running: the manifest in force, or the project's in its place.
+        project: the manifest with these views.
         views: names of gold views.
     """
     gold = {**running.gold, **{view: project.gold[view] for view in views}}
@@ -61,13 +61,13 @@ def gold_inputs(entry: GoldEntry) -> tuple[str, ...]:
 def input_problems(
     running: Manifest, project: Manifest, merged: Manifest, views: Collection[str]
 ) -> Iterator[EnvironmentInputError]:
-    """Tables outside of the environment that are not there as its views would read them.
+    """Tables outside of the environment that differ from what its views would read.
 
     Args:
         running: the manifest in force.
         project: the project.
-        merged: what would run with the environment's views.
-        views: of the environment.
+        merged: the running manifest with the environment's views.
+        views: the environment's views.
     """
     for view in views:
         for table in map(TableName.parse, merged.gold[view].inputs):
@@ -98,16 +98,16 @@ def to_build(
     wanted: Mapping[str, EnvironmentView],
     merged: Manifest,
 ) -> dict[str, EnvironmentView]:
-    """The views of an environment: those that stand as they are built, and those left to build.
+    """The views of an environment, built ones and those left to build.
 
-    A view stands where its definition and its suite are the same, the gate let it through, and
-    all views of the environment that it reads stand too.
+    A view stays built if its definition and suite are the same, the gate passed it, and all views
+    of the environment that it reads stay built.
 
     Args:
-        before: the environment as it is; None where there is none.
+        before: the current environment; None if there is none.
         known: its manifest.
-        wanted: the views that it is to hold, each after those that it reads.
-        merged: what would run with them.
+        wanted: the views that it should have, each after the views that it reads.
+        merged: the running manifest with them.
     """
     found: dict[str, EnvironmentView] = {}
     for view, one in wanted.items():
@@ -141,7 +141,7 @@ def to_build(
 
 
 def marks(manifest: Manifest) -> frozenset[str]:
-    """The columns that are marked as personal data, as ``layer.table.column`` in lower case."""
+    """Columns marked as personal data, as ``layer.table.column`` in lower case."""
     layers: Sequence[Mapping[str, SourceEntry | SilverEntry | GoldEntry]] = (
         manifest.sources,
         manifest.silver,
@@ -157,11 +157,11 @@ def marks(manifest: Manifest) -> frozenset[str]:
 
 
 def hidden_columns(in_force: Manifest, environment: Environment) -> dict[str, frozenset[str]]:
-    """The columns of an environment's views that are not shown, in lower case, by table.
+    """The masked columns of an environment's views, in lower case, by table.
 
-    They are those that the new definition marks, those of that name that production marks, and
-    those that are computed from a column that production marks and the environment's project
-    does not: nobody sees more by taking a mark away in a file.
+    They are the columns that the new definition marks, columns of the same name that production
+    marks, and columns computed from one that production marks and the project does not: removing a
+    mark in a file reveals nothing.
     """
     merged = Manifest.stored(environment.manifest) or in_force
     unmarked = marks(in_force) - set(environment.marked)
@@ -182,10 +182,10 @@ def hidden_columns(in_force: Manifest, environment: Environment) -> dict[str, fr
 
 
 def reading(environment: Environment, tables: Collection[str]) -> frozenset[str]:
-    """The views of an environment that are, or read, some tables, directly or through others."""
+    """The environment's views that are, or read, some tables, directly or through others."""
     merged = Manifest.stored(environment.manifest)
     if merged is None:
-        # Another release wrote it: nobody can say what its views read.
+        # Another release wrote it, so the inputs of its views are unknown.
         return frozenset(environment.views)
     touched = set(tables)
     for tier in merged.gold_by_tier():
@@ -194,7 +194,7 @@ def reading(environment: Environment, tables: Collection[str]) -> frozenset[str]
 
 
 def moved(in_force: Manifest, environment: Environment) -> tuple[str, ...]:
-    """The views whose definition in production is another one than the environment began with."""
+    """The views whose production definition changed since the environment was planned."""
     found = []
     for view, one in environment.views.items():
         entry = in_force.gold.get(view)

@@ -1,4 +1,4 @@
-"""Conditions of planning and applying a change."""
+"""Error conditions of planning and applying a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.errors import LakehouseError, LocatedError
 
 
 class ChangeLosesDataError(LocatedError):
-    """A change of a declaration that what is stored cannot follow."""
+    """A declaration changed in a way that stored data cannot follow."""
 
     condition = "CHANGE_LOSES_DATA"
     name: str
@@ -28,7 +28,7 @@ class ChangeLosesDataError(LocatedError):
 
 
 class StillReadError(LocatedError):
-    """A column that leaves a table while something outside of SQL uses it."""
+    """A removed column is still used outside of SQL."""
 
     condition = "COLUMN_STILL_READ"
     name: str
@@ -39,7 +39,7 @@ class StillReadError(LocatedError):
 
 
 class ApplyRunningError(LakehouseError):
-    """Another apply holds the lock."""
+    """Another apply is running."""
 
     condition = "APPLY_RUNNING"
     detail: str | None
@@ -48,7 +48,7 @@ class ApplyRunningError(LakehouseError):
 
 
 class PlanOutdatedError(LakehouseError):
-    """What runs is another deployment than the one that the plan was made against."""
+    """Another deployment is in force than the plan was made for."""
 
     condition = "PLAN_OUTDATED"
     base: str
@@ -59,7 +59,7 @@ class PlanOutdatedError(LakehouseError):
 
 
 class NotConfirmedError(LakehouseError):
-    """A plan that a person must confirm, where nobody can be asked."""
+    """The plan needs confirmation, and the command is not interactive."""
 
     condition = "NOT_CONFIRMED"
     steps: Sequence[str]
@@ -69,7 +69,7 @@ class NotConfirmedError(LakehouseError):
 
 
 class SourceUnreadableError(LocatedError):
-    """A declared source whose table is not there, or may not be read."""
+    """The table of a declared source is missing or not readable."""
 
     condition = "SOURCE_UNREADABLE"
     name: str
@@ -80,7 +80,7 @@ class SourceUnreadableError(LocatedError):
 
 
 class StepFailedError(LakehouseError):
-    """A step of an apply that did not come to its end."""
+    """A step of an apply failed."""
 
     condition = "STEP_FAILED"
     step: str
@@ -98,7 +98,7 @@ class NothingAppliedError(LakehouseError):
 
 
 class NotKeptError(LakehouseError):
-    """A table that is declared, or that nobody knows."""
+    """The table is still declared, or unknown."""
 
     condition = "NOT_KEPT"
     table: str

@@ -1,4 +1,4 @@
-"""The settings as a deployment keeps them: by key, and of what may be a secret only a digest."""
+"""The settings of a deployment: by key; possible secrets as digests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_jobs.settings import Settings
 
-# Where things lie on one machine, and what is no setting of the project.
+# Paths of one machine, and settings that do not belong to the project.
 _LOCAL = {
     "project_dir",
     "state_dir",
@@ -19,15 +19,15 @@ _LOCAL = {
     "s3_jars",
     "s3proxy_jars",
 }
-# Anything that may hold a password, a token or an address with one.
+# Keys that may contain a password, a token or an address with one.
 _SECRET = ("url", "dsn", "database", "control_db", "password", "secret", "token", "headers", "conf")
 _DIGITS = 12
 
 
 def kept_settings(settings: Settings) -> dict[str, str]:
-    """Every setting as text, by its key with dots.
+    """All settings as text, by dotted key.
 
-    Values that are their default are left out, so that a new release's defaults are no change.
+    Defaults are left out, so that new defaults of a release are not changes.
     """
     values = settings.model_dump(mode="json", exclude_defaults=True, exclude=_LOCAL)
     return dict(sorted(_flat("", values)))

@@ -1,4 +1,4 @@
-"""The plan of a change: what differs, what will be done, and what stands in the way."""
+"""The plan of a change: differences, steps, problems."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Plan:
     """What applying the project would do.
 
     Attributes:
-        project: its name.
-        base: the deployment in force, which was compared with; None: nothing was applied yet.
-        changes: every declaration and setting that differs.
-        steps: what an apply does, in its order.
-        problems: why it would be refused; nothing is done then.
+        project: name of the project.
+        base: the deployment in force; None: nothing was applied yet.
+        changes: declarations and settings that differ.
+        steps: the steps of an apply, in order.
+        problems: why it would be refused.
         unfinished: the deployment whose open steps are among ``steps``.
-        kept: tables that are declared no more and still there, by name, with who kept them.
+        kept: tables that are no longer declared but still exist, by name, with who kept them.
     """
 
     project: str
@@ -39,12 +39,12 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether the project is what runs; settings are taken up by ``stack up``."""
+        """Whether the project is running already; ``stack up`` applies settings."""
         return not self.changes and not self.steps
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """What a person must say yes to: what ends, and what is computed."""
+        """Steps that a person must confirm: what is stopped, and what is computed."""
         return tuple(
             f"{one.name}: {', '.join(work.value for work in one.work)}"
             for one in self.changes
@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """The plan in one line.
+        """The plan on one line.
 
         >>> Plan(project="shop", base=None, changes=(), steps=()).summary
         'Nothing to do: what runs is what the project declares.'
@@ -68,7 +68,7 @@ class Plan:
         return f"{head}; {breaking} breaking; {len(self.steps)} steps"
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "project": self.project,
             "base": self.base,
@@ -84,14 +84,14 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """What is in force.
+    """The state in force.
 
     Attributes:
-        deployment: its id; None where nothing was applied.
+        deployment: its id; None if nothing was applied.
         settings: by key; secrets as digests.
-        unfinished: a later deployment, or this one, that did not come to its end.
-        open_steps: the steps that it left.
-        kept: tables that were removed from the project and are still there.
+        unfinished: this or a later deployment that did not finish.
+        open_steps: its open steps.
+        kept: tables that were removed from the project but still exist.
     """
 
     deployment: str | None
@@ -111,18 +111,18 @@ def plan_change(
     existing: Mapping[str, int],
     problems: Iterable[LakehouseError] = (),
 ) -> Plan:
-    """Compare what runs with the project.
+    """Compare the running state with the project.
 
     Args:
-        running: what is in force.
-        project: the project, compiled.
+        running: the state in force.
+        project: the compiled project.
         settings: its settings, in the form of ``Running.settings``.
-        costs: what computing a gold view takes, by its name.
-        existing: rows in the tables of new Debezium sources, by source.
-        problems: what is known to stand in the way outside of the declarations.
+        costs: costs of computing gold views, by name.
+        existing: row counts of the tables of new Debezium sources, by source.
+        problems: known problems outside of the declarations.
     """
     found = changes(running.manifest, project, costs=costs, existing=existing)
-    # Without a deployment there is nothing to compare settings with.
+    # Without a deployment there are no settings to compare with.
     other = setting_changes(running.settings, settings) if running.deployment else []
     every = (*found, *other)
     return Plan(

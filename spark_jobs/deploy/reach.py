@@ -1,4 +1,4 @@
-"""How far a change of tables reaches through the views that read them, by column lineage."""
+"""Follows a change of tables through downstream views, by column lineage."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.lineage import lineage_of
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 
-# The columns of a table whose readers notice, in lower case; None: all of them.
+# The columns of a table whose readers are affected, in lower case; None: all.
 Noticed = frozenset[str] | None
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What becomes of the readers of one table, directly and through others.
+    """The effect on the readers of one table, direct and indirect.
 
     Attributes:
-        affected: views whose content follows, in the order in which they are refreshed.
+        affected: views whose content changes, in the order of refreshes.
         untouched: readers that read none of the changed columns.
     """
 
@@ -27,12 +27,12 @@ class Reach:
 
 
 def reach(manifest: Manifest, table: str, noticed: Noticed) -> Reach:
-    """Follow a change of some columns of a table to the views below it.
+    """Follow a change of some columns of a table to downstream views.
 
     Args:
-        manifest: the project as it will be.
-        table: ``silver.orders``, or another name as views read it.
-        noticed: the columns that differ, in lower case; None: the rows do. Added ones do not count.
+        manifest: the new project.
+        table: name of the table in SQL, such as ``silver.orders``.
+        noticed: columns that differ, in lower case, without added ones; None: rows differ.
     """
     changed: dict[str, Noticed] = {table: noticed}
     untouched = []
@@ -51,7 +51,7 @@ def reach(manifest: Manifest, table: str, noticed: Noticed) -> Reach:
 
 
 def _columns_touched(view: GoldEntry, moved: Mapping[str, Noticed]) -> Noticed:
-    """The columns of a view that follow; none where it reads nothing that changed."""
+    """The columns of a view that change; empty if it reads nothing that changed."""
     read = read_of_tables(view.query)
     hit = {table for table, columns in moved.items() if _reads(read.get(table), columns)}
     if not hit:
@@ -71,7 +71,7 @@ def _columns_touched(view: GoldEntry, moved: Mapping[str, Noticed]) -> Noticed:
         for name, sources in lineage.columns.items()
         if any(touches(one.table, one.column) for one in sources)
     )
-    # It reads the column in a way that lineage does not tell, such as DISTINCT: all may follow.
+    # Lineage does not show how it reads the column, as for DISTINCT: all may change.
     return found or None
 
 

@@ -1,4 +1,4 @@
-"""Changes that would lose what cannot be computed again: they are refused before the first step."""
+"""Refuses changes that would lose data which cannot be recomputed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SILVER_REASONS = {
 
 
 def refusals(before: Manifest, after: Manifest) -> Iterator[LakehouseError]:
-    """What cannot be applied, every problem at once."""
+    """All problems of a change."""
     for name in sorted(before.sources.keys() & after.sources.keys()):
         yield from _of_source(before.sources[name], after.sources[name])
     for name in sorted(before.silver.keys() & after.silver.keys()):

@@ -1,4 +1,4 @@
-"""What an apply does, step by step, in an order in which each leaves a working pipeline."""
+"""The steps of an apply, in an order that keeps the pipeline working."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.graph.manifest import Manifest, captured
 
 
 class StepKind(StrEnum):
-    """What a step does; its order here is the order of an apply."""
+    """Kinds of steps, in the order of an apply."""
 
     TOPIC = "topic"
     CONNECTOR = "connector"
@@ -32,10 +32,10 @@ _ORDER = list(StepKind)
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that is done, and noted when it is.
+    """One step, recorded when it is done.
 
     Attributes:
-        subject: a topic, a source, a table or a view; the tables of the connector.
+        subject: a topic, source, table or view.
     """
 
     kind: StepKind
@@ -46,7 +46,7 @@ class Step:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what ``str`` wrote.
+        """Decode the result of ``str``.
 
         >>> Step.parse("take up silver.orders").kind.name, Step.parse("manifest").subject
         ('TAKE_UP', '')
@@ -56,7 +56,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What is done, for people."""
+        """What is done, as text for users."""
         titles = {
             StepKind.TOPIC: "create topic {}",
             StepKind.CONNECTOR: "let the connector capture {}",
@@ -82,10 +82,10 @@ def steps_of(
     """The steps of an apply.
 
     Args:
-        changes: what differs; without any, only what is carried is left to do.
-        before: what runs.
-        after: what is to run.
-        carried: open steps of a deployment that did not come to its end.
+        changes: the differences; if empty, only carried steps are left.
+        before: the running manifest.
+        after: the new manifest.
+        carried: open steps of an unfinished deployment.
     """
     found = dict.fromkeys(
         [
@@ -96,10 +96,10 @@ def steps_of(
         ]
     )
     found |= dict.fromkeys(one for one in carried if _still_wanted(one, after))
-    # Also where only open steps are left: the streams then report under this deployment's number.
+    # Also if only open steps are left, so that streams report this deployment's number.
     if found or any(one.kind is not Kind.SETTING for one in changes):
         found[Step(StepKind.MANIFEST)] = None
-    # What was carried may be a view that another one reads.
+    # A carried view may be an input of another one.
     tiers = {str(one.table_name): one.tier for one in after.gold.values()}
     return tuple(sorted(found, key=lambda one: (_ORDER.index(one.kind), tiers.get(one.subject, 0))))
 
@@ -129,7 +129,7 @@ def _streams(before: Manifest, after: Manifest) -> Iterator[Step]:
 
 
 def stream_definitions(manifest: Manifest) -> dict[str, str]:
-    """What each streaming query runs as, by the table that it writes."""
+    """The definition of each streaming query, by the table that it writes."""
     landed = {name: one for name, one in manifest.sources.items() if one.format.streamed}
     bronze = {str(one.table_name): one.topic or "" for one in landed.values()}
     silver = {

@@ -1,4 +1,4 @@
-"""What a streaming query runs as: it must be restarted exactly where this differs."""
+"""Definitions of streaming queries: a query must be restarted if its definition changes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 
-# What is for people; no record is handled otherwise for it.
+# Attributes that do not affect the processing of records.
 _FOR_PEOPLE = {"description", "owner", "tags", "file"}
 _COLUMN_FOR_PEOPLE = {"description", "pii"}
-# A fingerprint covers the text; what it does is in the projection.
+# Attributes of the text; its meaning is in the projection.
 _OF_THE_TEXT = {"sql", "fingerprint", "suite"}
 
 
 def silver_definition(source: SourceEntry, entry: SilverEntry) -> str:
-    """What a silver query runs as: how its source is read, and what is made of it.
+    """The definition of a silver query, from its source and table.
 
     Returns:
-        a text that two definitions share where no restart is needed.
+        JSON text; equal for definitions that need no restart.
     """
     read = _plain(source.model_dump(mode="json"), _FOR_PEOPLE)
     made = _plain(entry.model_dump(mode="json"), _FOR_PEOPLE | _OF_THE_TEXT)

@@ -1,4 +1,4 @@
-"""What every step of a refresh needs: settings, manifest, control state, places and a session."""
+"""What each step of a refresh needs: settings, manifest, control store, locations, a session."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class GoldContext:
-    """The surroundings of a refresh. Spark starts when it is first asked for.
+    """The environment of a refresh. The Spark session is opened on first use.
 
     Attributes:
-        announces: whether whoever publishes is a task of Airflow's, which emits the events.
+        announces: whether publications are made by an Airflow task, which emits the asset events
+            itself.
     """
 
     settings: Settings
@@ -32,7 +33,7 @@ class GoldContext:
     store: ControlStore
     session_factory: Callable[[Settings], SparkSession] = field(default=open_session)
     announces: bool = False
-    # Where tables lie: in production, unless an environment says otherwise.
+    # Locations of tables: those of production, or those of an environment.
     places: Callable[[Lake, Manifest], TableLocations] = field(default=TableLocations)
 
     @cached_property
@@ -40,7 +41,7 @@ class GoldContext:
         return self.session_factory(self.settings)
 
     def close(self) -> None:
-        """Stop the session, where one was opened; a server forgets an idle one after an hour."""
+        """Stop the session if one was opened; a server drops idle sessions only after an hour."""
         if "spark" in self.__dict__:
             self.spark.stop()
 
@@ -53,7 +54,7 @@ class GoldContext:
         return self.places(self.lake, self.manifest)
 
     def entry(self, view: str) -> GoldEntry:
-        """The view's declaration.
+        """The view's entry in the manifest.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -64,10 +65,10 @@ class GoldContext:
         return found
 
     def published_at(self, view: str) -> str:
-        """Where the view's published table lies."""
+        """The location of the view's published table."""
         return self.locations.of(gold_table(view))
 
 
 def gold_table(view: str) -> TableName:
-    """A gold view as SQL names it."""
+    """The table name ``gold.<view>``."""
     return TableName(Layer.GOLD, view)

@@ -9,7 +9,7 @@ from spark_jobs.errors import LakehouseError
 
 
 class ViewUnknownError(LakehouseError):
-    """A name that no gold view of the project has."""
+    """The project has no gold view of that name."""
 
     condition = "VIEW_UNKNOWN"
     view: str
@@ -20,7 +20,7 @@ class ViewUnknownError(LakehouseError):
 
 
 class NotAnInputError(LakehouseError):
-    """A name that no table has which a gold view may read."""
+    """No table that a gold view may read has that name."""
 
     condition = "NOT_AN_INPUT"
     table: str
@@ -42,7 +42,7 @@ class QueryFailedError(LakehouseError):
 
 
 class UntypedColumnError(LakehouseError):
-    """A column of the result is nothing but NULL, which no table can hold."""
+    """A column of the result has only NULL and no type, so no table can store it."""
 
     condition = "UNTYPED_COLUMN"
     view: str
@@ -52,7 +52,7 @@ class UntypedColumnError(LakehouseError):
 
 
 class InputReplacedError(LakehouseError):
-    """An input is not the table any more that the plan pinned."""
+    """An input was dropped or recreated after the plan."""
 
     condition = "INPUT_REPLACED"
     view: str
@@ -62,7 +62,7 @@ class InputReplacedError(LakehouseError):
 
 
 class BaseMovedError(LakehouseError):
-    """An incremental refresh whose starting point is not the newest publication any more."""
+    """The publication that an incremental refresh starts from is no longer the newest."""
 
     condition = "BASE_MOVED"
     view: str
@@ -74,7 +74,7 @@ class BaseMovedError(LakehouseError):
 
 
 class AttemptStateError(LakehouseError):
-    """A step was asked for that the attempt is not ready for."""
+    """The attempt is not in a state that allows this step."""
 
     condition = "ATTEMPT_STATE"
     attempt_id: str
@@ -86,7 +86,7 @@ class AttemptStateError(LakehouseError):
 
 
 class NotPublishedError(LakehouseError):
-    """A view has nothing to verify yet."""
+    """The view was never published, so there is nothing to verify."""
 
     condition = "NOT_PUBLISHED"
     view: str
@@ -95,7 +95,7 @@ class NotPublishedError(LakehouseError):
 
 
 class RecomputeOvertakenError(LakehouseError):
-    """Rows were computed again, and each time a refresh published before they could be."""
+    """Live refreshes published first, in every round of a recomputation."""
 
     condition = "RECOMPUTE_OVERTAKEN"
     view: str
@@ -104,7 +104,7 @@ class RecomputeOvertakenError(LakehouseError):
 
 
 class RollbackRefusedError(LakehouseError):
-    """There is no earlier content to go back to."""
+    """There is no earlier content to publish again."""
 
     condition = "ROLLBACK_REFUSED"
     view: str
@@ -122,7 +122,7 @@ class RollbackRefusedError(LakehouseError):
 
 
 class ReleaseRefusedError(LakehouseError):
-    """There is no judged result that a person could let through."""
+    """There is no audited result that a person could release."""
 
     condition = "RELEASE_REFUSED"
     view: str
@@ -142,7 +142,7 @@ class ReleaseRefusedError(LakehouseError):
 
 
 class NothingToReleaseError(LakehouseError):
-    """A view that is to be released has no blocked result and is not pinned."""
+    """The view to release has no blocked result and is not pinned."""
 
     condition = "NOTHING_TO_RELEASE"
     view: str

@@ -1,4 +1,4 @@
-"""How a gold view stands: what is published, how far behind its inputs it is, and why.
+"""The status of a gold view: what is published, and how far it is behind its inputs.
 
 Reads Delta logs and the ledger; no Spark.
 """
@@ -20,35 +20,35 @@ from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.storage import log
 from spark_jobs.storage.history import rows_changed
 
-# Enough to find the newest attempt that came to an end, and the newest with a verdict.
+# Enough to find the newest finished attempt, and the newest one with a verdict.
 _ATTEMPTS_LOOKED_AT = 50
 
 
 class Freshness(StrEnum):
-    """How a published view relates to its inputs."""
+    """How a published view compares with its inputs."""
 
-    # Every change of the inputs is in it.
+    # Contains every change of the inputs.
     CURRENT = "current"
-    # Some change is not in it yet, within the time that the view declares.
+    # Lacks a change that is younger than the declared freshness.
     BEHIND = "behind"
-    # Some change is older than the declared freshness and still not in it.
+    # Lacks a change that is older than the declared freshness.
     LATE = "late"
     UNPUBLISHED = "unpublished"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewStatus:
-    """How a view stands.
+    """The status of a view.
 
     Attributes:
-        policy: who refreshes it.
-        behind: the age of the oldest change that is not in it; None where nothing is published.
+        policy: its refresh policy.
+        behind: age of the oldest change that it lacks; None if nothing is published.
         target: the declared freshness.
         last: the newest attempt.
-        verdict: the newest verdict, as the ledger keeps it.
-        blocked: whether the gate stopped the newest attempt that came to an end.
-        waits: whether the newest refresh is so large that it waits for a person.
-        pinned: set where a rollback pinned the view and nobody has released it.
+        verdict: the newest verdict, as stored in the ledger.
+        blocked: whether the gate blocked the newest finished attempt.
+        waits: whether the newest refresh waits for a person's approval, because it is so large.
+        pinned: set while a rollback pins the view.
     """
 
     view: str
@@ -66,7 +66,7 @@ class ViewStatus:
     pinned: PinnedView | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         pinned = None if self.pinned is None else self.pinned.as_dict()
         return {
             "view": self.view,
@@ -78,7 +78,7 @@ class ViewStatus:
             "behind_seconds": None if self.behind is None else self.behind.total_seconds(),
             "target_seconds": None if self.target is None else self.target.total_seconds(),
             "blocked": self.blocked,
-            # The key of older releases, as is "hold".
+            # Key of older releases; so is "hold".
             "held": self.blocked,
             "waits": self.waits,
             "pinned": pinned,
@@ -89,7 +89,7 @@ class ViewStatus:
 
 
 def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus:
-    """How a view stands at this moment.
+    """The status of a view at a point in time.
 
     Raises:
         ViewUnknownError: the project has no such view.
@@ -119,7 +119,7 @@ def view_status(context: GoldContext, view: str, *, now: datetime) -> ViewStatus
 
 
 def behind_since(context: GoldContext, publication: Publication) -> datetime | None:
-    """When the oldest change was committed that the publication does not hold; None: there is none.
+    """Commit time of the oldest change that the publication lacks; None if it lacks none.
 
     An input that was recreated, or whose old log is gone, counts from the publication on.
     """
@@ -151,13 +151,15 @@ def _freshness(behind: timedelta | None, target: timedelta | None) -> Freshness:
 def _blocked(attempts: list[RefreshAttempt]) -> bool:
     """Whether the newest result of the newest inputs is blocked.
 
-    What computes published versions again, a backfill for instance, settles nothing.
+    Attempts that recompute published versions, such as backfills, do not count.
     """
-    ended = (one.status for one in attempts if one.status in _ENDED and not _looks_back(one))
+    ended = (
+        one.status for one in attempts if one.status in _ENDED and not _recomputes_published(one)
+    )
     return next(ended, None) is AttemptStatus.BLOCKED
 
 
-def _looks_back(attempt: RefreshAttempt) -> bool:
+def _recomputes_published(attempt: RefreshAttempt) -> bool:
     published = attempt.status is AttemptStatus.PUBLISHED
     return published and attempt.reason_code in _AT_PUBLISHED_VERSIONS
 

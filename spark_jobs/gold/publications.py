@@ -1,4 +1,4 @@
-"""What the log of a published table says: our publications, and what others did to it."""
+"""Reads a published table's log: our publications, and commits of other writers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import Commit
 
-# A publication is nearly always among the newest commits.
+# A publication is nearly always among this many newest commits.
 _FIRST_LOOK = 20
 
 
 @dataclass(frozen=True)
 class Publication:
-    """A commit of ours on a published table."""
+    """A commit that published a result."""
 
     version: int
     at: datetime
@@ -33,11 +33,11 @@ def latest_publication(location: str) -> Publication | None:
 
 
 def changed_views(manifest: Manifest, root: str) -> frozenset[str]:
-    """The views that were never published, or whose table another definition computed.
+    """The views that were never published, or were published with another definition.
 
     Args:
         manifest: the project.
-        root: of the lake.
+        root: location of the lake.
     """
     lake = Lake(root)
     found = set()
@@ -49,13 +49,13 @@ def changed_views(manifest: Manifest, root: str) -> frozenset[str]:
 
 
 def publication_of(location: str, attempt_id: str) -> Publication | None:
-    """The publication that an attempt made, or None."""
+    """The publication of an attempt, or None."""
     found = publications(location)
     return next((one for one in found if one.watermark.attempt == attempt_id), None)
 
 
 def intruder(location: str, publication: Publication) -> Intruder | None:
-    """The newest change of rows after the publication; compaction is none."""
+    """The newest foreign commit after the publication that changed rows; compaction does not."""
     for commit in log.commits(location, limit=_FIRST_LOOK):
         if commit.version <= publication.version:
             return None
@@ -65,7 +65,7 @@ def intruder(location: str, publication: Publication) -> Intruder | None:
 
 
 def publications(location: str) -> Iterator[Publication]:
-    """Newest first; the whole log is only read where its end does not answer."""
+    """All publications, newest first; reads the whole log only if its end is not enough."""
     seen = 0
     for limit in (_FIRST_LOOK, None):
         commits = log.commits(location, limit=limit)

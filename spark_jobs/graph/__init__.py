@@ -1,1 +1,1 @@
-"""Who depends on whom: SQL read with sqlglot, lineage, and the compiled manifest; no Spark."""
+"""Dependencies between tables: SQL parsing with sqlglot, lineage, the manifest; no Spark."""

@@ -1,8 +1,8 @@
-"""The schemas of an Avro source, each with the bytes that its records begin with.
+"""The schemas of an Avro source, each with the prefix of its records.
 
-A record without such bytes could be decoded by any schema, and by the wrong one silently;
-so one of two forms is asked for. Avro's single-object encoding puts a fingerprint of the schema
-before the record, the clients of schema registries put the registry's id there.
+Without a prefix any schema, even a wrong one, might decode a record silently. So records must use
+one of two encodings: Avro's single-object encoding, whose prefix is a fingerprint of the schema, or
+that of schema registries, whose prefix is the registry's id.
 https://avro.apache.org/docs/1.12.0/specification/#single-object-encoding
 """
 
@@ -34,7 +34,7 @@ _INNER = ("items", "values", "type", "fields")
 def compile_schemas(
     definition: SourceDefinition, project_dir: Path, problems: list[LakehouseError]
 ) -> Iterator[AvroSchema]:
-    """Read the files that a source names; what is wrong with them is added to ``problems``."""
+    """Read the schema files that a source names; errors are added to ``problems``."""
     declared, subject = definition.declared.schemas, f'source "{definition.name}"'
     numbered = declared if isinstance(declared, dict) else None
     fields: set[str] = set()
@@ -57,7 +57,7 @@ def compile_schemas(
 
 
 class AvroSchemaError(SubjectError):
-    """A file that holds no schema by which events can be decoded."""
+    """A file is not a schema that can decode events."""
 
     condition = "AVRO_SCHEMA"
     file: str
@@ -70,7 +70,7 @@ class AvroSchemaError(SubjectError):
 
 
 class AvroFieldError(SubjectError):
-    """A column that no schema of its source has."""
+    """A column exists in no schema of its source."""
 
     condition = "AVRO_FIELD"
     column: str
@@ -81,7 +81,7 @@ class AvroFieldError(SubjectError):
 
 
 class _NoEventError(ValueError):
-    """A sound schema of something else than events."""
+    """A valid schema that is not a record."""
 
 
 _UNREADABLE = (UnreadableFileError, RecursionError, ValueError, SchemaParseException, UnknownType)
@@ -92,20 +92,20 @@ def _read(path: Path, file: str) -> dict[str, Any]:
     if not (isinstance(written, dict) and written.get("type") == "record"):
         raise _NoEventError("it is not a record")
     schema = parse_schema(written, _write_hint=False)
-    if not isinstance(schema, dict) or _holds_itself(schema, ()):
+    if not isinstance(schema, dict) or _is_recursive(schema, ()):
         raise _NoEventError("a record contains itself")
     return schema
 
 
-def _holds_itself(schema: Any, around: tuple[str, ...]) -> bool:
-    """Whether a parsed schema, whose names are full, uses a record within that record."""
+def _is_recursive(schema: Any, around: tuple[str, ...]) -> bool:
+    """Whether a parsed schema, with full names, uses a record within that record."""
     if isinstance(schema, str):
         return schema in around
     if isinstance(schema, list):
-        return any(_holds_itself(one, around) for one in schema)
+        return any(_is_recursive(one, around) for one in schema)
     if schema.get("type") == "record":
         around = (*around, schema["name"])
-    return any(_holds_itself(schema[key], around) for key in _INNER if key in schema)
+    return any(_is_recursive(schema[key], around) for key in _INNER if key in schema)
 
 
 def _of_registry(number: str) -> str:

@@ -1,4 +1,4 @@
-"""One spelling for every query that means the same, and the fingerprint of a definition."""
+"""The canonical form of a query, and the fingerprint of a definition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.graph.manifest import Column
 
 
 def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
-    """The qualified query, with GROUP BY ALL written out and the output names as written."""
+    """The qualified query, with GROUP BY ALL expanded and output names as written."""
     query = resolved.copy()
     for select in query.find_all(exp.Select):
         expand_group_by_all(select)
@@ -27,10 +27,10 @@ def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
 
 
 def expand_group_by_all(select: exp.Select) -> None:
-    """Write GROUP BY ALL as the output expressions without an aggregate.
+    """Replace GROUP BY ALL by the output expressions without an aggregate.
 
-    It is left as it is where those hold no column: grouping by constants alone gives no row
-    for an empty input, and no list of expressions says that.
+    It stays if these contain no column: grouping by constants returns no row for an empty input,
+    which no list of expressions expresses.
     """
     group = select.args.get("group")
     if group is None or not group.args.get("all") or group.expressions:
@@ -43,9 +43,9 @@ def expand_group_by_all(select: exp.Select) -> None:
 
 
 def output_columns(tree: exp.Query, resolved: exp.Query) -> tuple[Column, ...]:
-    """The output: names as written, types where they can be told, comments as descriptions."""
+    """The output columns: names as written, types if known, comments as descriptions."""
     reader = dialect()
-    # What a generator gives out is not typed by the parser as Spark types it.
+    # sqlglot's types of generator outputs differ from Spark's.
     generated = resolved.find(exp.Lateral) is not None
     return tuple(
         Column(
@@ -72,5 +72,5 @@ def fingerprint_of(query: str, inputs: Mapping[str, Mapping[str, str]], *more: s
 
 
 def without_aliases(query: exp.Query) -> str:
-    """A canonical query with numbers for its table aliases: those carry no meaning."""
+    """A canonical query with numbered table aliases: their names have no meaning."""
     return to_sql(qualify_tables(query.copy(), canonicalize_table_aliases=True, dialect=dialect()))

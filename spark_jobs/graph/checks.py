@@ -1,4 +1,4 @@
-"""What must hold for every SELECT, silver or gold, before its columns are resolved."""
+"""Checks of every SELECT, silver or gold, before its columns are resolved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
 def check_tables(
     tree: exp.Query, declared: Iterable[TableName], source: SqlText, subject: str
 ) -> Iterator[LakehouseError]:
-    """Tables that no file declares."""
+    """Report tables that no file declares."""
     known = {str(table) for table in declared}
     for node in table_nodes(tree):
         name = ".".join(part.name for part in node.parts)
@@ -40,7 +40,7 @@ def check_tables(
 
 
 def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Functions that Spark does not have."""
+    """Report functions that Spark does not have."""
     unknown = {
         source.of(node): name
         for node in tree.find_all(exp.Func)
@@ -58,7 +58,7 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
 def check_output(
     tree: exp.Query, schemas: Schemas, source: SqlText, subject: str
 ) -> Iterator[LakehouseError]:
-    """Output columns: each is named, once, with a name that goes everywhere."""
+    """Report output columns without a name, with a repeated one, or one that is not allowed."""
     stars = [one for one in tree.selects if one.is_star]
     if stars:
         columns = [

@@ -1,4 +1,4 @@
-"""Stopping a query's clock, so that a retry and a verification see the instant of the plan."""
+"""Replaces reads of the clock by a literal, so that retries and verification see one time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.parsing import SqlText, plain_sql
 
-# What reads the clock when it is called without an argument, and the form of its value. Those
-# that are also read where they stand without parentheses are marked.
+# Functions that read the clock if called without arguments, and the form of their value.
 _CALLS: Final = {
     "current_timestamp": "TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00'",
     "now": "TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00'",
@@ -22,22 +21,22 @@ _CALLS: Final = {
     "unix_timestamp": "UNIX_TIMESTAMP(TIMESTAMP '{:%Y-%m-%d %H:%M:%S.%f}+00:00')",
 }
 _BARE: Final = frozenset({"current_timestamp", "current_date", "localtimestamp"})
-# Behind one of these a word is a name, not a function.
+# After one of these tokens a word is a name, not a function.
 _BEFORE_NAMES: Final = frozenset({TokenType.DOT, TokenType.ALIAS})
 
 
 def freeze_clock(query: str, instant: datetime) -> str:
-    """The query with every reading of the clock replaced by one instant, in UTC.
+    """The query with each read of the clock replaced by one instant, in UTC.
 
     Every other word stays as it was written, so that Spark runs what the user wrote. Comments and
     hints are left out.
 
-    Raises:
-        SqlSyntaxError: Spark reads the text otherwise than it was checked.
-
     >>> from datetime import UTC, datetime
     >>> freeze_clock("SELECT current_date - d AS age FROM t", datetime(2026, 1, 2, tzinfo=UTC))
     "SELECT DATE '2026-01-02' - d AS age FROM t"
+
+    Raises:
+        SqlSyntaxError: Spark reads the text otherwise than it was checked.
     """
     utc = instant.astimezone(UTC)
     query = plain_sql(SqlText("query", query))
@@ -52,7 +51,7 @@ def freeze_clock(query: str, instant: datetime) -> str:
 
 
 def _reading(tokens: Sequence[Token], index: int) -> int:
-    """How many tokens from here on read the clock; 0 where none does."""
+    """The number of tokens from here on that read the clock; 0 if none."""
     token = tokens[index]
     word = token.text.lower()
     quoted = token.token_type in {TokenType.IDENTIFIER, TokenType.STRING}

@@ -1,4 +1,4 @@
-"""From the project's files to the manifest, or to every problem that they have."""
+"""Compiles the project's files to the manifest, or to the list of all their problems."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def compile_project(
     Args:
         project_dir: the directory with ``sources/`` and ``sql/``.
         every_override: replaces the period of micro-batch views, for instance "1 minute".
-        scheduled_at_first: the views whose period it replaces; with none, of all.
-        delta_schema: tells the columns of Delta sources that declare none.
-        limits: how large the graph may be; None: as without a setting.
-        variables: what ``@name`` stands for in SQL, by name.
+        scheduled_at_first: names of the views whose period it replaces; empty: all.
+        delta_schema: returns the columns of Delta sources that declare none.
+        limits: limits of the graph's size; None: the defaults.
+        variables: values for ``@name`` in SQL, by name.
 
     Raises:
         ProblemsError: all problems of all files.
@@ -76,7 +76,7 @@ def read_project(
     limits: GraphSettings | None = None,
     variables: Mapping[str, Value] | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
-    """The manifest as far as it can be told, and every problem met on the way."""
+    """The manifest as far as it compiles, and all problems."""
     project_dir = project_dir.resolve()
     definitions, problems = read_definitions(project_dir)
     definitions = expanded(definitions, variables or {}, problems)
@@ -138,7 +138,7 @@ def _compile_views(
     columns: dict[str, tuple[Column, ...]],
     limits: GraphSettings,
 ) -> dict[str, GoldEntry]:
-    """The gold views, those first that others read; adds their columns to ``columns``."""
+    """The gold views, upstream views first; adds their columns to ``columns``."""
     reads = {
         name: tuple(table.name for table in inputs_of(tree) if table.layer is Layer.GOLD)
         for name, tree in trees.items()
@@ -183,7 +183,7 @@ def _with_words(
     columns: Mapping[str, tuple[Column, ...]],
     problems: list[LakehouseError],
 ) -> GoldEntry:
-    """The entry with what its columns take over from those that they copy."""
+    """The entry, with descriptions inherited from the columns that it copies."""
     entry = with_copied_words(entry, columns)
     header, places = definition.header, definition.places
     problems += check_personal(header, entry.columns, places, f'gold view "{entry.name}"')
@@ -192,7 +192,7 @@ def _with_words(
 
 
 def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
-    """The columns that identify a row, for the tables that keep rows by key."""
+    """The columns that identify a row, for tables that have a key."""
     return {
         str(entry.table_name): frozenset(key.lower() for key in entry.row_key)
         for entry in silver.values()

@@ -1,4 +1,4 @@
-"""Which tables hold the rows of one source database, and which views read several of them."""
+"""Which tables come from one source database, and which views read several of them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from spark_jobs.names import Layer, TableName
 
 
 def database_of(source: SourceEntry) -> str | None:
-    """What the connector calls a source's database: the prefix of its topics.
+    """The connector's name of a source's database: the prefix of its topics.
 
     Returns:
-        None where the source captures no database, or its topic does not tell.
+        None if the source captures no database, or if its topic has no such prefix.
     """
     if source.format is not SourceFormat.DEBEZIUM or source.topic is None:
         return None
-    # PostgreSQL's tables are named by schema and table.
+    # Topics of PostgreSQL tables end with schema and table.
     table = source.table or ".".join(source.topic.split(".")[-2:])
     prefix = source.topic.removesuffix(f".{table}")
     return None if prefix == source.topic else prefix
 
 
 def transactional_inputs(manifest: Manifest, view: str) -> dict[str, tuple[TableName, ...]]:
-    """The tables that a view must read as of one transaction, by source database.
+    """The tables that a view must read at one commit, by source database.
 
-    By default these are the silver tables of a database of which the view reads two or more; the
-    header's ``consistency`` says otherwise.
+    By default, the silver tables of a database of which the view reads at least two; the header's
+    ``consistency`` overrides this.
     """
     entry = manifest.gold[view]
     if entry.consistency is Consistency.NEWEST:
@@ -46,7 +46,7 @@ def transactional_inputs(manifest: Manifest, view: str) -> dict[str, tuple[Table
 
 
 def check_consistency(definitions: Definitions, manifest: Manifest) -> Iterator[LakehouseError]:
-    """Views that ask for whole transactions, and read no table that has any."""
+    """Report views that ask for whole transactions but read no table of a source database."""
     for name, entry in manifest.gold.items():
         wanted = entry.consistency is Consistency.TRANSACTIONAL
         if wanted and not transactional_inputs(manifest, name):
@@ -59,7 +59,7 @@ def check_consistency(definitions: Definitions, manifest: Manifest) -> Iterator[
 
 
 def transactional_tables(manifest: Manifest) -> dict[str, tuple[SilverEntry, ...]]:
-    """The silver tables that any view must read as of one transaction, by source database."""
+    """The silver tables that any view must read at one commit, by source database."""
     found: dict[str, set[str]] = {}
     for view in manifest.gold:
         for name, tables in transactional_inputs(manifest, view).items():

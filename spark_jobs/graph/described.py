@@ -1,4 +1,4 @@
-"""What columns mean: a header says it, a comment in the SQL, or the column that is copied."""
+"""Descriptions of columns: from the header, from SQL comments, or inherited from copied columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def described(
 ) -> tuple[Column, ...]:
     """The columns of a SELECT with the descriptions of its header.
 
-    Descriptions of columns that the SELECT does not give out are added to ``problems``.
+    Descriptions of columns that the SELECT does not have are added to ``problems``.
     """
     words = {} if header is None else dict(header.columns)
     known = {column.name.lower(): column.name for column in columns}
@@ -40,11 +40,11 @@ def described(
 
 
 def with_copied_words(entry: GoldEntry, known: Mapping[str, tuple[Column, ...]]) -> GoldEntry:
-    """A view whose columns say, where they say nothing, what the columns say that they copy.
+    """A view whose columns without a description inherit that of the column that they copy.
 
     Args:
         entry: the view.
-        known: the columns of the tables that it reads, by ``layer.name``.
+        known: columns of the tables that it reads, by ``layer.name``.
     """
     if all(column.description for column in entry.columns):
         return entry

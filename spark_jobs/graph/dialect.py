@@ -1,4 +1,4 @@
-"""Spark's SQL as this project reads it: what sqlglot's own dialect lacks, and nothing else."""
+"""Spark SQL for sqlglot: fixes what sqlglot's own dialect lacks, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from spark_jobs.graph.inference import overrides
 
 
 class _Writer(SparkGenerator):
-    """Writes every function under the name by which it was called, but one."""
+    """Writes each function under the name by which it was called, with one exception."""
 
     TRANSFORMS = {  # noqa: RUF012
         **SparkGenerator.TRANSFORMS,
-        # Spark has QUALIFY. The parser's rewriting of it into a subquery lets LIMIT come first, and
-        # takes a column for an output of the same name.
+        # Spark has QUALIFY. sqlglot's rewriting into a subquery applies LIMIT first, and confuses a
+        # column with an output of the same name.
         exp.Select: preprocess(
             [eliminate_distinct_on, unnest_to_explode, any_to_exists],
         ),
-        # With the arguments that Spark takes as well.
+        # With all arguments that Spark accepts.
         exp.ArgMax: lambda self, one: self.func("MAX_BY", *one.iter_expressions()),
         exp.ArgMin: lambda self, one: self.func("MIN_BY", *one.iter_expressions()),
         exp.Levenshtein: lambda self, one: self.func("LEVENSHTEIN", *one.iter_expressions()),
@@ -39,18 +39,18 @@ class _Writer(SparkGenerator):
     }
 
     def function_name(self, expression: exp.Func) -> str:
-        # named_struct('a', x) was read as struct(x AS a), and is no other call of its own.
+        # named_struct('a', x) was parsed as struct(x AS a).
         return "STRUCT" if isinstance(expression, exp.Struct) else super().function_name(expression)
 
 
 class LakehouseSpark(Spark):
-    """Spark with ``window(...)`` in every place where a function may stand.
+    """Spark's dialect, with ``window(...)`` allowed wherever a function is.
 
-    sqlglot takes the word for the start of a WINDOW clause there. Only a call has a parenthesis
-    right behind the word, so the token alone decides.
+    There sqlglot takes the word for the start of a WINDOW clause. Only a call has a parenthesis
+    right after the word, so the tokenizer can tell.
     """
 
-    # Where a call keeps the name that was written.
+    # Key of a call's metadata with its name as written.
     ORIGINAL_NAME_META_KEY = "name"
     Generator = _Writer
     EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
@@ -64,12 +64,12 @@ class LakehouseSpark(Spark):
 
 
 def dialect() -> Dialect:
-    """The dialect in which all SQL is read and written."""
+    """The dialect for reading and writing all SQL."""
     return LakehouseSpark()
 
 
 def parse(sql: str) -> exp.Expr:
-    """Parse one statement that is known to be right.
+    """Parse one statement that is known to be valid.
 
     >>> to_sql(parse("select window(t, '1 hour') from x group by window(t, '1 hour')"))
     "SELECT WINDOW(t, '1 hour') FROM x GROUP BY WINDOW(t, '1 hour')"
@@ -84,7 +84,7 @@ def parse(sql: str) -> exp.Expr:
 
 
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
-    """Write Spark SQL without comments; what cannot be written is an error, never a warning."""
+    """Write Spark SQL without comments; unsupported nodes raise an error."""
     return tree.sql(
         dialect=dialect(), pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE
     )

@@ -1,4 +1,4 @@
-"""What is right SQL and probably not what its author meant; a warning, never an error."""
+"""Warnings about valid SQL that is probably not what its author meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_jobs.graph.parsing import SqlText, in_file, parse_select
 
 
 class ImplicitAliasError(SubjectError):
-    """A column behind another one without a comma between them, which makes it an alias."""
+    """Two columns without a comma between them, so that the second is an alias."""
 
     condition = "IMPLICIT_ALIAS"
     column: str
@@ -25,7 +25,7 @@ class ImplicitAliasError(SubjectError):
 
 
 def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:
-    """What a person should look at in the SQL of a project that compiles."""
+    """Warnings about the SQL of a project that compiles."""
     found: list[LakehouseError] = []
     entries: list[SilverEntry | GoldEntry] = [*manifest.silver.values(), *manifest.gold.values()]
     for entry in entries:
@@ -40,14 +40,14 @@ def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:
 def implicit_aliases(source: SqlText, *, subject: str) -> Iterator[ImplicitAliasError]:
     """Columns that a SELECT renames without AS.
 
-    An alias of an expression that is no column is left alone: nobody forgets a comma there.
-
-    Raises:
-        LakehouseError: the text is not one SELECT.
+    Aliases of expressions are ignored: nobody forgets a comma there.
 
     >>> text = SqlText("a.sql", "SELECT o.id status, COUNT(*) n FROM silver.orders o")
     >>> [found.alias for found in implicit_aliases(text, subject="")]
     ['status']
+
+    Raises:
+        LakehouseError: the text is not one SELECT.
     """
     tree = parse_select(source)
     tokens = list(dialect().tokenize(source.text))

@@ -1,4 +1,4 @@
-"""A graph drawn in columns: in which order each column stands, and how a line runs."""
+"""Layout of a graph in columns: the order within columns, and the shape of edges."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-# Whatever a picture places; values that sort, so that the same graph is drawn the same way.
+# A node of the drawing; sortable, so that the same graph is always drawn the same way.
 Spot = TypeVar("Spot", bound=Hashable)
-# Each pass orders every column by what it is joined with before it, or behind it; the best counts.
+# Each pass orders every column by its neighbours on one side; the best pass wins.
 _PASSES: Final = 8
 
 
 def ordered(
     columns: Sequence[Sequence[Spot]], lines: Collection[tuple[Spot, Spot]]
 ) -> list[list[Spot]]:
-    """Each column by the mean place of what its spots are joined with, so that few lines cross.
+    """Order each column by the mean position of its neighbours, so that few edges cross.
 
     >>> ordered([["a", "b"], ["c", "d"]], [("a", "d"), ("b", "c")])
     [['a', 'b'], ['d', 'c']]
@@ -41,7 +41,7 @@ def ordered(
 
 
 def crossings(columns: Sequence[Sequence[Spot]], lines: Collection[tuple[Spot, Spot]]) -> int:
-    """How many pairs of lines between the same two columns cross.
+    """The number of pairs of edges between the same two columns that cross.
 
     >>> crossings([["a", "b"], ["c", "d"]], [("a", "d"), ("b", "c")])
     1
@@ -62,7 +62,7 @@ def crossings(columns: Sequence[Sequence[Spot]], lines: Collection[tuple[Spot, S
 
 
 def curve(x: float, y: float, *, to: tuple[float, float], bend: float) -> str:
-    """The part of an SVG path from a point that was reached to another, level at both ends.
+    """The part of an SVG path from the current point to another, horizontal at both ends.
 
     >>> curve(0, 10, to=(100, 40), bend=24)
     'C24,10 76,40 100,40'
@@ -72,7 +72,7 @@ def curve(x: float, y: float, *, to: tuple[float, float], bend: float) -> str:
 
 
 def _places(columns: Sequence[Sequence[Spot]]) -> dict[Spot, float]:
-    """The height of each spot in its column, from 0 to 1, as columns are centred."""
+    """The height of each node in its column, from 0 to 1; columns are centred."""
     return {
         spot: (row + 0.5) / len(column) for column in columns for row, spot in enumerate(column)
     }

@@ -1,4 +1,4 @@
-"""Conditions of SQL and of the graph that it makes."""
+"""Error conditions of SQL and of the dependency graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.errors import LakehouseError, LocatedError, Location, SubjectErr
 
 
 class SqlSyntaxError(LocatedError):
-    """Text that is not SQL as Spark reads it."""
+    """The text is not valid Spark SQL."""
 
     condition = "SQL_SYNTAX"
     problem: str
@@ -21,7 +21,7 @@ class SqlSyntaxError(LocatedError):
 
 
 class SqlTooDeepError(LocatedError):
-    """SQL with so many levels of nesting that its tree cannot be walked."""
+    """SQL nested too deeply to walk its tree."""
 
     condition = "SQL_TOO_DEEP"
     primary = "this SQL is nested too deeply"
@@ -29,7 +29,7 @@ class SqlTooDeepError(LocatedError):
 
 
 class DuplicateRelationError(LocatedError):
-    """Two relations of one FROM clause with the same name."""
+    """Two relations of a FROM clause have the same name."""
 
     condition = "DUPLICATE_RELATION"
     name: str
@@ -38,7 +38,7 @@ class DuplicateRelationError(LocatedError):
 
 
 class NotOneSelectError(LocatedError):
-    """A file with another statement than one SELECT."""
+    """A file contains something else than one SELECT."""
 
     condition = "NOT_ONE_SELECT"
     problem: str
@@ -47,7 +47,7 @@ class NotOneSelectError(LocatedError):
 
 
 class UnknownTableError(SubjectError):
-    """A table that no file declares."""
+    """No file declares the table."""
 
     condition = "UNKNOWN_TABLE"
     table: str
@@ -68,7 +68,7 @@ class UnknownTableError(SubjectError):
 
 
 class ForbiddenInputError(SubjectError):
-    """A table of a layer that the reader may not read."""
+    """A table belongs to a layer that the reader may not read."""
 
     condition = "FORBIDDEN_INPUT"
     table: str
@@ -78,7 +78,7 @@ class ForbiddenInputError(SubjectError):
 
 
 class UnknownColumnError(SubjectError):
-    """A column that none of the tables in reach has."""
+    """None of the tables in scope has the column."""
 
     condition = "UNKNOWN_COLUMN"
     column: str
@@ -101,7 +101,7 @@ class UnknownColumnError(SubjectError):
 
 
 class UnknownRelationError(SubjectError):
-    """A qualifier that is no table or alias of the FROM clause."""
+    """A qualifier is not a table or alias of the FROM clause."""
 
     condition = "UNKNOWN_RELATION"
     relation: str
@@ -113,7 +113,7 @@ class UnknownRelationError(SubjectError):
 
 
 class AmbiguousColumnError(SubjectError):
-    """A column that more than one table has."""
+    """More than one table in scope has the column."""
 
     condition = "AMBIGUOUS_COLUMN"
     column: str
@@ -123,7 +123,7 @@ class AmbiguousColumnError(SubjectError):
 
 
 class UnknownFunctionError(SubjectError):
-    """A function that the pinned Spark does not have."""
+    """The supported Spark version does not have the function."""
 
     condition = "UNKNOWN_FUNCTION"
     function: str
@@ -138,7 +138,7 @@ class UnknownFunctionError(SubjectError):
 
 
 class SelectStarError(SubjectError):
-    """``SELECT *`` where a table's columns are decided."""
+    """``SELECT *`` where the table's columns must be listed."""
 
     condition = "SELECT_STAR"
     columns: Sequence[str]
@@ -152,7 +152,7 @@ class SelectStarError(SubjectError):
 
 
 class DuplicateColumnError(SubjectError):
-    """Two output columns of one name."""
+    """Two output columns have the same name."""
 
     condition = "DUPLICATE_COLUMN"
     column: str
@@ -161,7 +161,7 @@ class DuplicateColumnError(SubjectError):
 
 
 class UnnamedColumnError(SubjectError):
-    """An output expression without a name."""
+    """An output expression has no name."""
 
     condition = "UNNAMED_COLUMN"
     expression: str
@@ -170,7 +170,7 @@ class UnnamedColumnError(SubjectError):
 
 
 class NotAProjectionError(SubjectError):
-    """A silver SELECT that does more than compute and filter row by row."""
+    """A silver SELECT does more than project and filter rows."""
 
     condition = "SILVER_NOT_A_PROJECTION"
     clause: str
@@ -183,7 +183,7 @@ class NotAProjectionError(SubjectError):
 
 
 class KeyNotInOutputError(SubjectError):
-    """A key of a table that its SELECT does not give out."""
+    """A key column is missing from the SELECT."""
 
     condition = "KEY_NOT_IN_OUTPUT"
     key: str
@@ -195,7 +195,7 @@ class KeyNotInOutputError(SubjectError):
 
 
 class StrictNotIncrementalError(SubjectError):
-    """A view that must be incremental and cannot be."""
+    """A view with ``strategy: incremental`` cannot be incremental."""
 
     condition = "STRICT_NOT_INCREMENTAL"
     obstacle: str
@@ -209,7 +209,7 @@ class StrictNotIncrementalError(SubjectError):
 
 
 class NondeterministicError(SubjectError):
-    """A function whose result differs from run to run on the same input."""
+    """A function's result may differ between runs on the same input."""
 
     condition = "NONDETERMINISTIC"
     what: str
@@ -219,7 +219,7 @@ class NondeterministicError(SubjectError):
 
 
 class CycleError(LocatedError):
-    """Views that read each other in a circle."""
+    """Views depend on each other in a cycle."""
 
     condition = "CYCLE"
     path: Sequence[str]
@@ -228,7 +228,7 @@ class CycleError(LocatedError):
 
 
 class GraphTooDeepError(LocatedError):
-    """A view at the end of a longer chain of views than the project allows."""
+    """A chain of views is longer than the settings allow."""
 
     condition = "GRAPH_TOO_DEEP"
     view: str
@@ -244,7 +244,7 @@ class GraphTooDeepError(LocatedError):
 
 
 class TooManyReadersError(LocatedError):
-    """A table that more views read than the project allows."""
+    """More views read a table than the settings allow."""
 
     condition = "TOO_MANY_READERS"
     table: str
@@ -259,7 +259,7 @@ class TooManyReadersError(LocatedError):
 
 
 class SuiteWithoutTableError(LocatedError):
-    """A suite for a table that no file declares."""
+    """A suite's table is not declared."""
 
     condition = "SUITE_WITHOUT_TABLE"
     table: str
@@ -270,7 +270,7 @@ class SuiteWithoutTableError(LocatedError):
 
 
 class DeltaSchemaError(SubjectError):
-    """A Delta source without declared columns, whose table cannot be read."""
+    """The table of a Delta source without declared columns cannot be read."""
 
     condition = "DELTA_SCHEMA"
     delta_location: str
@@ -280,7 +280,7 @@ class DeltaSchemaError(SubjectError):
 
 
 class SeedFileError(LakehouseError):
-    """The file of a source that cannot be used."""
+    """The file of a source cannot be used."""
 
     condition = "SEED_FILE"
     path: str
@@ -291,7 +291,7 @@ class SeedFileError(LakehouseError):
 
 
 class SeedHeaderError(LakehouseError):
-    """A file whose first line names other columns than the source declares."""
+    """The first line of a file does not match the source's declared columns."""
 
     condition = "SEED_HEADER"
     source: str
@@ -303,7 +303,7 @@ class SeedHeaderError(LakehouseError):
 
 
 class SinkTargetError(SubjectError):
-    """A sink's topic, table, prefix or name that cannot be used as it is written."""
+    """The topic, table, prefix or name of a sink cannot be used."""
 
     condition = "SINK_TARGET"
     key: str
@@ -314,7 +314,7 @@ class SinkTargetError(SubjectError):
 
 
 class DuplicateSinkError(SubjectError):
-    """A sink whose place or name is taken: by another sink, or by a source."""
+    """The target or name of a sink is already used by another sink or a source."""
 
     condition = "DUPLICATE_SINK"
     what: str
@@ -326,7 +326,7 @@ class DuplicateSinkError(SubjectError):
 
 
 class SinkKeysError(SubjectError):
-    """A sink without columns that tell the rows of its table apart."""
+    """A sink has no columns that identify its table's rows."""
 
     condition = "SINK_KEYS"
     problem: str

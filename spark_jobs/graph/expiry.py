@@ -1,4 +1,4 @@
-"""When the rows of a silver table leave it, as its header says, and checks of that."""
+"""Compiles the ``ttl`` of a silver table, and checks it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _DAY = timedelta(days=1)
 def expiry_of(
     definition: SilverDefinition, columns: Sequence[Column], *, time: str | None
 ) -> Expiry | None:
-    """When rows leave, of a declaration without problems; None where they stay.
+    """The expiry of a valid declaration; None if rows never expire.
 
     Args:
         definition: a silver table.
-        columns: of its SELECT.
-        time: the column that holds the time of the source's events, where it is selected.
+        columns: columns of its SELECT.
+        time: the selected column with the source's event time, if any.
     """
     header = definition.header
     if header is None or header.ttl is None:
@@ -39,7 +39,7 @@ def expiry_of(
 def check_expiry(
     definition: SilverDefinition, columns: Sequence[Column], *, time: str | None
 ) -> Iterator[LakehouseError]:
-    """What stands in the way of rows that leave; the arguments are those of ``expiry_of``."""
+    """Report problems of the expiry; for the arguments see ``expiry_of``."""
     header, places = definition.header, definition.places
     subject = f'silver table "{definition.name}"'
     if header is None:

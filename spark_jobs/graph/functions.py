@@ -1,4 +1,4 @@
-"""What Spark's functions are: known, aggregate, the same on every run, or readers of the clock."""
+"""Spark's functions: which exist, aggregate, are nondeterministic, or read the clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.graph.dialect import dialect
 
 FUNCTIONS_FILE = Path(__file__).with_name("spark_functions.json")
 
-# The result differs from run to run, or says where and as whom the query ran.
+# The result differs between runs, or depends on the session or user.
 NONDETERMINISTIC = frozenset(
     [
         "rand",
@@ -39,7 +39,7 @@ NONDETERMINISTIC = frozenset(
         "try_reflect",
     ]
 )
-# The result is that of one instant; a refresh stops the clock at its own.
+# The result depends on the clock; a refresh replaces it by its own time.
 CLOCK = frozenset(
     [
         "now",
@@ -51,7 +51,7 @@ CLOCK = frozenset(
         "current_time",
     ]
 )
-# Spark's catalogue lists these elsewhere, and yet they stand for a group's rows.
+# Aggregates that Spark's catalogue does not list as such.
 _AGGREGATES_TOO = frozenset(
     [
         "grouping",
@@ -62,7 +62,7 @@ _AGGREGATES_TOO = frozenset(
         "schema_of_variant_agg",
     ]
 )
-# Words that are parsed as calls and are no functions of Spark's catalogue.
+# Syntax that is parsed as a call, but is not in Spark's catalogue.
 _SYNTAX = frozenset(
     [
         "cast",
@@ -87,12 +87,12 @@ _SYNTAX = frozenset(
 
 @cache
 def spark_functions() -> dict[str, str]:
-    """Every function of the pinned Spark, and its kind."""
+    """All functions of the supported Spark version, with their kind."""
     return json.loads(FUNCTIONS_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def called_name(node: exp.Func) -> str:
-    """The function's name as Spark knows it, in lower case; "" for syntax that is no call.
+    """The function's name in Spark, in lower case; "" for syntax.
 
     >>> from spark_jobs.graph.dialect import parse
     >>> called_name(parse("COLLECT_LIST(x)"))
@@ -112,7 +112,7 @@ def is_known(name: str) -> bool:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether the parser takes a name that Spark does not have for a function of another engine.
+    """Whether sqlglot knows a name that Spark lacks as a function of another engine.
 
     >>> is_foreign("safe_cast"), is_foreign("t")
     (True, False)
@@ -123,7 +123,7 @@ def is_foreign(name: str) -> bool:
 
 
 def aggregates(node: exp.Expr) -> bool:
-    """Whether an expression holds an aggregate that its own SELECT computes."""
+    """Whether an expression contains an aggregate of its own SELECT."""
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(one, exp.Func) and is_aggregate(one):
             parent = one.parent
@@ -135,7 +135,7 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 def is_aggregate(node: exp.Func) -> bool:
-    """Whether a function is an aggregate where it stands without OVER."""
+    """Whether a function without OVER is an aggregate."""
     name = called_name(node)
     kind = "aggregate" if name in _AGGREGATES_TOO else spark_functions().get(name)
     return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
@@ -158,5 +158,5 @@ def reads_clock(tree: exp.Expr) -> bool:
 
 
 def _no_arguments(node: exp.Func, name: str) -> bool:
-    """``unix_timestamp(x)`` is a conversion; without an argument it is the clock."""
+    """``unix_timestamp(x)`` converts; without an argument it reads the clock."""
     return name != "unix_timestamp" or not any(node.iter_expressions())

@@ -1,4 +1,4 @@
-"""A gold declaration compiled: one SELECT over tables of the lakehouse."""
+"""Compiles a gold view: one SELECT over tables of the lakehouse."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_gold(
     sources: Mapping[str, SourceEntry],
     declared: frozenset[TableName],
 ) -> Iterator[LakehouseError]:
-    """What is wrong with a view apart from its columns."""
+    """Report problems of a view, except those of its columns."""
     subject = f'gold view "{definition.name}"'
     text = SqlText(definition.file, definition.padded)
     yield from check_tables(tree, declared, text, subject)
@@ -59,15 +59,15 @@ def compile_gold(
     *,
     keys: Mapping[str, frozenset[str]] | None = None,
 ) -> GoldEntry | None:
-    """The entry of a view; None where its inputs are not compiled or it has problems.
+    """The entry of a view; None if it has problems or its inputs do not compile.
 
-    ``tier``, ``upstream`` and ``downstream`` are those of a view alone: the graph fills them in.
+    ``tier``, ``upstream`` and ``downstream`` are filled in later, from the whole graph.
     """
     subject = f'gold view "{definition.name}"'
     text = SqlText(definition.file, definition.padded)
     problems += check_output(tree, schemas, text, subject)
     if not set(inputs_of(tree)) <= schemas.keys():
-        # What is wrong with that table is a problem of its own file.
+        # The problem is reported for the table's own file.
         problems += unresolved(tree, schemas, text, subject)
         return None
     resolved = resolve(tree, schemas, text, subject)
@@ -134,7 +134,7 @@ def compile_gold(
 
 
 def _types_read(query: str, types: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """The types of the columns that a query reads: what it does not read cannot change it."""
+    """Types of the columns that a query reads; other columns cannot affect it."""
     read = read_of_tables(query)
     return {
         table: {
@@ -147,7 +147,7 @@ def _types_read(query: str, types: Mapping[str, Mapping[str, str]]) -> dict[str,
 
 
 def inputs_of(tree: exp.Query) -> tuple[TableName, ...]:
-    """The tables that a view reads, sorted, each once."""
+    """The tables that a view reads, sorted and unique."""
     found = {
         TableName(Layer(node.db.lower()), node.name.lower())
         for node in table_nodes(tree)

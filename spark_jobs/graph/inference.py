@@ -1,4 +1,4 @@
-"""Spark's types of expressions, where they can be told without Spark."""
+"""Spark types of expressions, where they can be derived without Spark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _MAX_PRECISION = 38
-# Functions whose result is a pair of instants, of the type of what they are given.
+# Functions that return a struct of two timestamps of their argument's type.
 _TIME_WINDOWS = frozenset({"window", "session_window"})
 
 Annotator = Callable[[TypeAnnotator, Any], Any]
 
 
 def spark_type(node: exp.Expr, dialect: Any) -> str:
-    """The type in canonical spelling, or "" where only Spark can tell."""
+    """The type in canonical spelling; "" if only Spark can tell."""
     kind = node.type
     if kind is None or kind.is_type(exp.DType.UNKNOWN, exp.DType.NULL):
         return ""
@@ -30,7 +30,7 @@ def spark_type(node: exp.Expr, dialect: Any) -> str:
 
 
 def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
-    """Annotators for the expressions that sqlglot types otherwise than Spark does."""
+    """Annotators for expressions that sqlglot types differently from Spark."""
     return {
         exp.Sum: {"annotator": _sum},
         exp.Avg: {"annotator": _average},
@@ -104,7 +104,7 @@ def _argument_type(node: Any) -> Any:
 
 
 def _arithmetic(self: TypeAnnotator, node: Any) -> Any:
-    """Integers and floats by Spark's widening; decimals, dates and intervals are left open."""
+    """Integers and floats by Spark's widening; decimals, dates and intervals stay unknown."""
     kinds = [node.left.type, node.right.type]
     result: Any = exp.DType.UNKNOWN
     if all(kind is not None and kind.is_type(*_INTEGERS) for kind in kinds):
@@ -124,7 +124,7 @@ def _time_window(self: TypeAnnotator, node: Any) -> Any:
     kind = node.expressions[0].type if node.expressions else None
     if node.name.lower() not in _TIME_WINDOWS or kind is None:
         return _unknown(self, node)
-    # The parser's name for Spark's TIMESTAMP.
+    # sqlglot's name for Spark's TIMESTAMP.
     if not kind.is_type(exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
         return _unknown(self, node)
     bounds = [exp.ColumnDef(this=exp.to_identifier(one), kind=kind) for one in ("start", "end")]

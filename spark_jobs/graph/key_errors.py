@@ -1,4 +1,4 @@
-"""Mistakes in what a table says of its key that show only beside its source."""
+"""Error conditions of a table's key that depend on its source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import SubjectError
 
 
 class TableKeysDifferError(SubjectError):
-    """Keys of a silver table that are not the key of the table whose changes it follows."""
+    """The keys of a silver table differ from those of its source table."""
 
     condition = "TABLE_KEYS_DIFFER"
     keys: Sequence[str]

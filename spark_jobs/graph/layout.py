@@ -1,8 +1,8 @@
-"""Lays a SELECT out: keywords in upper case, a clause and a column a line, an indent by depth.
+"""Formats a SELECT: keywords in upper case, one clause and one column per line, indents by depth.
 
-It moves blanks and line ends only, and keeps the author's own line ends between them. sqlglot's
-writer is not used: it rewrites functions and turns every comment into another kind. What comes out
-is read again, and must have the same tokens, comments and tree as what went in.
+It changes only blanks and line ends, and keeps the author's other line ends. sqlglot's generator is
+not used, because it rewrites functions and comments. The result is parsed again and must have the
+same tokens, comments and tree.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEYWORDS: Final = _CLAUSES | {
 
 
 class LayoutRefusedError(LocatedError):
-    """A SELECT that would not be the same one after it was laid out."""
+    """Formatting would change the SELECT."""
 
     condition = "LAYOUT_REFUSED"
     problem: str
@@ -51,7 +51,7 @@ class _Kind(Enum):
 
 @dataclass(frozen=True)
 class _Piece:
-    """A token or a comment, and the line ends before it in the author's text."""
+    """A token or a comment, and the line ends before it."""
 
     text: str
     ends: int
@@ -66,12 +66,12 @@ class _Piece:
 
 @dataclass
 class _Context:
-    """What is open: a query, a bracket or a CASE.
+    """An open query, bracket or CASE.
 
     Attributes:
-        outer: the indent of the line that opened it.
-        broken: whether its clauses stand on lines of their own.
-        clause: the clause of a query that the next piece belongs to.
+        outer: indent of the line that opened it.
+        broken: whether its clauses are on lines of their own.
+        clause: the current clause of a query.
     """
 
     kind: _Kind
@@ -101,11 +101,7 @@ class _Writer:
 
 
 def laid_out(source: SqlText) -> str:
-    """The statement of a text, laid out, without a line end at its end.
-
-    Raises:
-        LakehouseError: the text is not one SELECT.
-        LayoutRefusedError: it would not be the same statement.
+    """The formatted statement, without a trailing line end.
 
     >>> print(laid_out(SqlText("a.sql", "select a,b from silver.t as t where a>1 -- why")))
     SELECT
@@ -113,6 +109,10 @@ def laid_out(source: SqlText) -> str:
       b
     FROM silver.t AS t
     WHERE a>1 -- why
+
+    Raises:
+        LakehouseError: the text is not one SELECT.
+        LayoutRefusedError: formatting would change the statement.
     """
     tree = parse_select(source)
     for raised in (True, False):
@@ -174,14 +174,14 @@ def _block_end(text: str, at: int, stop: int) -> int:
 
 
 def _gap(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """The line ends directly before a piece, and whether anything stands between it and others."""
+    """The number of line ends right before a piece, and whether anything separates it."""
     space = text[start:stop]
     tail = space[len(space.rstrip()) :]
     return tail.count("\n"), bool(tail)
 
 
 def _keyword(tokens: Sequence[Token], at: int, written: str) -> str:
-    """A token as a keyword in upper case; "" where it is none, or a name."""
+    """A token as an upper-case keyword; "" if it is not one, or is a name."""
     word = " ".join(written.upper().split())
     if word not in _KEYWORDS:
         return ""
@@ -199,7 +199,7 @@ def _keyword(tokens: Sequence[Token], at: int, written: str) -> str:
 def _written(pieces: Sequence[_Piece]) -> str:
     writer = _Writer([_Context(_Kind.QUERY, 0, 0)])
     wanted = False
-    # The piece before, and the token before.
+    # The previous piece and the previous token.
     before: _Piece | None = None
     token: _Piece | None = None
     for at, piece in enumerate(pieces):
@@ -227,7 +227,7 @@ def _written(pieces: Sequence[_Piece]) -> str:
 def _follow(
     writer: _Writer, piece: _Piece, pieces: Sequence[_Piece], at: int, *, closes: bool
 ) -> bool:
-    """Open or close what a piece opens or closes; whether the next token begins a line."""
+    """Open or close a context at a piece; returns whether the next token starts a line."""
     context = writer.contexts[-1]
     if closes and len(writer.contexts) > 1:
         writer.contexts.pop()
@@ -255,7 +255,7 @@ def _follow(
 
 
 def _opened(pieces: Sequence[_Piece], at: int, indent: int) -> _Context:
-    """What a bracket opens; one that the author wrote in a line stays in a line."""
+    """The context that a bracket opens; stays on one line if the author wrote it so."""
     depth, ends, first = 0, 0, ""
     for piece in pieces[at:]:
         depth += (piece.text == "(") - (piece.text == ")")

@@ -1,8 +1,8 @@
-"""Where comments, hints and quotes begin and end for Spark; what it runs has no comments left.
+"""Finds comments, hints and quotes by Spark's rules, and removes comments and hints.
 
-Two readers of SQL that end a comment at different places see two statements. So what is checked
-and what runs is one text that holds no comment and no hint, and in which both readers find the
-same quotes. The rules are those of ``SqlBaseLexer.g4`` of the pinned release of Spark.
+Two parsers that end a comment at different places see different statements. So the text that is
+checked and run has no comments and hints, and both parsers find the same quotes in it. The rules
+are those of ``SqlBaseLexer.g4`` of the supported Spark version.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 
 from sqlglot.tokenizer_core import Token
 
-# In the order of precedence. Characters outside of ASCII stand in quotes and comments only: Spark
-# takes some of them for letters of its keywords.
+# In order of precedence. Non-ASCII characters are allowed only in quotes and comments: Spark treats
+# some of them as letters of keywords.
 _LEXEME: Final = re.compile(
     r"""
       (?P<space>[ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+)
@@ -35,12 +35,12 @@ _LEXEME: Final = re.compile(
 _HINT_ENDS: Final = frozenset({"hint", "end"})
 _NESTED: Final = re.compile(r"/\*(?!\+)|\*/")
 _QUOTES: Final = frozenset("'\"`")
-# Letters that sqlglot counts to a literal and Spark takes for a word before it, or either way.
+# Prefixes of literals on which sqlglot and Spark disagree.
 _PREFIXES: Final = frozenset("xXnN")
 
 
 class LexicalError(ValueError):
-    """A text in which a quote or a comment has no end, or ends elsewhere for another reader."""
+    """A quote or comment is not closed, or ends elsewhere for another parser."""
 
     def __init__(self, problem: str, offset: int) -> None:
         self.problem = problem
@@ -49,13 +49,13 @@ class LexicalError(ValueError):
 
 
 def without_comments(text: str) -> str:
-    """The text with spaces in place of comments and hints; every other character keeps its place.
-
-    Raises:
-        LexicalError: a quote, a comment or a hint is not closed, or a character is not expected.
+    """Replace comments and hints by spaces; all other characters keep their place.
 
     >>> without_comments("SELECT /*+ BROADCAST(a) */ '--' -- why")
     "SELECT                     '--'       "
+
+    Raises:
+        LexicalError: a quote, comment or hint is not closed, or there is an unexpected character.
     """
     kept = [" "] * len(text)
     for start, end, kind in _lexemes(text):
@@ -70,11 +70,11 @@ def without_comments(text: str) -> str:
 
 
 def check_quotes(plain: str, tokens: Sequence[Token]) -> None:
-    """Check that sqlglot reads a text without comments as Spark does: all of it, by these quotes.
+    """Check that sqlglot tokenizes a text without comments like Spark.
 
     Args:
-        plain: a result of ``without_comments``.
-        tokens: what sqlglot makes of it.
+        plain: result of ``without_comments``.
+        tokens: sqlglot's tokens of it.
 
     Raises:
         LexicalError: it does not.
@@ -99,7 +99,7 @@ def _literal(plain: str, token: Token) -> tuple[int, int]:
 
 
 def _lexemes(text: str) -> Iterator[tuple[int, int, str]]:
-    """The start, the end and the kind of whatever is neither in a comment nor in a hint."""
+    """Start, end and kind of each lexeme outside of comments and hints."""
     at, hint = 0, -1
     while at < len(text):
         kind, end = _lexeme(text, at)
@@ -115,7 +115,7 @@ def _lexemes(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _lexeme(text: str, at: int) -> tuple[str, int]:
-    """The kind and the end of what starts here."""
+    """Kind and end of the lexeme at a position."""
     match = _LEXEME.match(text, at)
     match match and match.lastgroup:
         case None:

@@ -1,4 +1,4 @@
-"""How long chains of views may be, and how many views may read one table."""
+"""Limits of the graph: length of chains of views, number of views that read one table."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Views = Mapping[str, tuple[SqlText, exp.Query]]
 def check_limits(
     views: Views, tiers: Mapping[str, int], limits: GraphSettings
 ) -> Iterator[LakehouseError]:
-    """What of a graph is deeper or wider than the settings allow, each where it begins.
+    """Report chains and tables beyond the limits, each once.
 
     Args:
-        views: the gold views as they were parsed, by name.
-        tiers: of those that are in no circle.
+        views: parsed gold views, by name.
+        tiers: tiers of the views that are in no cycle.
         limits: the settings.
     """
     for name, tier in sorted(tiers.items()):
-        # One more tier than allowed; those above it would only say the same again.
+        # The first tier beyond the limit; reporting higher ones would repeat the problem.
         if tier != limits.most_tiers:
             continue
         text, tree = views[name]
@@ -46,7 +46,7 @@ def check_limits(
 
 
 def _readers(views: Views) -> dict[str, dict[str, Location]]:
-    """For each table the views that read it, and where they first name it."""
+    """For each table, the views that read it, and where they first name it."""
     found: dict[str, dict[str, Location]] = defaultdict(dict)
     for name, (text, tree) in views.items():
         for node in table_nodes(tree):

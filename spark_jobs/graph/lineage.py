@@ -1,4 +1,4 @@
-"""Which columns of the tables below each column of a query is computed from."""
+"""Column lineage: the stored columns from which each output column is computed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from spark_jobs.graph.dialect import parse
 
-# The clauses of a SELECT that say which rows there are, and not what is in them.
+# Clauses of a SELECT that decide which rows there are.
 _CLAUSES = ("where", "group", "having", "qualify", "order")
 
 
 @dataclass(frozen=True, order=True)
 class ColumnName:
-    """A column of a stored table; ``table`` as the query names it, with its layer."""
+    """A column of a stored table; ``table`` as in the query, with its layer."""
 
     table: str
     column: str
@@ -27,13 +27,13 @@ class ColumnName:
 
 @dataclass(frozen=True)
 class QueryLineage:
-    """Where a query's output comes from.
+    """The lineage of a query's output.
 
     Attributes:
-        columns: for each output column the columns that its value is computed from, sorted;
-            () where it is computed from none, as COUNT(*) is.
-        copies: output columns that hold the value of one column as it is, and that column.
-        rows: the columns that filter, join, group and order rows, sorted.
+        columns: for each output column, the sorted columns that its value is computed from; () for
+            COUNT(*) and the like.
+        copies: output columns that copy a single column, with that column.
+        rows: sorted columns that filter, join, group or order rows.
     """
 
     columns: dict[str, tuple[ColumnName, ...]]
@@ -76,18 +76,18 @@ def _deciding(tree: exp.Query) -> Iterator[exp.Expr]:
 
 
 class _Walk:
-    """A tree with the scope of each of its queries."""
+    """A tree with the scopes of its queries."""
 
     def __init__(self, tree: exp.Query) -> None:
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
 
     def output(self, query: exp.Expr, at: int) -> Iterator[ColumnName]:
-        """What the output column at a position is computed from."""
+        """The stored columns of the output column at a position."""
         for one in _outputs_at(query, at):
             yield from self.read_by(one)
 
     def read_by(self, expression: exp.Expr) -> Iterator[ColumnName]:
-        """The stored columns that an expression reads, through all queries below it."""
+        """The stored columns that an expression reads, through all subqueries."""
         for column in expression.find_all(exp.Column):
             for source, name in self._sources(column):
                 if isinstance(source, exp.Table):
@@ -98,10 +98,10 @@ class _Walk:
                     yield from self._named(source.expression, name)
 
     def copied(self, query: exp.Expr, at: int) -> ColumnName | None:
-        """The one stored column whose value an output is, through all queries below it."""
+        """The single stored column that an output copies, through all subqueries."""
         outputs = list(_outputs_at(query, at))
         inner = outputs[0].unalias() if len(outputs) == 1 else None
-        # Of three parts, the last is a field of a struct.
+        # A third part is a field of a struct.
         plain = isinstance(inner, exp.Column) and len(inner.parts) <= 2
         found = list(self._sources(inner)) if isinstance(inner, exp.Column) and plain else []
         if not found:
@@ -120,15 +120,15 @@ class _Walk:
             yield from self.output(query, position)
 
     def _sources(self, column: exp.Column) -> Iterator[tuple[exp.Table | Scope, str]]:
-        """What a column belongs to; nothing for the argument of a lambda.
+        """The relations of a column; none for the parameter of a lambda.
 
-        A path into a struct starts with the column or, before it, with its relation.
+        A path into a struct starts with the column, or with its relation.
         """
         scope = self._scope_of(column)
         parts = [part.name for part in column.parts]
         inside: list[Scope] = []
         while scope is not None:
-            # No query reads itself: a name of the query around a derived table is not in it.
+            # A derived table cannot read itself by its outer alias.
             sources = {name: one for name, one in scope.sources.items() if one not in inside}
             if len(parts) > 1 and parts[0] in sources:
                 yield sources[parts[0]], parts[1]
@@ -152,7 +152,7 @@ class _Walk:
 
 
 def _outputs_at(query: exp.Expr, at: int) -> Iterator[exp.Expr]:
-    """The output at a position: of a SELECT one, of a set operation that of each side."""
+    """The output at a position; for a set operation, that of each side."""
     match query:
         case exp.Subquery():
             yield from _outputs_at(query.this, at)

@@ -1,7 +1,7 @@
-"""The compiled project: all that planning, streaming, refreshing and DAG parsing read.
+"""The manifest: the compiled project, for planning, streams, refreshes and Airflow.
 
-Plain data without SQL parsing or Spark: reading it costs milliseconds. Types are Spark SQL types
-in lower case; "" stands for a type that only Spark can tell.
+Plain data without a SQL parser or Spark, so that reading it takes milliseconds. Types are Spark SQL
+types in lower case; "" is a type that only Spark knows.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from spark_jobs.definitions.vocabulary import (
 )
 from spark_jobs.names import HistoryColumn, Layer, TableName, current_strategy, strategy_words
 
-# The relation that stands for the typed source in ``SilverEntry.projection``.
+# Name of the typed source in ``SilverEntry.projection``.
 SOURCE_RELATION = "source"
 
 
 class ApplyMode(StrEnum):
     """How typed records become silver rows."""
 
-    # Each event is a row.
+    # One row per event.
     APPEND = "append"
-    # Each key has its current row.
+    # The current row of each key.
     UPSERT = "upsert"
-    # Each key has a row for every span of time in which it held the same values.
+    # One row per key and period of equal values.
     HISTORY = "history"
 
 
@@ -51,8 +51,8 @@ class Column(_Entry):
 
     Attributes:
         required: records without it are quarantined.
-        pii: it holds personal data, or is computed from a column that does.
-        values: all that it should hold; () where that is not said.
+        pii: it contains personal data, or is computed from a column that does.
+        values: all allowed values; () if not declared.
     """
 
     name: str
@@ -66,31 +66,31 @@ class Column(_Entry):
 class MaintenanceStrategy(StrEnum):
     """How a change of the inputs reaches a gold view."""
 
-    # Row by row: no row of the view depends on how many others there are.
+    # Each changed row is processed on its own.
     ROW_DELTAS = "row_deltas"
-    # The groups that a change touches are recomputed; all others stay.
+    # The groups affected by a change are recomputed.
     AFFECTED_GROUP_RECOMPUTE = "affected_group_recompute"
-    # Counts and sums of the groups are stored in a hidden table; changes are added to them.
+    # Changes are added to counts and sums of groups in a hidden table.
     AGGREGATE_STATE = "aggregate_state"
     FULL = "full"
 
     @classmethod
     def _missing_(cls, value: object) -> MaintenanceStrategy | None:
-        """Read the name that an older release stored."""
+        """Accept the names that older releases stored."""
         name = current_strategy(value) if isinstance(value, str) else value
         return next((one for one in cls if one.value == name), None)
 
     @property
     def words(self) -> str:
-        """The name for people."""
+        """The name shown to users."""
         return strategy_words(self.value)
 
 
 class OperatorRule(_Entry):
-    """An operator of a view's SQL and what is done about a change of its input.
+    """An operator of a view's SQL, and how a change of its input is processed.
 
     Attributes:
-        note: what its author should know; None: nothing.
+        note: a warning for the author, or None.
     """
 
     operator: str
@@ -99,11 +99,11 @@ class OperatorRule(_Entry):
 
 
 class Maintenance(_Entry):
-    """What the SQL of a gold view allows.
+    """The incremental maintenance that a view's SQL allows.
 
     Attributes:
-        key: columns of the view that no two of its rows share; () where none are known.
-        obstacle: why every refresh is full, as a code; ``detail`` says it for people.
+        key: columns that are a unique key of the view; () if unknown.
+        obstacle: code of what makes all refreshes full; ``detail`` explains it.
         operators: from the outermost to the scans.
     """
 
@@ -116,14 +116,14 @@ class Maintenance(_Entry):
 
 
 class AvroSchema(_Entry):
-    """A schema of Avro records, as JSON, and the bytes, in hex, that such a record begins with."""
+    """An Avro schema as JSON, and the prefix of its records as hex."""
 
     prefix: str
     text: str
 
 
 class SourceEntry(_Entry):
-    """A source: a Kafka topic, a Delta table that somebody else writes, or a file."""
+    """A source: a Kafka topic, an external Delta table, or a file."""
 
     name: str
     description: str | None = None
@@ -131,14 +131,14 @@ class SourceEntry(_Entry):
     tags: tuple[str, ...] = ()
     format: SourceFormat
     topic: str | None = None
-    # An absolute path or a URL; only where the format is delta.
+    # An absolute path or URL; only for format delta.
     location: str | None = None
-    # Of a file below seeds/, from the project; with its SHA-256 as it was compiled.
+    # A file below seeds/, relative to the project, and its SHA-256 at compile time.
     path: str | None = None
     digest: str | None = None
     most_rejected: float | None = None
     columns: tuple[Column, ...]
-    # Only where the format is avro.
+    # Only for format avro.
     schemas: tuple[AvroSchema, ...] = ()
     event_id: str | None = None
     event_time: str | None = None
@@ -146,7 +146,7 @@ class SourceEntry(_Entry):
     keys: tuple[str, ...] = ()
     # The table in the source database, as schema.table.
     table: str | None = None
-    # None: differences are warned of, and a table waits where a column that it reads vanished.
+    # None: warn of differences, and block a table if a column that it reads has vanished.
     on_drift: OnDrift | None = None
     file: str
 
@@ -156,7 +156,7 @@ class SourceEntry(_Entry):
 
 
 class Expiry(_Entry):
-    """When the rows of a table leave it: so many days after the time in a column."""
+    """When rows expire: a number of days after the time in a column."""
 
     column: str
     days: int
@@ -177,9 +177,9 @@ class SilverEntry(_Entry):
     columns: tuple[Column, ...]
     keys: tuple[str, ...] = ()
     apply: ApplyMode
-    # The name that the source's event id has in the output, where it is projected.
+    # Output name of the source's event id, if it is selected.
     event_id: str | None = None
-    # Spark SQL over the typed source's columns; None where changes are appended.
+    # Spark SQL over the typed source's columns; None for events.
     apply_as_deletes: str | None = None
     # Spark SQL over the typed source's columns; None: the source's commit order.
     sequence_by: str | None = None
@@ -194,7 +194,7 @@ class SilverEntry(_Entry):
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that no two rows share; () where that is not known."""
+        """Columns that are a unique key; () if unknown."""
         match self.apply:
             case ApplyMode.APPEND:
                 return () if self.event_id is None else (self.event_id,)
@@ -212,10 +212,10 @@ class SilverEntry(_Entry):
 
 
 class Parts(_Entry):
-    """Digests of what a view's definition is made of.
+    """Digests of the parts of a view's definition.
 
     Attributes:
-        rows: of everything but the output columns: which rows there are.
+        rows: of everything except the output columns: the set of rows.
         columns: of each output column's expression.
     """
 
@@ -232,16 +232,16 @@ class GoldEntry(_Entry):
     tags: tuple[str, ...] = ()
     refresh: RefreshPolicy
     every_seconds: int | None = None
-    # A cron expression, and the time zone whose clock it follows.
+    # A cron expression and its time zone.
     schedule: str | None = None
     time_zone: str = "UTC"
     freshness_seconds: int | None = None
     verify_seconds: int | None = None
-    # None: transactional where it reads several tables of one source database.
+    # None: transactional if it reads several tables of one source database.
     consistency: Consistency | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO
-    # None where nobody derived it: every refresh is full then.
+    # None if it was not derived: all refreshes are full.
     maintenance: Maintenance | None = None
     # The SELECT as the file has it, without the header.
     sql: str
@@ -250,15 +250,15 @@ class GoldEntry(_Entry):
     inputs: tuple[str, ...]
     columns: tuple[Column, ...]
     fingerprint: str
-    # None where rows cannot be told apart, or where all columns together decide which there are.
+    # None if rows have no key, or if the columns decide which rows there are.
     parts: Parts | None = None
     deterministic: bool
     reads_clock: bool
     suite: dict[str, Any] | None = None
     file: str
-    # 0 where no input is a gold view, otherwise one more than the highest tier among the inputs.
+    # 0 if no input is a gold view, otherwise one more than the highest tier of the inputs.
     tier: int
-    # Names of the gold views that this one reads, and of those that read it.
+    # Names of the gold views that this one reads, and that read it.
     upstream: tuple[str, ...] = ()
     downstream: tuple[str, ...] = ()
 
@@ -268,22 +268,21 @@ class GoldEntry(_Entry):
 
     @property
     def due(self) -> str:
-        """When its schedule refreshes it, in a few words; empty where it has none."""
+        """Its schedule in a few words; empty if it has none."""
         if self.schedule is not None:
             return f"at {self.schedule} {self.time_zone}"
         return f"every {duration_text(self.every_seconds)}" if self.every_seconds else ""
 
 
 class SinkEntry(_Entry):
-    """Where the changes of a table are delivered.
+    """A target to which the changes of a table are delivered.
 
     Attributes:
-        table: as SQL names it.
-        target: the topic, the table as ``schema.table`` or ``keyspace.table``, or the prefix of the
-            keys.
-        keys: columns that no two rows of the table share.
-        columns: of the table, in its order.
-        format: None where the system has one only.
+        table: its name in SQL.
+        target: the topic, the table as ``schema.table`` or ``keyspace.table``, or the key prefix.
+        keys: columns that are a unique key of the table.
+        columns: columns of the table, in its order.
+        format: None if the system has only one.
     """
 
     name: str
@@ -301,12 +300,12 @@ class SinkEntry(_Entry):
 
 
 class Manifest(_Entry):
-    """The whole project."""
+    """The compiled project."""
 
     format: Literal[1] = 1
-    # The name of the project directory.
+    # Name of the project directory.
     project: str
-    # The deployment that put it in force; None where it was compiled and nothing was applied.
+    # The deployment that applied it; None if it was only compiled.
     deployment: str | None = None
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
@@ -319,12 +318,12 @@ class Manifest(_Entry):
 
         Raises:
             FileNotFoundError: the project was not compiled.
-            ValidationError: another version of the program wrote the file.
+            ValidationError: another release wrote the file.
         """
         return cls.model_validate_json(path.read_bytes())
 
     def write(self, path: Path) -> None:
-        """Write atomically, so that a reader sees the old manifest or the new one."""
+        """Write atomically: a reader sees the old manifest or the new one."""
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -339,7 +338,7 @@ class Manifest(_Entry):
 
     @classmethod
     def stored(cls, text: str) -> Manifest | None:
-        """A manifest that the control database keeps; None where another release wrote it."""
+        """Parse a manifest from the control database; None if another release wrote it."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
@@ -350,7 +349,7 @@ class Manifest(_Entry):
         return tuple(TableName.parse(name) for name in self.gold[view].inputs)
 
     def gold_by_tier(self) -> tuple[tuple[GoldEntry, ...], ...]:
-        """The gold views, those that only read the layers below first."""
+        """The gold views by tier, upstream views first."""
         tiers = sorted({entry.tier for entry in self.gold.values()})
         return tuple(
             tuple(entry for _, entry in sorted(self.gold.items()) if entry.tier == tier)
@@ -361,7 +360,7 @@ class Manifest(_Entry):
 def captured(manifest: Manifest) -> list[str]:
     """The tables that the connector captures, sorted, as ``schema.table``.
 
-    A source that names no table stands with its topic, which is called after the table.
+    A source without a ``table`` is represented by its topic, which is named after the table.
     """
     return sorted(
         source.table or source.topic or ""

@@ -1,4 +1,4 @@
-"""Where in a view's file its obstacle stands, as near as the parser kept it."""
+"""Locates in a view's file what prevents its incremental maintenance."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from spark_jobs.graph.parsing import in_file
 
 
 def obstacle_place(entry: GoldEntry, text: str) -> Location:
-    """The place of what keeps a view from being maintained.
+    """The location of what prevents incremental maintenance.
 
     Args:
-        entry: a view whose maintenance is full because of an obstacle.
-        text: its file's text.
+        entry: a view with a maintenance obstacle.
+        text: text of its file.
 
     Returns:
-        the place of the operator; that of the first word where no operator can be told, and the
+        the operator's location; that of the first word if the operator is unknown; only the file if
+            the text has another definition.
         file alone where the text is of another definition.
     """
     source = in_file(entry.sql, file=entry.file, text=text)
@@ -38,15 +39,15 @@ def _found(entry: GoldEntry, tree: exp.Expr) -> exp.Expr | None:
         root, _ = build(entry.query)
         check_clock(root)
     except NotIncrementalError as error:
-        return None if error.node is None else _alike(error.node, tree)
+        return None if error.node is None else _matching_node(error.node, tree)
     found = entry.maintenance
     if found is not None and found.obstacle == Obstacle.DEPENDS_ON_EVERY_ROW:
         return _over_everything(found.detail or "", tree)
     return None
 
 
-def _alike(node: exp.Expr, tree: exp.Expr) -> exp.Expr | None:
-    """The node of the author's own text for one of the canonical query."""
+def _matching_node(node: exp.Expr, tree: exp.Expr) -> exp.Expr | None:
+    """The node in the author's text for one of the canonical query."""
     same = list(tree.find_all(type(node)))
     wanted = _plain(node)
     return next((one for one in same if _plain(one) == wanted), same[0] if same else None)
@@ -63,7 +64,7 @@ def _plain(node: exp.Expr) -> str:
 
 
 def _over_everything(detail: str, tree: exp.Expr) -> exp.Expr | None:
-    """The operator whose every row depends on all others: which one, the detail says."""
+    """The operator named in the detail, whose rows all depend on each other."""
     words = detail.lower()
     if "window" in words:
         windows = tree.find_all(exp.Window)

@@ -1,4 +1,4 @@
-"""Which view reads which: circles, tiers, and who stands above and below."""
+"""The order of views: cycles, tiers, upstream and downstream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def find_cycles(reads: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Every group of views that read each other, each once, as a closed path.
+    """Groups of views that depend on each other, each once, as a closed path.
 
     >>> find_cycles({"a": ("b",), "b": ("a",), "c": ("a",)})
     [('a', 'b', 'a')]
@@ -24,7 +24,7 @@ def find_cycles(reads: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
 def _path_back(
     start: str, reads: Mapping[str, tuple[str, ...]], done: set[str]
 ) -> tuple[str, ...] | None:
-    """The shortest path from a view to itself that touches nothing in ``done``."""
+    """The shortest path from a view to itself that avoids ``done``."""
     paths: list[tuple[str, ...]] = [(start,)]
     seen: set[str] = set()
     while paths:
@@ -39,7 +39,7 @@ def _path_back(
 
 
 def tiers(reads: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """For each view of a graph without circles the length of the longest chain below it.
+    """For each view of an acyclic graph, the length of the longest chain of views upstream.
 
     >>> tiers({"a": (), "b": ("a",), "c": ("a", "b")})
     {'a': 0, 'b': 1, 'c': 2}
@@ -58,7 +58,7 @@ def tiers(reads: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
 
 
 def downstream(reads: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """For each view the views that read it.
+    """For each view, the views that read it.
 
     >>> downstream({"a": (), "b": ("a",), "c": ("a", "b")})
     {'a': ('b', 'c'), 'b': ('c',), 'c': ()}

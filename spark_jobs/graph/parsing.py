@@ -1,4 +1,4 @@
-"""From the text of a SQL file to one SELECT, or to the place where it stops being one."""
+"""Parses a SQL file to one SELECT, or finds the place of the syntax error."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
 
-# Behind a comma one of these is a comma too many; sqlglot passes over it and Spark does not.
+# A comma before one of these is an error in Spark, but sqlglot ignores it.
 _NOT_AFTER_COMMA = {
     TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
     TokenType.ORDER_BY, TokenType.R_PAREN, TokenType.SEMICOLON,
 }  # fmt: skip
 
-# What sqlglot raises where it was not prepared for a text.
+# Errors that sqlglot raises by accident on some texts.
 _UNFORESEEN = (
     AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
@@ -35,18 +35,18 @@ _UNFORESEEN = (
 
 @dataclass(frozen=True)
 class SqlText:
-    """A SQL file's text, with the header blanked, for turning offsets into places."""
+    """A SQL file's text, with the header blanked out; converts offsets to locations."""
 
     file: str
     text: str
 
     def at(self, offset: int) -> Location:
-        """The place of a character."""
+        """The location of a character."""
         line_start = self.text.rfind("\n", 0, offset) + 1
         return Location(self.file, self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
 
     def of(self, node: exp.Expr) -> Location:
-        """The place where a node starts, as near as the parser kept it."""
+        """The location of a node's start, as far as sqlglot recorded it."""
         offsets = [start for one in node.walk() if (start := one.meta.get("start")) is not None]
         if offsets:
             return self.at(min(offsets))
@@ -54,12 +54,12 @@ class SqlText:
         return self.of(parent) if parent is not None else self.first()
 
     def first(self) -> Location:
-        """The place of the first word."""
+        """The location of the first word."""
         return self.at(len(self.text) - len(self.text.lstrip()))
 
 
 def in_file(sql: str, *, file: str, text: str) -> SqlText | None:
-    """A statement where it stands in its file, the rest blanked; None where it is not there."""
+    """A statement at its place in the file, the rest blanked out; None if it is not there."""
     start = text.find(sql)
     if start < 0:
         return None
@@ -67,13 +67,13 @@ def in_file(sql: str, *, file: str, text: str) -> SqlText | None:
 
 
 def parse_select(source: SqlText) -> exp.Query:
-    """Parse a file that must hold one SELECT.
+    """Parse a file that must contain one SELECT.
 
     Raises:
-        SqlSyntaxError: the text is not SQL.
-        SqlTooDeepError: its expressions or subqueries are nested too deeply to be read.
-        DuplicateRelationError: two relations of a FROM clause have one name.
-        NotOneSelectError: it is another statement, none, or more than one.
+        SqlSyntaxError: the text is not valid SQL.
+        SqlTooDeepError: expressions or subqueries are nested too deeply.
+        DuplicateRelationError: two relations of a FROM clause have the same name.
+        NotOneSelectError: the text has another statement, none, or several.
     """
     reader = dialect()
     tokens = _tokens(source)
@@ -96,7 +96,7 @@ def parse_select(source: SqlText) -> exp.Query:
 
 
 def _check_relations(tree: exp.Query, source: SqlText) -> None:
-    """Each relation of a FROM clause has a name of its own; no query can be read otherwise."""
+    """Check that relations of a FROM clause have different names."""
     for select in tree.find_all(exp.Select):
         from_, joins = select.args.get("from_"), select.args.get("joins", ())
         relations = [one.this for one in (from_, *joins) if one is not None]
@@ -116,13 +116,13 @@ def _check_relations(tree: exp.Query, source: SqlText) -> None:
 
 
 def plain_sql(source: SqlText) -> str:
-    """What Spark runs of a text: without comments and hints, each character where it was.
-
-    Raises:
-        SqlSyntaxError: it is not SQL, or sqlglot ends a quote or a comment elsewhere than Spark.
+    """The text that Spark runs: without comments and hints, all characters at their place.
 
     >>> plain_sql(SqlText("query", "SELECT a -- of all"))
     'SELECT a          '
+
+    Raises:
+        SqlSyntaxError: it is not SQL, or sqlglot and Spark disagree where a quote or comment ends.
     """
     plain, tokens = _read(source)
     try:
@@ -144,7 +144,7 @@ def _read(source: SqlText) -> tuple[str, list[Token]]:
 
 
 def _tokens(source: SqlText) -> list[Token]:
-    """The tokens of one SELECT's ``plain_sql``, with the comments that stand beside them."""
+    """The tokens of ``plain_sql``, with the comments attached."""
     plain, wanted = _read(source)
     _check_statements(wanted, source)
     plain_sql(source)
@@ -202,7 +202,7 @@ def _parse_problem(error: dict[str, object]) -> str:
 
 
 def _parse_place(error: dict[str, object], source: SqlText) -> Location:
-    """The parser gives the line and the column of a token's last character."""
+    """The parser reports the line and column of a token's last character."""
     line, column = error.get("line"), error.get("col")
     if not isinstance(line, int) or not isinstance(column, int):
         return source.first()

@@ -1,4 +1,4 @@
-"""Which columns hold personal data: the declared ones, and what is computed from them."""
+"""Columns with personal data: the declared ones, and those computed from them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spark_jobs.graph.lineage import lineage_of
 from spark_jobs.graph.manifest import Column, GoldEntry, SilverEntry, SourceEntry
 from spark_jobs.names import BronzeColumn
 
-# What a bronze table holds of a record, whole.
+# Bronze columns that contain the record.
 _RECORD = frozenset({BronzeColumn.KEY.value, BronzeColumn.VALUE.value, BronzeColumn.HEADERS.value})
 
 
 def personal_columns(entry: SourceEntry | SilverEntry | GoldEntry) -> frozenset[str]:
-    """The columns of a stored table that hold personal data, in lower case.
+    """The columns of a stored table that contain personal data, in lower case.
 
-    A bronze table holds records whole: where one field is personal, the record is.
+    In bronze the whole record is personal if one of its fields is.
     """
     marked = frozenset(column.name.lower() for column in entry.columns if column.pii)
     if isinstance(entry, SourceEntry) and entry.format.streamed:
@@ -33,16 +33,16 @@ def with_personal(
     header: GoldHeader | SilverHeader | None,
     known: Mapping[str, tuple[Column, ...]],
 ) -> tuple[Column, ...]:
-    """The columns of a SELECT, marked where they hold personal data.
+    """The columns of a SELECT, marked if they contain personal data.
 
-    A column computed from one that does is marked too, unless the header says ``not_pii``: the
-    last digit of a number tells nobody, and only a person can say so.
+    A column computed from a marked one is marked too, unless the header lists it in ``not_pii``:
+    only a person can decide that, for instance, the last digit of a number is harmless.
 
     Args:
-        columns: what the SELECT gives out.
-        query: the SELECT, qualified.
+        columns: output columns of the SELECT.
+        query: the qualified SELECT.
         header: of its file.
-        known: the columns of the relations that it reads, as the query names them.
+        known: columns of the relations that it reads, by their name in the query.
     """
     personal = {
         (table, column.name.lower())
@@ -69,7 +69,7 @@ def check_personal(
     places: Places,
     subject: str,
 ) -> Iterator[LakehouseError]:
-    """Names in ``pii`` and ``not_pii`` that the SELECT does not give out."""
+    """Report names in ``pii`` and ``not_pii`` that the SELECT does not have."""
     names = [column.name for column in columns]
     lower = {name.lower() for name in names}
     for key in ("pii", "not_pii"):

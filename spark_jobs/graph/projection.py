@@ -1,4 +1,4 @@
-"""A silver SELECT taken apart: what it computes and which rows it keeps."""
+"""The parts of a silver SELECT: output expressions and the row filter."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Projection:
     """A SELECT over one relation.
 
     Attributes:
-        relation: the name by which expressions may call the relation.
-        columns: pairs of output name and Spark SQL.
+        relation: the alias of the relation in the expressions.
+        columns: pairs of output name and Spark SQL expression.
         condition: the WHERE clause in Spark SQL, or None.
     """
 
@@ -26,7 +26,7 @@ class Projection:
 
 
 def split_projection(select: str) -> Projection:
-    """Take a compiled silver SELECT apart.
+    """Split a compiled silver SELECT into its parts.
 
     >>> split_projection("SELECT s.a, s.b + 1 AS c FROM source AS s WHERE s.a > 0")
     Projection(relation='s', columns=(('a', 's.a'), ('c', 's.b + 1')), condition='s.a > 0')
@@ -43,10 +43,10 @@ def split_projection(select: str) -> Projection:
     )
 
 
-# Every batch asks the same again, and parsing takes milliseconds.
+# Cached: each batch calls it with the same arguments, and parsing takes milliseconds.
 @lru_cache(maxsize=4096)
 def columns_read(expression: str, columns: tuple[str, ...]) -> frozenset[str]:
-    """Which of some columns a Spark SQL expression reads; lower case, and rather one too many.
+    """The columns that a Spark SQL expression reads, in lower case; may contain too many.
 
     >>> sorted(columns_read("concat(s.Body, t.x.y)", ("body", "X", "z")))
     ['body', 'x']

@@ -1,4 +1,4 @@
-"""Queries that people type: one SELECT over tables that the project declares, and nothing else."""
+"""Checks queries that users type: one SELECT over declared tables, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import OPS_SCHEMA
 
-# How errors name the place of a query that is in no file.
+# The file name in errors of a query that is in no file.
 PLACE: Final = "query"
 
-# These call any Java method, call or read what only Spark computes the name of, or read a file.
+# Functions that call Java methods, compute the name of what they read, or read files.
 UNSAFE_FUNCTIONS: Final = frozenset(
     {"java_method", "reflect", "try_reflect", "identifier", "from_protobuf", "to_protobuf"}
 )
 
-# Others, such as Delta's table_changes_by_path, read files that the project does not declare.
+# Allowed table functions. Others, such as Delta's table_changes_by_path, read undeclared files.
 TABLE_FUNCTIONS: Final = frozenset(
     {
         "explode",
@@ -43,7 +43,7 @@ TABLE_FUNCTIONS: Final = frozenset(
 
 
 class QueryNotReadOnlyError(LakehouseError):
-    """A statement that is not one SELECT, or that could do more than read."""
+    """The statement is not one SELECT, or may do more than read."""
 
     condition = "QUERY_NOT_READ_ONLY"
     problem: str
@@ -54,19 +54,19 @@ class QueryNotReadOnlyError(LakehouseError):
 
 
 def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
-    """The tables that a query reads, by name, and whether it says at which version.
-
-    Args:
-        query: what somebody typed.
-        known: the tables that can be read, each as ``schema.name`` in lower case.
-
-    Raises:
-        SqlSyntaxError: it is not SQL.
-        QueryNotReadOnlyError: it is not one SELECT, or it could do more than read.
-        UnknownTableError: it reads a table that is not known.
+    """The tables that a query reads, by name, and whether it names a version.
 
     >>> query_tables("SELECT * FROM silver.orders VERSION AS OF 3 AS o", known=["silver.orders"])
     {'silver.orders': True}
+
+    Args:
+        query: the user's text.
+        known: readable tables, as ``schema.name`` in lower case.
+
+    Raises:
+        SqlSyntaxError: it is not valid SQL.
+        QueryNotReadOnlyError: it is not one SELECT, or may do more than read.
+        UnknownTableError: it reads an unknown table.
     """
     text = SqlText(PLACE, query)
     tree = one_select(text)
@@ -86,10 +86,10 @@ def query_tables(query: str, *, known: Collection[str]) -> dict[str, bool]:
 
 
 def tables_in(tree: exp.Query, text: SqlText) -> list[exp.Table]:
-    """Every reference to a stored table.
+    """All references to stored tables.
 
     Raises:
-        SqlSyntaxError: it is put together as no query can be.
+        SqlSyntaxError: the tree is not a valid query.
     """
     try:
         return list(table_nodes(tree))
@@ -99,10 +99,10 @@ def tables_in(tree: exp.Query, text: SqlText) -> list[exp.Table]:
 
 
 def one_select(text: SqlText) -> exp.Query:
-    """What somebody typed, which must be one SELECT.
+    """Parse a user's text, which must be one SELECT.
 
     Raises:
-        SqlSyntaxError: it is not SQL.
+        SqlSyntaxError: it is not valid SQL.
         QueryNotReadOnlyError: it is not one SELECT.
     """
     try:
@@ -121,7 +121,7 @@ def _refuse_effects(tree: exp.Query, text: SqlText) -> None:
 
 
 def _effect(node: exp.Expr) -> str | None:
-    """What a part of a query could do beside reading declared tables, or None."""
+    """What a node may do besides reading declared tables, or None."""
     match node:
         case exp.QueryTransform():
             return "TRANSFORM runs a program"

@@ -1,4 +1,4 @@
-"""A query with every column's table and type, and every name that does not resolve."""
+"""Resolves the table and type of each column, and reports names that do not resolve."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.names import TableName
 
-# Column name to Spark type for every table; a table whose columns nobody knows is absent.
+# Spark types by column, for each table; tables with unknown columns are missing.
 Schemas = Mapping[TableName, Mapping[str, str]]
 
 _NO_LAYER = "no_layer"
 
-# Grouping by one of these functions brings a column of its name into reach.
+# Grouping by one of these functions adds a column of its name to the scope.
 _GROUPING_COLUMNS = frozenset({"window", "session_window"})
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The qualified tree, and the problems met on the way."""
+    """The qualified tree, and the problems found."""
 
     tree: exp.Query
     problems: tuple[LakehouseError, ...]
@@ -47,10 +47,10 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     """Qualify and type a copy of the tree.
 
     Args:
-        tree: one SELECT as it was parsed.
-        schemas: the tables' columns.
-        source: the text, for places.
-        subject: how messages call the table that is declared.
+        tree: the parsed SELECT.
+        schemas: columns of the tables.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
     """
     reader = dialect()
     schema = _schema(schemas)
@@ -59,7 +59,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             tree.copy(),
             dialect=reader,
             schema=schema,
-            # Or a table without a layer would be looked for in every layer.
+            # Otherwise a table without a layer would be searched in every layer.
             db=_NO_LAYER,
             allow_partial_qualification=True,
             validate_qualify_columns=False,
@@ -77,10 +77,10 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
 def unresolved(
     tree: exp.Query, schemas: Schemas, source: SqlText, subject: str
 ) -> tuple[LakehouseError, ...]:
-    """The names that do not resolve in a query over tables of which not all are known.
+    """The names that do not resolve in a query over tables that are not all known.
 
-    Stars and positions cannot be written out then, and an unqualified column may belong to a
-    table that nobody knows; only what is wrong in any case is a problem.
+    Stars and positions cannot be expanded then, and an unqualified column may belong to an unknown
+    table. So only definite problems are reported.
     """
     schema = _schema(schemas)
     try:
@@ -90,7 +90,7 @@ def unresolved(
         problems = list(_unresolved(named, schema, source, subject))
     except SqlglotError as error:
         return (_refused(error, tree, source, subject),)
-    # USING is not written out either.
+    # USING is not expanded either.
     return tuple(one for one in problems if not isinstance(one, AmbiguousColumnError))
 
 
@@ -165,9 +165,9 @@ def _check_column(
 
 
 def _aliases_in_reach(column: exp.Column, scope: Scope) -> list[str]:
-    """The outputs that a column may name: in a SELECT list those before it, in WHERE none.
+    """The outputs that a column may refer to: in a SELECT list, those before it; in WHERE, none.
 
-    Qualifying gives a plain column an alias of its own name, which is no reason to take it.
+    Qualifying gives a plain column an alias of its own name, which does not count.
     """
     if column.find_ancestor(exp.Where):
         return []
@@ -181,7 +181,7 @@ def _aliases_in_reach(column: exp.Column, scope: Scope) -> list[str]:
 
 
 def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
-    """The columns of each relation in FROM; None where nobody knows them."""
+    """Columns of each relation in FROM; None if unknown."""
     return {
         name: _columns_of(source, schema) for name, (_, source) in scope.selected_sources.items()
     } | {
@@ -192,7 +192,7 @@ def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
 
 
 def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
-    """The relations that a column may name: those of FROM, and of the queries around."""
+    """The relations in scope: those of FROM, and those of outer queries."""
     found = _own(scope, schema) | _semi_joined(scope, schema)
     around = scope.parent
     inner = scope
@@ -204,7 +204,7 @@ def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
 
 
 def _semi_joined(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
-    """The right sides of semi and anti joins, which their conditions may name."""
+    """Right sides of semi and anti joins, which their conditions may refer to."""
     return {
         join.this.alias_or_name: _columns_of(scope.sources[join.this.alias_or_name], schema)
         for join in scope.expression.args.get("joins") or ()
@@ -232,7 +232,7 @@ def _of_grouping_function(column: exp.Column, scope: Scope) -> bool:
 
 
 def _written(node: exp.Expr, source: SqlText) -> str:
-    """The name as the file has it: qualifying lowers its case."""
+    """The name as written in the file: qualifying lowers its case."""
     start, end = node.meta.get("start"), node.meta.get("end")
     if start is None or end is None:
         return node.name

@@ -1,9 +1,8 @@
-"""SQL that is written once: variables, macros and ephemeral views, put in where they are used.
+"""Expands variables, macros and ephemeral views in SQL.
 
-``@name`` stands for a value of the settings, a call of a macro for its expression, and
-``ephemeral.name`` for a subquery. The text is replaced by tokens, before anything is parsed, so
-that what is checked, followed incrementally and run is one plain SELECT. A replacement keeps the
-number of lines, so that later places stay right.
+``@name`` is a value of the settings, a macro call an expression, ``ephemeral.name`` a subquery.
+Tokens are replaced before parsing, so that checks, incremental maintenance and Spark all see one
+plain SELECT. A replacement keeps the number of lines, so that later locations stay correct.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ Value = str | int | float | bool
 _Sql = TypeVar("_Sql", SilverDefinition, GoldDefinition)
 
 EPHEMERAL: Final = "ephemeral"
-# A view that needs more is made of something else than its text.
+# Limit of an expanded statement, in characters.
 LARGEST: Final = 100_000
 _HEAD = re.compile(r"\s*CREATE\s+MACRO\s+(\w+)\s*\(([^()]*)\)\s*AS\b", re.IGNORECASE)
 _PARAMETER = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
-# What may follow a relation and is no alias of it.
+# Words after a relation that are not its alias.
 _NO_ALIAS = frozenset(
     [
         "ON",
@@ -82,8 +81,8 @@ class Macro:
     """An expression with parameters.
 
     Attributes:
-        parameters: their names in lower case.
-        body: the expression without comments, where it stands in its file.
+        parameters: names in lower case.
+        body: the expression without comments, at its place in the file.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Macro:
 
 @dataclass
 class Library:
-    """What may be used, and what is made of it so far."""
+    """The variables, macros and ephemeral views of a project, and a cache of expansions."""
 
     variables: Mapping[str, Value]
     macros: Mapping[str, Macro] = field(default_factory=dict)
@@ -102,15 +101,15 @@ class Library:
     _made: dict[str, str | LakehouseError] = field(default_factory=dict)
 
     def expand(self, source: SqlText, *, inside: tuple[str, ...] = ()) -> str:
-        """The text with everything put in.
+        """The text with everything expanded.
 
         Args:
-            source: a SQL file's text, with the header blanked.
-            inside: what is being put in already.
+            source: a SQL file's text, with the header blanked out.
+            inside: names that are being expanded already.
 
         Raises:
-            LakehouseError: what is used does not exist, calls itself, or does not fit; with the
-                place where it is used.
+            LakehouseError: a name does not exist, uses itself, or its arguments do not fit; with
+                the location of the use.
         """
         plain = plain_sql(source)
         tokens = dialect().tokenize(plain)
@@ -192,7 +191,7 @@ class Library:
             raise MacroArgumentsError(
                 macro.name, len(macro.parameters), len(given), macro.parameters, location=place
             )
-        # An argument is the caller's: it may call the macro that it is given to.
+        # Arguments belong to the caller: they may use the macro itself.
         values = [
             one_line(self.expand(SqlText(source.file, one), inside=within[:-1])) for one in given
         ]
@@ -203,7 +202,7 @@ class Library:
         return f"({filled})"
 
     def _once(self, source: SqlText, within: tuple[str, ...]) -> str:
-        """What becomes of a macro's or an ephemeral view's own text, on one line."""
+        """The expansion of a macro or ephemeral view, on one line; cached."""
         key = within[-1]
         if key not in self._made:
             try:
@@ -218,7 +217,7 @@ class Library:
 
 @dataclass(frozen=True)
 class _Use:
-    """What is used, from its first token to its last."""
+    """A use of a name, from its first to its last token."""
 
     kind: str
     name: str
@@ -229,12 +228,12 @@ class _Use:
 def expanded(
     definitions: Definitions, variables: Mapping[str, Value], problems: list[LakehouseError]
 ) -> Definitions:
-    """The definitions with everything put in; what is wrong is added to ``problems``.
+    """The definitions with everything expanded; errors are added to ``problems``.
 
     Args:
-        definitions: as the files say.
+        definitions: as declared in the files.
         variables: values by name.
-        problems: takes the mistakes of macros, ephemeral views and their users.
+        problems: collects errors of macros, ephemeral views and their users.
     """
     library = library_of(definitions, variables, problems)
     return replace(
@@ -247,7 +246,7 @@ def expanded(
 def library_of(
     definitions: Definitions, variables: Mapping[str, Value], problems: list[LakehouseError]
 ) -> Library:
-    """What a project's files offer for use."""
+    """The variables, macros and ephemeral views of a project."""
     library = Library(variables)
     macros = {}
     for file in definitions.macros.values():
@@ -277,11 +276,11 @@ def library_of(
 
 
 def read_macro(file: DeclaredFile) -> Macro:
-    """Read ``CREATE MACRO name(parameter, ...) AS expression``.
+    """Parse ``CREATE MACRO name(parameter, ...) AS expression``.
 
     Raises:
-        MacroError: the file says something else.
-        SqlSyntaxError: it is not SQL.
+        MacroError: the file contains something else.
+        SqlSyntaxError: it is not valid SQL.
     """
     source = SqlText(file.file, file.text)
     plain = plain_sql(source)
@@ -306,7 +305,7 @@ def read_macro(file: DeclaredFile) -> Macro:
 
 
 def literal(value: Value) -> str:
-    """A value as SQL.
+    """A value as a SQL literal.
 
     >>> literal(True), literal(-2), literal("paid")
     ('TRUE', '(-2)', "'paid'")
@@ -320,12 +319,12 @@ def literal(value: Value) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without the blanks around it."""
+    """The text on one line, stripped."""
     return re.sub(r"[\r\n]", " ", text).strip()
 
 
 def _check_body(name: str, parameters: Sequence[str], body: str, place: Location) -> None:
-    """The body is one expression over the parameters."""
+    """Check that the body is one expression over the parameters."""
     try:
         trees = dialect().parse(re.sub(r"@(\w+)", r"'\1'", body))
     except SqlglotError as error:
@@ -337,7 +336,7 @@ def _check_body(name: str, parameters: Sequence[str], body: str, place: Location
     if tree is None or isinstance(tree, exp.Query | exp.Command | exp.DDL):
         raise MacroError(name, "its body is not an expression", location=place)
     for column in tree.find_all(exp.Column):
-        # A field of a parameter that is a record is written as the column of a table is.
+        # The field of a struct parameter looks like a table's column.
         first = column.parts[0].name.lower()
         if first not in parameters and not column.find_ancestor(exp.Lambda):
             problem = f"its body names {column.parts[0].name!r}, which is not a parameter"
@@ -347,7 +346,7 @@ def _check_body(name: str, parameters: Sequence[str], body: str, place: Location
 def _check(
     library: Library, source: SqlText, key: str, problems: list[LakehouseError]
 ) -> str | None:
-    """What becomes of a macro or an ephemeral view by itself; None where it is wrong."""
+    """The expansion of a macro or ephemeral view by itself; None if it is invalid."""
     try:
         return library.expand(source, inside=(key,))
     except LakehouseError as error:
@@ -358,7 +357,7 @@ def _check(
 def _all(
     found: Mapping[str, _Sql], library: Library, problems: list[LakehouseError]
 ) -> dict[str, _Sql]:
-    """The definitions with everything put in; one that cannot be stays as it was written."""
+    """The definitions with everything expanded; those with errors stay as written."""
     made = {}
     for name, one in found.items():
         try:
@@ -382,7 +381,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def _arguments(plain: str, tokens: Sequence[Token], used: _Use) -> Iterator[str]:
-    """The texts between the commas of a call."""
+    """The argument texts of a call."""
     depth, start = 0, tokens[used.first + 1].end + 1
     if used.last == used.first + 2:
         return
@@ -397,7 +396,7 @@ def _arguments(plain: str, tokens: Sequence[Token], used: _Use) -> Iterator[str]
 
 
 def _filled(body: str, values: Mapping[str, str]) -> str:
-    """The body with each parameter replaced; a field of that name is none."""
+    """The body with parameters replaced; a struct field of the same name is kept."""
     tokens = dialect().tokenize(body)
     made, at = "", 0
     for index, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""Conditions of variables, macros and ephemeral views."""
+"""Error conditions of variables, macros and ephemeral views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import LocatedError
 
 
 class UnknownVariableError(LocatedError):
-    """A variable that no setting gives."""
+    """No setting defines the variable."""
 
     condition = "UNKNOWN_VARIABLE"
     name: str
@@ -19,7 +19,7 @@ class UnknownVariableError(LocatedError):
 
 
 class UnknownEphemeralError(LocatedError):
-    """An ephemeral view that no file declares."""
+    """No file declares the ephemeral view."""
 
     condition = "UNKNOWN_EPHEMERAL_VIEW"
     name: str
@@ -30,7 +30,7 @@ class UnknownEphemeralError(LocatedError):
 
 
 class MacroError(LocatedError):
-    """A file of sql/macros/ that holds no macro."""
+    """A file of sql/macros/ does not contain a macro."""
 
     condition = "MACRO"
     name: str
@@ -40,7 +40,7 @@ class MacroError(LocatedError):
 
 
 class MacroArgumentsError(LocatedError):
-    """A call of a macro with too many arguments, or too few."""
+    """A macro call has the wrong number of arguments."""
 
     condition = "MACRO_ARGUMENTS"
     name: str
@@ -52,20 +52,20 @@ class MacroArgumentsError(LocatedError):
 
 
 class ReuseCycleError(LocatedError):
-    """A macro or an ephemeral view that uses itself."""
+    """A macro or ephemeral view uses itself."""
 
     condition = "REUSE_CYCLE"
     path: Sequence[str]
-    primary = "{way} uses itself"
+    primary = "{chain} uses itself"
     hint = "Break the cycle: replace one of the uses by its text."
 
     @property
-    def way(self) -> str:
+    def chain(self) -> str:
         return " -> ".join(self.path)
 
 
 class ExpansionTooLargeError(LocatedError):
-    """A statement that becomes huge with all that it uses."""
+    """A statement is too large after expansion."""
 
     condition = "EXPANSION_TOO_LARGE"
     largest: int

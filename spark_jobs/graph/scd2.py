@@ -1,4 +1,4 @@
-"""SCD type 2 silver tables: the columns that they have beside their SELECT's, and checks."""
+"""SCD type 2 tables: their additional columns, and checks."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def stores_history(definition: SilverDefinition) -> bool:
 def check_history(
     definition: SilverDefinition, named: Sequence[str], typed: Mapping[str, str], *, upsert: bool
 ) -> Iterator[LakehouseError]:
-    """What stands in the way of SCD type 2 rows.
+    """Report problems of an SCD type 2 table.
 
     Args:
-        definition: a silver table that asks for them.
-        named: the columns of its SELECT.
-        typed: names and types of the columns that it reads.
-        upsert: whether its source gives changes.
+        definition: a silver table with ``stored_as_scd_type: 2``.
+        named: columns of its SELECT.
+        typed: types of the columns that it reads, by name.
+        upsert: whether its source sends changes.
     """
     subject, places = f'silver table "{definition.name}"', definition.places
     if not upsert:

@@ -1,4 +1,4 @@
-"""The file of a source with ``format: csv``: where it may lie, and whether its header fits."""
+"""The file of a ``format: csv`` source: its location, and its header."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.graph.errors import SeedFileError, SeedHeaderError
 
 FOLDER: Final = "seeds"
 MOST_BYTES: Final = 64 * 2**20
-# Types that a text of a file can stand for exactly.
+# Types whose values can be written as text exactly.
 _KINDS = re.compile(
     r"boolean|tinyint|smallint|int|bigint|double|string|date|timestamp|timestamp_ntz"
     r"|decimal\(\d+,\d+\)"
@@ -25,14 +25,14 @@ _ENDING = ".csv"
 
 
 def seed_bytes(project_dir: Path, path: str) -> bytes:
-    """What the file holds.
+    """The content of the file.
 
     Args:
-        project_dir: of the project.
-        path: from the project; it lies below ``seeds/``, links followed.
+        project_dir: the project directory.
+        path: relative to it; after following links it must be below ``seeds/``.
 
     Raises:
-        SeedFileError: it lies elsewhere, is not there, no regular file, or too large.
+        SeedFileError: it is elsewhere, missing, not a regular file, or too large.
     """
     folder = project_dir.resolve() / FOLDER
     parts = Path(path).parts
@@ -56,12 +56,12 @@ def seed_bytes(project_dir: Path, path: str) -> bytes:
 
 
 def seed_header(content: bytes) -> list[str]:
-    """The names in the first line.
+    """The column names in the first line.
 
     Raises:
-        ValueError: it is not UTF-8 text, or no CSV.
+        ValueError: it is not UTF-8, or not CSV.
     """
-    # A line of names is short; what is cut off belongs to rows.
+    # Read only the first line; the rest has rows.
     first = re.split(rb"\r\n|\n|\r", content, maxsplit=1)[0].decode("utf-8-sig")
     try:
         return next(csv.reader(io.StringIO(first), strict=True), [])
@@ -70,14 +70,14 @@ def seed_header(content: bytes) -> list[str]:
 
 
 def seed_digest(content: bytes) -> str:
-    """What tells one content of a file from another."""
+    """A digest of the content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def check_seed(
     definition: SourceDefinition, project_dir: Path, problems: list[LakehouseError]
 ) -> str | None:
-    """Check the columns' types and the file's header; returns the digest of the file."""
+    """Check the columns' types and the file's header; returns the file's digest."""
     declared, places = definition.declared, definition.places
     subject = f'source "{definition.name}"'
     for name, column in declared.columns.items():
@@ -120,7 +120,7 @@ def check_header(
     content: bytes,
     columns: list[str],
 ) -> None:
-    """See that the file has the declared columns, each once; their order is free.
+    """Check that the file has the declared columns, each once, in any order.
 
     Raises:
         SeedHeaderError: it has others.

@@ -1,4 +1,4 @@
-"""Conditions of SQL whose names resolve, and which Spark refuses all the same."""
+"""Error conditions of SQL whose names resolve, but which Spark rejects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import SubjectError
 
 
 class UngroupedColumnError(SubjectError):
-    """A column beside aggregates that is neither grouped by nor aggregated."""
+    """A column next to aggregates is neither grouped nor aggregated."""
 
     condition = "UNGROUPED_COLUMN"
     column: str
@@ -26,7 +26,7 @@ class UngroupedColumnError(SubjectError):
 
 
 class MisplacedAggregateError(SubjectError):
-    """An aggregate or a window function in a clause that is computed before it."""
+    """An aggregate or window function in a clause that is evaluated before it."""
 
     condition = "MISPLACED_AGGREGATE"
     call: str
@@ -37,7 +37,7 @@ class MisplacedAggregateError(SubjectError):
 
 
 class SetArityError(SubjectError):
-    """Two queries of a UNION, INTERSECT or EXCEPT with different numbers of columns."""
+    """The queries of a UNION, INTERSECT or EXCEPT have different numbers of columns."""
 
     condition = "SET_ARITY"
     word: str
@@ -51,7 +51,7 @@ class SetArityError(SubjectError):
 
 
 class IncomparableTypesError(SubjectError):
-    """An operator between a time and a number."""
+    """An operator has a time and a number as operands."""
 
     condition = "INCOMPARABLE_TYPES"
     expression: str
@@ -65,7 +65,7 @@ class IncomparableTypesError(SubjectError):
 
 
 class QuotedTableError(SubjectError):
-    """A table's layer and name in one pair of back-ticks, which make one name of both."""
+    """A table's layer and name are in one pair of backticks, so that they are one name."""
 
     condition = "QUOTED_TABLE"
     name: str

@@ -1,7 +1,6 @@
-"""What Spark's analyzer refuses although every name resolves.
+"""Checks for SQL that Spark's analyzer rejects although every name resolves.
 
-Only what Spark refuses in any case is a problem here: where a type or a place is not sure, nothing
-is said, and Spark decides.
+Only definite errors are reported: if a type or place is uncertain, Spark decides.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from spark_jobs.graph.semantic_errors import (
 
 _SET_WORDS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
-# What may stand around an aggregate without being one.
+# Wrappers of an aggregate call.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Ungrouped columns, misplaced aggregates, sets of other arity, times beside numbers.
+    """Report ungrouped columns, misplaced aggregates, set arity, times combined with numbers.
 
     Args:
-        tree: a query as ``resolve`` qualified and typed it, without problems.
-        source: the text, for places.
-        subject: how messages call the table that is declared.
+        tree: a query that ``resolve`` qualified without problems.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
     """
     for one in tree.find_all(exp.SetOperation):
         yield from _arity(one, source, subject)
@@ -62,7 +61,7 @@ def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[La
 
 
 def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Aggregates and windows in clauses that Spark computes before them; aggregates in one."""
+    """Aggregates and windows in clauses that are evaluated before them, or nested aggregates."""
     joins = [on for join in select.args.get("joins") or () if (on := join.args.get("on"))]
     clauses: list[tuple[str, exp.Expr | None]] = [
         ("WHERE", select.args.get("where")),
@@ -104,7 +103,7 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
 
 
 def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
-    """Aggregates and window functions of a clause, without those of queries in it."""
+    """Aggregates and window functions of a clause, without those of its subqueries."""
     for node in clause.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(node, exp.Window) and isinstance(node.this, exp.Func):
             yield node.this
@@ -113,7 +112,7 @@ def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
 
 
 def _aggregates(node: exp.Expr) -> TypeIs[exp.Func]:
-    """Whether a node is an aggregate over a group, and not over a window."""
+    """Whether a node is an aggregate over a group, not over a window."""
     called = isinstance(node, exp.Func) and is_aggregate(node)
     return called and not isinstance(_outside(node), exp.Window)
 
@@ -126,7 +125,7 @@ def _outside(call: exp.Expr) -> exp.Expr | None:
 
 
 def _inside_aggregate(call: exp.Func, select: exp.Select) -> bool:
-    """Whether an aggregate of the same SELECT, not a window function, is around this one."""
+    """Whether an aggregate of the same SELECT, not a window function, encloses this one."""
     if isinstance(_outside(call), exp.Window):
         return False
     node = call.parent
@@ -142,7 +141,7 @@ def _own(node: exp.Expr, select: exp.Select) -> bool:
 
 
 def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Columns beside aggregates that no expression of GROUP BY names."""
+    """Columns next to aggregates that GROUP BY does not contain."""
     group = select.args.get("group")
     if (group is not None and group.args.get("all")) or select.args.get("pivots"):
         return
@@ -165,7 +164,7 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
 
 
 def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    """What FROM, JOIN and LATERAL VIEW name."""
+    """The relations of FROM, JOIN and LATERAL VIEW."""
     from_ = select.args.get("from_")
     if from_ is not None:
         yield from_.this
@@ -175,14 +174,14 @@ def _relations(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
-    """The columns that no aggregate takes; those of queries within belong to them."""
+    """Columns outside of aggregates and of subqueries."""
 
     def prune(node: exp.Expr) -> bool:
         return isinstance(node, exp.Query) or _aggregates(node)
 
     for node in part.walk(prune=prune):
         if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
-            # The filter of an aggregate stands beside it in the tree.
+            # FILTER encloses the aggregate in the tree.
             around = node.find_ancestor(exp.Filter, exp.WithinGroup)
             if around is None:
                 yield node
@@ -212,7 +211,7 @@ def _incomparable(tree: exp.Query, source: SqlText, subject: str) -> Iterator[La
 
 
 def _sure_type(node: exp.Expr) -> exp.DataType | None:
-    """The type of a column, a literal or a cast; of anything else inference may be wrong."""
+    """The type of a column, literal or cast; inference of other types may be wrong."""
     node = node.unnest()
     sure = isinstance(node, exp.Column | exp.Literal | exp.Cast)
     return node.type if sure and node.type is not None else None
@@ -228,7 +227,7 @@ def _kind(kind: exp.DataType) -> str | None:
 
 
 def _shown(node: exp.Expr) -> str:
-    """A part of the SQL, short enough for a message."""
+    """A part of the SQL, shortened for a message."""
     name = called_name(node) if isinstance(node, exp.Func) else ""
     text = f"{name.upper()}(…)" if name else to_sql(node)
     return text if len(text) <= 60 else text[:59] + "…"

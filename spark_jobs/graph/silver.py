@@ -1,4 +1,4 @@
-"""A silver declaration compiled: a projection and filter over one source."""
+"""Compiles a silver table: a projection and filter over one source."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def compile_silver(
     declared: frozenset[TableName],
     problems: list[LakehouseError],
 ) -> SilverEntry | None:
-    """The entry of a silver table; None where its columns cannot be told.
+    """The entry of a silver table; None if its columns are unknown.
 
-    Every problem is added to ``problems``; an entry may be returned beside problems, so that
-    the views that read the table can be checked in the same pass.
+    Problems are added to ``problems``. An entry may be returned despite problems, so that the views
+    that read the table are checked in the same run.
     """
     subject = f'silver table "{definition.name}"'
     text = SqlText(definition.file, definition.padded)
@@ -92,7 +92,7 @@ def compile_silver(
     node = next(table_nodes(tree), None)
     source = sources.get(node.name.lower()) if node is not None else None
     if source is None or source.table_name not in schemas:
-        # What is wrong with the source is a problem of its own file.
+        # The problem is reported for the source's own file.
         problems += (*found, *unresolved(tree, schemas, text, subject))
         return None
     resolved = resolve(tree, schemas, text, subject)
@@ -114,7 +114,7 @@ def _entry(
     header = definition.header
     subject = f'silver table "{definition.name}"'
     upsert = source.format is SourceFormat.DEBEZIUM
-    given = _given(tree)
+    copied = _copied_columns(tree)
     columns = described(
         output_columns(tree, resolved),
         header,
@@ -126,19 +126,19 @@ def _entry(
     wanted = header.keys if header else ()
     spelled = {name.lower(): name for name in named}
     keys = tuple(spelled.get(key.lower(), key) for key in wanted)
-    keys = keys or tuple(given.get(key.lower(), key) for key in source.keys) if upsert else ()
+    keys = keys or tuple(copied.get(key.lower(), key) for key in source.keys) if upsert else ()
     typed = schemas.get(source.table_name, {})
     history = stores_history(definition)
     if history:
         problems += check_history(definition, named, typed, upsert=upsert)
-    time = given.get((source.event_time or "").lower())
+    time = copied.get((source.event_time or "").lower())
     problems += check_expiry(definition, columns, time=time)
     if header:
         declared = {column.name for column in source.columns}
         meant = [key for key in keys if wanted or key in declared]
         problems += _check_keys(definition, meant, named, upsert=upsert)
         if wanted and upsert:
-            problems += _check_same_rows(definition, keys, source, given=given)
+            problems += _check_same_rows(definition, keys, source, copied=copied)
         for key in ("sequence_by", "apply_as_deletes"):
             written = getattr(header, key)
             if written and upsert:
@@ -147,7 +147,7 @@ def _entry(
     deletes = (header.apply_as_deletes if header else None) or _DELETES
     required = {column.name.lower() for column in source.columns if column.required}
     words = {column.name.lower(): column.description for column in source.columns}
-    back = {output.lower(): origin for origin, output in given.items()}
+    back = {output.lower(): origin for origin, output in copied.items()}
     projection = _projection(tree)
     problems += check_personal(header, columns, definition.places, subject)
     columns = with_personal(columns, projection, header, {SOURCE_RELATION: source.columns})
@@ -172,7 +172,7 @@ def _entry(
         + (HISTORY_COLUMNS if history else ()),
         keys=keys,
         apply=_apply_mode(upsert=upsert, history=history),
-        event_id=given.get((source.event_id or "").lower()),
+        event_id=copied.get((source.event_id or "").lower()),
         apply_as_deletes=deletes if upsert else None,
         sequence_by=header.sequence_by if header and upsert else None,
         expiry=expiry_of(definition, columns, time=time),
@@ -194,8 +194,8 @@ def _apply_mode(*, upsert: bool, history: bool) -> ApplyMode:
     return ApplyMode.HISTORY if history else ApplyMode.UPSERT
 
 
-def _given(tree: exp.Query) -> dict[str, str]:
-    """Which source column each plain output column is: source name, lower case, to output name."""
+def _copied_columns(tree: exp.Query) -> dict[str, str]:
+    """Output names of the source columns that are selected unchanged, by lower-case source name."""
     found: dict[str, str] = {}
     for one in tree.selects:
         inner = one.unalias()
@@ -205,7 +205,7 @@ def _given(tree: exp.Query) -> dict[str, str]:
 
 
 def _projection(tree: exp.Query) -> str:
-    """The SELECT over the relation that stands for the typed source."""
+    """The SELECT over the relation that represents the typed source."""
     copy = tree.copy()
     for node in list(table_nodes(copy)):
         alias = node.alias or node.name
@@ -276,10 +276,10 @@ def _check_same_rows(
     keys: tuple[str, ...],
     source: SourceEntry,
     *,
-    given: Mapping[str, str],
+    copied: Mapping[str, str],
 ) -> Iterator[LakehouseError]:
-    """Whether keys tell the same rows apart as the source's; a computed one cannot be judged."""
-    origins = {output.lower(): origin for origin, output in given.items()}
+    """Check that the keys are those of the source; computed keys are not checked."""
+    origins = {output.lower(): origin for origin, output in copied.items()}
     told = [origins.get(key.lower()) for key in keys]
     if None not in told and set(told) != {key.lower() for key in source.keys}:
         yield TableKeysDifferError(

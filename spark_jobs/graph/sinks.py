@@ -1,4 +1,4 @@
-"""Sinks compiled: each has a name, a place of its own, and keys that tell its rows apart."""
+"""Compiles sinks: each has a unique name, a unique target, and keys of its table's rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_jobs.names import (
 )
 
 _SYSTEMS = ", ".join(SinkSystem)
-# Where the sinks keep how far they have come; see the package sinks.
+# Sinks store their watermarks here; see the package ``sinks``.
 _RESERVED = "tidemark"
 _SYSTEM_SCHEMAS = ("pg_", "information_schema", _RESERVED)
 Declared = KafkaSinkFile | PostgresSinkFile | RedisSinkFile | CassandraSinkFile
@@ -40,7 +40,7 @@ Declared = KafkaSinkFile | PostgresSinkFile | RedisSinkFile | CassandraSinkFile
 
 @dataclass(frozen=True)
 class _Place:
-    """One entry of ``sinks``: whose, and the names and places that messages need."""
+    """One entry of ``sinks``, with the owner and locations for messages."""
 
     owner: SilverDefinition | GoldDefinition
     at: int
@@ -62,7 +62,7 @@ def compile_sinks(
     gold: Mapping[str, GoldEntry],
     problems: list[LakehouseError],
 ) -> dict[str, SinkEntry]:
-    """The sinks of every table that compiled, by name; what is wrong is added to the problems."""
+    """The sinks of all tables that compiled, by name; errors are added to ``problems``."""
     topics = {source.topic: source.file for source in sources.values() if source.topic}
     found: list[tuple[SinkEntry, _Place]] = []
     for owner, entry, kind in _tables(definitions, silver, gold):
@@ -90,7 +90,7 @@ def _tables(
 
 
 def unique_key(entry: SilverEntry | GoldEntry) -> tuple[str, ...]:
-    """The columns that no two rows of a table share, as far as the graph can tell."""
+    """The columns that identify a table's rows, as far as known."""
     if isinstance(entry, GoldEntry):
         return entry.maintenance.key if entry.maintenance else ()
     if entry.apply is ApplyMode.UPSERT:
@@ -105,7 +105,7 @@ def _chosen(
     kind: str,
     problems: list[LakehouseError],
 ) -> tuple[SinkSystem, Declared] | None:
-    """The one system that an entry names."""
+    """The single system that an entry names."""
     place = owner.places.value_of("sinks", at)
     subject = f'{kind} "{owner.name}"'
     named = [(one, value) for one in SinkSystem if (value := getattr(declared, one)) is not None]
@@ -138,7 +138,7 @@ def _check_target(
 
 
 def _target(declared: Declared) -> tuple[str, str, str]:
-    """The key that names a sink's place, the place, and what it must be like if it is not."""
+    """The key that names a sink's target, the target, and a hint if it is invalid."""
     match declared:
         case KafkaSinkFile(topic=topic):
             right = TOPIC.fullmatch(topic) and not topic.startswith(RESERVED_DIRECTORY_PREFIX)
@@ -231,7 +231,7 @@ def _entry(
 
 
 def _repeated(found: list[tuple[SinkEntry, _Place]]) -> Iterator[LakehouseError]:
-    """Sinks with the name or the place of an earlier one."""
+    """Sinks whose name or target an earlier one has."""
     for at, (sink, place) in enumerate(found):
         for other, _ in found[:at]:
             if sink.name == other.name:
@@ -248,7 +248,7 @@ def _repeated(found: list[tuple[SinkEntry, _Place]]) -> Iterator[LakehouseError]
 
 
 def _meet(one: SinkEntry, other: SinkEntry) -> bool:
-    """Whether two sinks of a system share a place; a Redis prefix holds all that begins so."""
+    """Whether two sinks of a system overlap; a Redis prefix contains longer ones."""
     if one.system is SinkSystem.REDIS:
         return one.target.startswith(other.target) or other.target.startswith(one.target)
     return one.target == other.target

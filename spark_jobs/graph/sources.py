@@ -1,4 +1,4 @@
-"""Source declarations compiled."""
+"""Compiles sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.graph.errors import DeltaSchemaError
 from spark_jobs.graph.manifest import Column, SourceEntry
 from spark_jobs.graph.seeds import check_seed
 
-# From a Delta table's location to its columns: names and Spark SQL types.
+# Returns Spark SQL types by column for the location of a Delta table.
 DeltaSchema = Callable[[str], Mapping[str, str]]
 
 
@@ -24,7 +24,7 @@ def compile_source(
     delta_schema: DeltaSchema | None,
     problems: list[LakehouseError],
 ) -> SourceEntry:
-    """The entry of a source; a Delta table without declared columns is asked for its own."""
+    """The entry of a source; undeclared columns of a Delta table are read from the table."""
     declared = definition.declared
     columns = tuple(Column(name=name, **one.model_dump()) for name, one in declared.columns.items())
     location = _absolute(declared.location, project_dir) if declared.location else None

@@ -1,8 +1,8 @@
-"""Which tables a query reads, and the query over other relations in their place.
+"""Finds the tables that a query reads, and replaces them by other relations.
 
-Tables are replaced in the text itself, so that Spark runs every other word as it was written; a
-query that passed through a parser and back may come to mean something else. Comments and hints are
-left out, because two readers may end them at different places.
+Tables are replaced in the text, so that Spark runs all other words as written: a query that was
+parsed and generated again may change its meaning. Comments and hints are removed, because parsers
+may disagree where they end.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.parsing import SqlText, plain_sql
 from spark_jobs.names import Layer, TableName
 
-# What other layers hold of a statement: they pass it on and never look into it.
+# Opaque to other layers, which only pass these on.
 Relation = exp.Table
 Query = exp.Query
 
 _LAYERS = frozenset(Layer)
-# What stands for a text that is not shown.
+# Replaces masked text.
 MASK = "***"
 
 
 def tables_of(query: str) -> tuple[TableName, ...]:
-    """The lakehouse tables that a query reads, sorted, each once.
-
-    Raises:
-        InvalidNameError: a table of a layer whose name is not an identifier.
+    """The lakehouse tables that a query reads, sorted and unique.
 
     >>> tables_of("WITH users AS (SELECT 1 AS a) SELECT a FROM users JOIN silver.orders AS o")
     (TableName(layer=<Layer.SILVER: 'silver'>, name='orders'),)
+
+    Raises:
+        InvalidNameError: the name of a layer's table is not an identifier.
     """
     found = {
         TableName.parse(f"{node.db.lower()}.{node.name.lower()}")
@@ -43,7 +43,7 @@ def tables_of(query: str) -> tuple[TableName, ...]:
 
 
 def table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Every reference to a stored table; not those to a CTE and not table functions."""
+    """All references to stored tables, without CTEs and table functions."""
     shadowed = {
         id(source_node)
         for scope in traverse_scope(tree)
@@ -58,16 +58,15 @@ def table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
 def pin_tables(query: str, relations: Mapping[str, exp.Expr | str]) -> str:
     """The query with each table ``layer.name`` replaced by its relation.
 
-    Args:
-        query: one SELECT in Spark SQL. Its comments and hints are left out.
-        relations: for each table name a relation: a node, or the SQL of one. A table that is
-            not among them stays as it is.
-
-    Raises:
-        SqlSyntaxError: Spark reads the text otherwise than it was checked.
-
     >>> pin_tables("SELECT orders.a FROM silver.orders", {"silver.orders": "pinned"})
     'SELECT orders.a FROM pinned AS orders'
+
+    Args:
+        query: one SELECT in Spark SQL; comments and hints are removed.
+        relations: a relation for each table name, as a node or as SQL. Other tables stay.
+
+    Raises:
+        SqlSyntaxError: Spark would read the text differently from the checks.
     """
     query = plain_sql(SqlText("query", query))
     tree = parse(query)
@@ -77,7 +76,7 @@ def pin_tables(query: str, relations: Mapping[str, exp.Expr | str]) -> str:
         if relation is None:
             continue
         text = relation if isinstance(relation, str) else to_sql(relation)
-        # Spark calls a table without an alias by its last name, and so must the replacement.
+        # A table without an alias is referred to by its last name; keep that.
         alias = "" if node.alias else f" AS {node.this.sql(dialect='spark')}"
         edits.append((*_span(node), text + alias))
     edits += [(*span, "") for span in _layer_qualifiers(tree, relations)]
@@ -94,7 +93,7 @@ def _span(node: exp.Table) -> tuple[int, int]:
 def _layer_qualifiers(
     tree: exp.Expr, relations: Mapping[str, exp.Expr | str]
 ) -> Iterator[tuple[int, int]]:
-    """The ``layer.`` in columns that are written ``layer.table.column``."""
+    """The ``layer.`` in columns written as ``layer.table.column``."""
     for column in tree.find_all(exp.Column):
         layer = column.args.get("db")
         table = column.args.get("table")
@@ -105,15 +104,15 @@ def _layer_qualifiers(
 def masked_relation(
     relation: Relation, columns: Sequence[tuple[str, str]], masked: Collection[str]
 ) -> str:
-    """A relation with the values of some columns taken away: texts as stars, others as NULL.
-
-    Args:
-        relation: what is read.
-        columns: names and Spark SQL types of all of its columns.
-        masked: those to be masked, in lower case.
+    """A relation with some columns masked: texts as stars, other types as NULL.
 
     >>> masked_relation(named_relation("t"), [("a", "int"), ("b", "string")], {"b"})
     "(SELECT `a`, IF(`b` IS NULL, NULL, '***') AS `b` FROM t)"
+
+    Args:
+        relation: the relation to read.
+        columns: names and Spark SQL types of all its columns.
+        masked: lower-case names of the columns to mask.
     """
 
     def shown(name: str, kind: str) -> str:
@@ -128,7 +127,7 @@ def masked_relation(
 
 
 def named_relation(name: str) -> Relation:
-    """A relation that the session knows by a name.
+    """A relation registered in the session.
 
     >>> to_sql(named_relation("__orders"))
     '__orders'
@@ -137,7 +136,7 @@ def named_relation(name: str) -> Relation:
 
 
 def text_literal(text: str) -> str:
-    """A text as SQL writes it.
+    """A text as a SQL literal.
 
     >>> text_literal("/lake/a b")
     "'/lake/a b'"
@@ -146,7 +145,7 @@ def text_literal(text: str) -> str:
 
 
 def delta_relation(location: str, version: int | None = None) -> Relation:
-    """The Delta table at a location, at one version or the newest.
+    """The Delta table at a location, at a version or the newest.
 
     >>> to_sql(delta_relation("/lake/silver/a b", 3))
     'delta.`/lake/silver/a b` VERSION AS OF 3'

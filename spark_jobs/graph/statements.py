@@ -1,7 +1,7 @@
-"""What a client of the SQL endpoint may say beside one SELECT, as Spark has read it.
+"""Checks statements of SQL clients other than SELECT, as parsed by Spark.
 
-Spark tells the kind of a statement and the names in it, so that no second reader of SQL can be led
-to see another statement than the one that runs.
+Spark reports the kind of a statement and the names in it, so that no second parser can be tricked
+into seeing another statement than the one that runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spark_jobs.graph.errors import UnknownTableError
 from spark_jobs.graph.parsing import SqlText, plain_sql
 from spark_jobs.graph.query import PLACE, QueryNotReadOnlyError, one_select, tables_in
 
-# Spark's names for statements that show what there is, or choose a schema.
+# Spark's names of statements that list or describe objects, or choose a schema.
 LOOKS: Final = frozenset(
     {
         "DescribeColumn",
@@ -35,10 +35,10 @@ LOOKS: Final = frozenset(
 )
 SET: Final = "SetCommand"
 EXPLAIN: Final = "ExplainCommand"
-# Where sessions begin; it has no tables.
+# The initial schema of sessions; it has no tables.
 DEFAULT_SCHEMA: Final = "default"
 TIME_ZONE: Final = "spark.sql.session.timeZone"
-# What the server itself, and Hive's driver, give each session.
+# Settings that the server and Hive's driver set in each session.
 _BROUGHT: Final = frozenset({"spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled"})
 _DRIVERS_PREFIX: Final = "hive.server2."
 
@@ -49,7 +49,7 @@ _EXPLAIN = re.compile(
 
 
 class SettingRefusedError(LakehouseError):
-    """A client sets, or has set, what only the server's operator may."""
+    """A client changes a setting that only the server's operator may change."""
 
     condition = "SETTING_REFUSED"
     keys: Collection[str]
@@ -69,7 +69,7 @@ class SettingRefusedError(LakehouseError):
 
 
 class SchemaUnknownError(LakehouseError):
-    """A schema that the endpoint does not serve."""
+    """The endpoint does not serve this schema."""
 
     condition = "SCHEMA_UNKNOWN"
     name: str
@@ -85,15 +85,15 @@ class SchemaUnknownError(LakehouseError):
 
 @dataclass(frozen=True)
 class Statement:
-    """What a client sent.
+    """A client's statement.
 
     Attributes:
-        kind: Spark's name for it.
-        text: as it was sent.
-        schema: that the session has chosen.
-        changed: keys that the session has other values of than the server.
-        tables: that it describes, as they are written; a query's are not among them.
-        schemas: that it names, as they are written.
+        kind: Spark's name of the statement.
+        text: as sent.
+        schema: the session's current schema.
+        changed: settings whose value in the session differs from the server's.
+        tables: tables that it describes, as written; not those of a query.
+        schemas: schemas that it names, as written.
     """
 
     kind: str
@@ -105,10 +105,10 @@ class Statement:
 
 
 def check_settings(statement: Statement) -> None:
-    """Refuse what runs with other settings than the server's, and what would change them.
+    """Refuse statements that run with changed settings, or would change them.
 
     Raises:
-        SettingRefusedError: names the keys.
+        SettingRefusedError: with the settings.
     """
     foreign = {
         key
@@ -123,12 +123,12 @@ def check_settings(statement: Statement) -> None:
 
 
 def check_look(statement: Statement, *, tables: Collection[str], schemas: Collection[str]) -> None:
-    """Refuse a look at what is not served: any file could be described by its path.
+    """Refuse to list or describe what is not served: any file could be described by its path.
 
     Args:
         statement: one of ``LOOKS``.
-        tables: that are served, each as ``schema.name``.
-        schemas: that are served.
+        tables: served tables, as ``schema.name``.
+        schemas: served schemas.
 
     Raises:
         SchemaUnknownError: it names another schema.
@@ -144,13 +144,13 @@ def check_look(statement: Statement, *, tables: Collection[str], schemas: Collec
 
 
 def split_explain(text: str) -> tuple[str, str]:
-    """The words before the query that is to be explained, and the query.
-
-    Raises:
-        QueryNotReadOnlyError: it explains something else.
+    """The EXPLAIN keywords, and the query to explain.
 
     >>> split_explain("EXPLAIN FORMATTED SELECT 1")
     ('EXPLAIN FORMATTED ', 'SELECT 1')
+
+    Raises:
+        QueryNotReadOnlyError: it explains something else.
     """
     words = _EXPLAIN.match(text)
     if words is None:
@@ -159,14 +159,14 @@ def split_explain(text: str) -> tuple[str, str]:
 
 
 def qualified(query: str, schema: str) -> str:
-    """The query with a schema before each table that it names without one, and no comments.
-
-    Raises:
-        SqlSyntaxError: it is not SQL.
-        QueryNotReadOnlyError: it is not one SELECT.
+    """The query with a schema added to each table without one, and without comments.
 
     >>> qualified("WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN orders", "gold")
     'WITH a AS (SELECT 1) SELECT orders.x FROM a JOIN gold.orders'
+
+    Raises:
+        SqlSyntaxError: it is not valid SQL.
+        QueryNotReadOnlyError: it is not one SELECT.
     """
     text = SqlText(PLACE, query)
     tree, query = one_select(text), plain_sql(text)

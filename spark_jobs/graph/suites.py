@@ -1,4 +1,4 @@
-"""Suites against the tables that they judge."""
+"""Checks suites against the tables that they are for."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def check_suites(
     columns: Mapping[TableName, Collection[str]],
     declared: frozenset[TableName],
 ) -> Iterator[LakehouseError]:
-    """Suites of no table, and arguments that name no column of the table.
+    """Report suites without a table, and arguments that are not columns of the table.
 
     Args:
         suites: all suites.
-        columns: the columns of the tables that compiled; a table that did not is not judged.
-        declared: every table that has a file.
+        columns: columns of the tables that compiled; other tables are not checked.
+        declared: all declared tables.
     """
     tables = sorted(str(table) for table in declared if table.layer is not Layer.BRONZE)
     for suite in suites:

@@ -1,7 +1,7 @@
-"""In what Spark, Arrow, delta-rs and DuckDB agree about values, by type.
+"""The types on whose values Spark, Arrow, delta-rs and DuckDB agree.
 
-Rows may leave Spark only where all that read or write them afterwards mean the same by a value.
-This is the one list of the types for which that is known; tests hold it against the engines.
+Rows may leave Spark only if all readers and writers give their values the same meaning. This is the
+only list of such types; tests check it against the engines.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from typing import Final
 
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*\d+\s*\)")
-# What a type is made of as Spark SQL writes it: names of types, and of a struct's fields.
+# Tokens of a Spark SQL type: names of types and of struct fields.
 _PART = re.compile(r"decimal\([^()]*\)|[\w-]+:|[<>,]|[\w-]+")
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What holds of the values of a type.
+    """The properties of a type's values.
 
     Attributes:
-        compared: all engines find the same values equal. Floating point has NaN and -0.0.
-        keyed: so do files of any writer, of which rows are looked up by value. Files hold moments
-            in several forms.
-        bounded: a table's log has their least and greatest exactly, or wider. Those of moments are
-            cut to milliseconds, and those of decimals may pass through floating point.
-        as_text: Spark and Arrow write them as the same text.
-        duckdb: the type as DuckDB names it; None where DuckDB does not compute with it.
+        compared: all engines agree on equality. Floats do not qualify: NaN and -0.0.
+        keyed: rows can be looked up by value in files of any writer. Files store timestamps in
+            several forms.
+        bounded: the log's minimum and maximum are exact or wider. Those of timestamps are truncated
+            to milliseconds, those of decimals may be rounded.
+        as_text: Spark and Arrow convert them to the same text.
+        duckdb: the type's name in DuckDB; None if DuckDB is not used for it.
     """
 
     compared: bool = True
@@ -38,7 +38,7 @@ class Agreement:
 
 
 _WHOLE: Final = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT"}
-# Every type whose values mean the same in Spark, in Arrow and in a table; see also ``moved``.
+# All types whose values have the same meaning in Spark, Arrow and Delta; see also ``moved``.
 AGREEMENTS: Final = {
     **{
         name: Agreement(bounded=True, as_text=True, duckdb=duckdb)
@@ -62,12 +62,12 @@ _OF_ARROW: Final = {
     "int64": "bigint",
     "date32[day]": "date",
 }
-# Nothing is known of any other type.
+# For all other types.
 _NONE: Final = Agreement(compared=False, keyed=False)
 
 
 def agreement(kind: str) -> Agreement:
-    """What holds of a type as Spark SQL writes it.
+    """The properties of a Spark SQL type.
 
     >>> agreement("decimal(12,2)").keyed, agreement("array<int>").compared
     (True, False)
@@ -76,7 +76,7 @@ def agreement(kind: str) -> Agreement:
 
 
 def moved(kinds: Iterable[str]) -> bool:
-    """Whether values of types mean the same in Spark, in Arrow and in a table.
+    """Whether values of these types have the same meaning in Spark, Arrow and Delta.
 
     >>> moved(["struct<a:array<int>>", "double"]), moved(["variant"]), moved(["map<string,void>"])
     (True, False, False)
@@ -89,7 +89,7 @@ def moved(kinds: Iterable[str]) -> bool:
 
 
 def compared(kinds: Iterable[str]) -> bool:
-    """Whether all engines tell values of types apart alike."""
+    """Whether all engines agree on equality of values of these types."""
     return all(agreement(one).compared for one in kinds)
 
 
@@ -103,7 +103,7 @@ def keyed(kinds: Iterable[str]) -> bool:
 
 
 def bounded(arrow: Iterable[object]) -> bool:
-    """Whether a table's log can tell where values of these types of Arrow's lie.
+    """Whether the log's statistics bound values of these Arrow types correctly.
 
     >>> bounded(["int64"]), bounded(["timestamp[us, tz=UTC]"])
     (True, False)
@@ -112,6 +112,6 @@ def bounded(arrow: Iterable[object]) -> bool:
 
 
 def _parts(kind: str) -> list[str]:
-    """The words of a type; a text that is no type is one word."""
+    """The tokens of a type; an invalid type is one token."""
     found = _PART.findall(kind)
     return found if "".join(found) == kind else [kind]

@@ -1,4 +1,4 @@
-"""The columns under which a SELECT sees a source, and header expressions over them."""
+"""The columns of a source that a SELECT can use, and checks of header expressions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.resolve import Resolved, resolve
 from spark_jobs.names import Layer, SilverColumn, TableName
 
-# The change as the connector names it: c, r, u or d.
+# The connector's operation: c, r, u or d.
 OPERATION_COLUMN = "__op"
-# The time that Kafka gives the record.
+# Kafka's timestamp of the record.
 TIMESTAMP_COLUMN = "__timestamp"
 
 _OF_EVERY_RECORD = {
@@ -26,7 +26,7 @@ _OF_EVERY_RECORD = {
 
 
 def typed_columns(source: SourceEntry) -> dict[str, str]:
-    """Name and type of every column that a SELECT over the source may name."""
+    """Types of all columns that a SELECT over the source may use, by name."""
     columns = {column.name: column.type for column in source.columns}
     if not source.format.streamed:
         return columns
@@ -38,7 +38,7 @@ def typed_columns(source: SourceEntry) -> dict[str, str]:
 def header_expression(
     written: str, key: str, columns: Mapping[str, str], place: Location, subject: str
 ) -> Resolved:
-    """Check an expression of a header; its places are that of the key's value."""
+    """Check an expression of a header; its locations are that of the key's value."""
     table = TableName(Layer.BRONZE, "source")
     text = SqlText(place.file, f"SELECT {written} AS value FROM {table}")
     try:

@@ -1,4 +1,4 @@
-"""What to refresh, how and why: pure values and functions over what was observed.
+"""Decides what to refresh, how and why: pure functions of what was observed.
 
-Nothing here reads a log, a database or a clock.
+Nothing here reads a log, a database or the clock.
 """

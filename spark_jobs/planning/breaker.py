@@ -1,9 +1,8 @@
-"""The circuit breaker: a refresh that somebody should look at first waits for a person.
+"""The circuit breaker: some refreshes wait for a person's approval.
 
-Two kinds do: those that would read far more than is usual, and those of inputs whose records went
-into quarantine in a number that speaks of a broken producer, so that the result would lack them.
-What a person asked for passes: a first build, a forced refresh, and every replay, which is planned
-elsewhere.
+These are refreshes that would read far more rows than usual, and those whose inputs have many new
+records in quarantine, which points to a broken producer. Refreshes that a person asked for pass: a
+first build, a forced refresh, and every replay, which is planned elsewhere.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from spark_jobs.planning.decision import Decision, Full, Incremental, Reason, Re
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.sections import BreakerSettings
 
-# Of fewer refreshes nobody can say what is usual.
+# With fewer refreshes there is no usual number of rows.
 FEWEST = 3
-# What a person asked for.
+# Refreshes that a person asked for.
 ASKED_FOR = frozenset(
     {
         ReasonCode.FORCED,
@@ -29,14 +28,13 @@ ASKED_FOR = frozenset(
     }
 )
 _PASS = ASKED_FOR | {ReasonCode.FIRST_BUILD}
-# Full refreshes that take less time than following the change, or are likely to: by the view's own
-# refreshes.
+# Full refreshes that are faster than incremental ones, as measured or expected.
 _QUICK = frozenset({ReasonCode.FULL_IS_FASTER, ReasonCode.FULL_IS_TRIED})
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What came for a silver table since a view was published, and what of it is in quarantine."""
+    """New records of a silver table since a view was published, and how many were quarantined."""
 
     table: str
     records: int
@@ -47,12 +45,12 @@ class Arrivals:
 
 
 def usual_rows(reads: Sequence[int]) -> int | None:
-    """The rows that a view's refreshes usually read; None where there were too few."""
+    """The rows that a view's refreshes usually read; None if there were too few refreshes."""
     return median_low(reads) if len(reads) >= FEWEST else None
 
 
 def quarantines_much(quarantined: int, records: int, limits: BreakerSettings) -> bool:
-    """Whether so many rejected records are more than the few that are always there.
+    """Whether so many quarantined records are more than the usual few.
 
     >>> limits = BreakerSettings(quarantined_rows=100, quarantined_share=0.05)
     >>> [quarantines_much(*one, limits) for one in [(101, 2000), (101, 2020), (100, 100)]]
@@ -69,14 +67,14 @@ def guarded(
     arrivals: Sequence[Arrivals] = (),
     let_pass: str | None = None,
 ) -> RefreshPlan:
-    """The plan, or the decision to wait for a person instead.
+    """The plan, or a plan that waits for a person.
 
     Args:
         plan: with its estimate.
-        usual: rows that the view's refreshes usually read; None where nobody knows.
+        usual: rows that the view's refreshes usually read; None if unknown.
         limits: the settings.
-        arrivals: of the silver tables that the view reads.
-        let_pass: who lets the refresh pass, and why; None: nobody.
+        arrivals: new records of the silver tables that the view reads.
+        let_pass: who approves the refresh, and why; None: nobody has.
     """
     if plan.skips or plan.reason.code in _PASS:
         return plan
@@ -105,7 +103,7 @@ def _concerns(
 
 
 def plan_reads(plan: RefreshPlan) -> int | None:
-    """The rows that count against the limits: changed ones, or all; None where logs do not say."""
+    """The rows that count against the limits: changed rows, or all; None if unknown."""
     if plan.estimate is None:
         return None
     follows = isinstance(plan.decision, Incremental)

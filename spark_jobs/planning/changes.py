@@ -1,4 +1,4 @@
-"""What moved since the last publication: one change per input, from versions that were observed."""
+"""The change of each input since the last publication, from observed versions."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from spark_jobs.names import TableName, TableVersion
 
 
 class ChangeKind(StrEnum):
-    """How an input differs from what was last published."""
+    """How an input differs from its published version."""
 
     UNCHANGED = "unchanged"
-    # The published content does not come from this input at all yet.
+    # The published content does not depend on this input yet.
     ADDED = "added"
     CHANGED = "changed"
-    # Another table lies at the same place now.
+    # The table was dropped and recreated.
     RECREATED = "recreated"
-    # The same table, but its history is shorter than what was published from.
+    # The table's newest version is older than the published one, after a restore.
     REWOUND = "rewound"
-    # The tick pinned a version that is older than the published one.
+    # The tick pinned an older version than the published one.
     OLDER = "older"
     MISSING = "missing"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """What a range of an input's versions holds, from its log alone.
+    """The changes in a range of an input's versions, from its log alone.
 
     Attributes:
-        rows_changed: whether any commit touched rows or columns; compaction and the like do not.
-        fed: whether the change feed has every commit of the range.
-        reshaped: whether the columns changed.
-        rows: about how many rows changed; None where the log does not say.
-        total: rows of the table at the end of the range; None where its log does not count them.
+        rows_changed: whether any commit changed rows or columns; compactions do not.
+        fed: whether the change feed covers the whole range.
+        reshaped: whether columns changed.
+        rows: approximate number of changed rows; None if the log does not tell.
+        total: rows of the table at the end of the range; None if the log does not tell.
     """
 
     rows_changed: bool = True
@@ -46,13 +46,13 @@ class Movement:
 
 @dataclass(frozen=True, kw_only=True)
 class InputObservation:
-    """An input as it was found.
+    """The observed versions of an input.
 
     Attributes:
-        before: what the published content was computed from; None before the first publication.
-        pinned: the version that the tick pinned; None where no table was found.
-        current: the table's newest version now.
-        movement: what the commits after ``before`` up to ``pinned`` hold.
+        before: the published version; None before the first publication.
+        pinned: the version that the tick pinned; None if the table does not exist.
+        current: the newest version.
+        movement: changes after ``before`` up to ``pinned``.
     """
 
     table: TableName
@@ -64,7 +64,7 @@ class InputObservation:
 
 @dataclass(frozen=True, kw_only=True)
 class InputChange:
-    """An input and the range of versions that a refresh has to take up."""
+    """An input, and the versions that a refresh has to process."""
 
     table: TableName
     kind: ChangeKind
@@ -80,7 +80,7 @@ class InputChange:
         return f"{self.table}{old}→{new or 'none'}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "table": str(self.table),
             "kind": self.kind.value,
@@ -91,7 +91,7 @@ class InputChange:
 
 
 def input_change(seen: InputObservation) -> InputChange:
-    """Name the change of one input."""
+    """Classify the change of one input."""
     return InputChange(
         table=seen.table,
         kind=_kind(seen),
@@ -103,7 +103,7 @@ def input_change(seen: InputObservation) -> InputChange:
 
 def _kind(seen: InputObservation) -> ChangeKind:
     before, pinned, current = seen.before, seen.pinned, seen.current
-    # What the tick pinned must still be there to be read.
+    # The pinned table must still exist.
     if pinned is None or current is None or pinned.table_id != current.table_id:
         return ChangeKind.MISSING
     if before is None:

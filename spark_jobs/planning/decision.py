@@ -1,4 +1,4 @@
-"""What to do about a view: skip, compute it in some way, or publish rows that are there."""
+"""The decision about a view: skip, compute, or publish existing rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.planning.ranges import RowRange
 
 
 class ReasonCode(StrEnum):
-    """Why a view is refreshed as it is; programs and runbooks refer to these."""
+    """Why a view is refreshed in this way; programs and runbooks refer to these codes."""
 
     NO_UPSTREAM_CHANGE = "NO_UPSTREAM_CHANGE"
     INPUT_MISSING = "INPUT_MISSING"
@@ -46,7 +46,7 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A code, and one line for people, without a full stop."""
+    """A code, and one line of text without a full stop."""
 
     code: ReasonCode
     text: str
@@ -54,17 +54,17 @@ class Reason:
 
 @dataclass(frozen=True)
 class Skip:
-    """Leave the published content as it is."""
+    """Keep the published content."""
 
     reason: Reason
 
 
 @dataclass(frozen=True)
 class Full:
-    """Compute the whole result again.
+    """Compute the whole result.
 
     Attributes:
-        columns: only these; the rows' other columns are taken from what is published. None: all.
+        columns: compute only these columns and keep the published values of the others; None: all.
     """
 
     reason: Reason
@@ -73,10 +73,10 @@ class Full:
 
 @dataclass(frozen=True)
 class Incremental:
-    """Apply the inputs' changes by a maintenance strategy.
+    """Apply the changes of the inputs by a maintenance strategy.
 
     Attributes:
-        rule: the name of the maintenance strategy; see ``planning.rules``.
+        rule: name of the strategy; see ``planning.rules``.
     """
 
     reason: Reason
@@ -85,7 +85,7 @@ class Incremental:
 
 @dataclass(frozen=True)
 class Range:
-    """Compute the rows of a range of time again, at the versions that are published.
+    """Recompute the rows of a time range, at the published versions.
 
     Attributes:
         rows: which rows, and in which pieces.
@@ -97,10 +97,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Rollback:
-    """Publish an earlier content of the table again.
+    """Publish an earlier content of the table.
 
     Attributes:
-        version: the published table's version that had it.
+        version: version of the published table to restore.
     """
 
     reason: Reason
@@ -109,11 +109,11 @@ class Rollback:
 
 @dataclass(frozen=True)
 class Promotion:
-    """Publish what a virtual environment has built.
+    """Publish the result of an environment.
 
     Attributes:
         environment: its name.
-        version: of the environment's table of that view.
+        version: version of the environment's table.
     """
 
     reason: Reason
@@ -125,7 +125,7 @@ Decision = Skip | Full | Incremental | Range | Rollback | Promotion
 
 
 def decision_word(decision: Decision) -> str:
-    """The decision as the ledger and the terminal name it.
+    """The decision's name in the ledger and in output.
 
     >>> decision_word(Full(Reason(ReasonCode.FORCED, "forced")))
     'full'
@@ -157,7 +157,7 @@ def explain(decision: Decision) -> str:
 
 
 def scope_of(decision: Decision) -> dict[str, Any] | None:
-    """What of the view a decision is about, as the ledger keeps it; None: all of it."""
+    """The part of the view that a decision covers, as stored in the ledger; None: all of it."""
     match decision:
         case Range():
             return decision.rows.as_dict()
@@ -174,23 +174,23 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
 
 
 def rule_of(decision: Decision) -> str | None:
-    """The maintenance strategy of a decision; None where it computes without one."""
+    """The maintenance strategy of a decision; None if it has none."""
     return decision.rule if isinstance(decision, Incremental) else None
 
 
 def decision_of(
     word: str, *, reason: Reason, rule: str | None, scope: Mapping[str, Any] | None
 ) -> Decision:
-    """Read what the ledger keeps of a decision.
+    """Decode a decision from the ledger.
 
     Args:
-        word: as ``decision_word`` writes it.
-        reason: why it was made.
-        rule: as ``rule_of`` gives it.
-        scope: as ``scope_of`` gives it.
+        word: from ``decision_word``.
+        reason: the reason of the decision.
+        rule: from ``rule_of``.
+        scope: from ``scope_of``.
 
     Raises:
-        ValueError: the word names no decision, or the scope does not belong to it.
+        ValueError: the word is unknown, or the scope does not fit it.
     """
     match word, scope or {}:
         case "skip", {}:
@@ -200,7 +200,7 @@ def decision_of(
         case "full", {}:
             return Full(reason)
         case "incremental", {}:
-            # Attempts that an older release planned have no strategy in the ledger.
+            # Older releases did not store the strategy.
             return Incremental(reason, rule or word)
         case "range", {"column": _} as rows:
             return Range(reason, RowRange.from_dict(rows))

@@ -1,4 +1,4 @@
-"""Conditions of asking for a replay, a rollback or an impact."""
+"""Error conditions of requests: replay, rollback, impact, selections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import LakehouseError, RefusedError
 
 
 class ReplayRequestError(LakehouseError):
-    """A field of a request holds what it may not."""
+    """A field of a request has a value that is not allowed."""
 
     condition = "REPLAY_REQUEST"
     field: str
@@ -20,7 +20,7 @@ class ReplayRequestError(LakehouseError):
 
 
 class VersionRangeError(LakehouseError):
-    """A text that names no range of versions."""
+    """A text is not a version range."""
 
     condition = "VERSION_RANGE"
     text: str
@@ -30,7 +30,7 @@ class VersionRangeError(LakehouseError):
 
 
 class WatermarkNewerError(LakehouseError):
-    """A newer release published a view."""
+    """A newer release published the view."""
 
     condition = "WATERMARK_NEWER"
     view: str
@@ -46,7 +46,7 @@ class WatermarkNewerError(LakehouseError):
 
 
 class DeletionTooLargeError(RefusedError):
-    """A command would take more away than a mistake should be able to."""
+    """A command would delete more than is allowed without confirmation."""
 
     condition = "DELETION_TOO_LARGE"
     place: str
@@ -58,7 +58,7 @@ class DeletionTooLargeError(RefusedError):
 
 
 class SelectionSyntaxError(LakehouseError):
-    """A text that names no selection of views."""
+    """A text is not a selection of views."""
 
     condition = "SELECTION_SYNTAX"
     text: str
@@ -71,7 +71,7 @@ class SelectionSyntaxError(LakehouseError):
 
 
 class NothingSelectedError(LakehouseError):
-    """A selection that no gold view fits."""
+    """A selection matches no gold view."""
 
     condition = "NOTHING_SELECTED"
     text: str

@@ -1,4 +1,4 @@
-"""What earlier refreshes of a view took, and what that says about the next."""
+"""The cost model: forecasts the next refresh of a view from its earlier ones."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-# Refreshes of one kind that are looked at: fewer would let one busy minute decide.
+# Samples of each kind; with fewer, one busy minute could decide.
 _LATEST = 3
-# What is likely to take a little longer is not worth a change of mind: measurements scatter.
+# Change the kind of refresh only for a clear gain: measurements scatter.
 _CLEARLY = 0.9
-# The kind of refresh with fewer samples gets faster once its caches are warm.
+# Discount for the kind with fewer samples, which gets faster when its caches are warm.
 _WARM = 0.85
-# An incremental refresh without a near sample is explored where its estimate is up to so many times
+# Explore an incremental refresh without a similar sample if its estimate is at most this many times
 # that of a full refresh.
 _EXPLORED_SLOWDOWN = 10
-# A sample says little about a change of so many times fewer or more rows.
-_ALIKE = 3
-# After so many full refreshes in a row one is incremental, to measure what that takes now.
+# Changes are similar if their rows differ by less than this factor.
+_SIMILAR_FACTOR = 3
+# After this many full refreshes in a row, explore an incremental one.
 _FULL_IN_A_ROW = 20
-# So many incremental refreshes come before a full one is explored, which drops the aggregate state:
+# Incremental refreshes before a full one is explored. A full refresh drops the aggregate state, and
 # the first sample says little.
 _BEFORE_EXPLORING_FULL = 2
-# An optimistic estimate of a full refresh in this process: fixed, and for each input row. It only
-# decides whether one is explored.
+# Optimistic estimate of a full refresh in DuckDB: fixed seconds, and seconds per input row. It
+# decides only whether to explore one.
 _OPTIMISTIC_SECONDS, _OPTIMISTIC_SECONDS_A_ROW = 0.1, 5e-9
 
 
 @dataclass(frozen=True)
 class PastRefresh:
-    """A refresh of the same definition that published.
+    """A published refresh of the same definition.
 
     Attributes:
-        incremental: whether it followed changes; otherwise it computed everything.
-        seconds: that staging and publishing took.
-        changed: rows of the inputs that had changed; None where logs did not say.
-        total: rows of the inputs; None where logs did not say.
-        counted: whether it followed changes and had to count aggregate state from all rows first.
-        in_process: whether it was computed without Spark.
-        tried: whether it computed everything to learn what that takes.
+        incremental: whether it was incremental, otherwise full.
+        seconds: time for staging and publishing.
+        changed: changed input rows; None if the logs did not tell.
+        total: input rows; None if the logs did not tell.
+        counted: whether it was incremental and had to compute aggregate state from all rows.
+        in_process: whether DuckDB computed it.
+        tried: whether it was a full refresh to measure its cost.
     """
 
     incremental: bool
@@ -52,16 +52,17 @@ class PastRefresh:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a refresh is likely to take, in seconds; None without experience.
+    """The expected seconds of a refresh; None if unknown.
 
     Attributes:
-        overdue: changes were not followed for so long that it is to be tried again.
-        optimistic_full: an optimistic estimate of a full refresh that was never measured; None
-            where one was, or where none can be made.
-        incremental_at_least: a lower bound of an incremental refresh, where all samples are of far
+        overdue: whether an incremental refresh should be explored, because the last one is long
+            ago.
+        optimistic_full: optimistic estimate of a full refresh that was never measured; None if one
+            was, or if there is no estimate.
+        incremental_at_least: lower bound of an incremental refresh, if all samples are of far
             smaller changes.
-        computed: how many full refreshes the forecast is from.
-        followed: and how many that followed changes.
+        computed: number of full refreshes in the forecast.
+        followed: number of incremental refreshes in the forecast.
     """
 
     full: float | None = None
@@ -74,7 +75,7 @@ class Forecast:
 
     @property
     def explores_full(self) -> bool:
-        """Whether to explore a full refresh, because it may well be faster."""
+        """Whether to explore a full refresh, because it may be faster."""
         if (
             self.optimistic_full is None
             or self._following is None
@@ -85,7 +86,7 @@ class Forecast:
 
     @property
     def favours_full(self) -> bool:
-        """Whether a full refresh is clearly the faster one."""
+        """Whether a full refresh is clearly faster."""
         if self.full is None or self._following is None or self.overdue:
             return False
         full = _warm(self.full, self.computed, self.followed)
@@ -93,14 +94,14 @@ class Forecast:
 
     @property
     def explores_incremental(self) -> bool:
-        """Whether to explore an incremental refresh of so large a change, to measure it."""
+        """Whether to explore an incremental refresh of a change this large."""
         full = self.optimistic_full if self.full is None else self.full
         if full is None or self.incremental is None or self.incremental_at_least is None:
             return False
         return full < _CLEARLY * self.incremental <= _CLEARLY * _EXPLORED_SLOWDOWN * full
 
     def as_dict(self) -> dict[str, float | None]:
-        """The form for programs, in seconds."""
+        """As a JSON object; values in seconds."""
         return {"full": _rounded(self.full), "incremental": _rounded(self.incremental)}
 
     @property
@@ -112,25 +113,24 @@ NO_EXPERIENCE = Forecast()
 
 
 def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | None) -> Forecast:
-    """Forecast from earlier refreshes, the newest first.
+    """Forecast from earlier refreshes, newest first.
 
-    A refresh of more rows takes longer in proportion. One of fewer rows is taken to last as long,
-    because what does not depend on rows is most of it where rows are few. For the same reason a
-    change that is larger by far than all before takes something between what those took and its
-    share of it; one that is smaller by far than all before says nothing.
+    The time of more rows is scaled up in proportion. The time of fewer rows is not scaled down,
+    because with few rows most of it is fixed. So a change that is far larger than all samples takes
+    between their time and its proportional share; a far smaller sample gives no upper bound.
 
-    After a full refresh the aggregate state must be counted again, which takes longer than the
-    refresh that it saves. That is spread over as many refreshes as used them before: where large
-    changes and small ones alternate, no refresh did. A full refresh that only explored is no such
+    After a full refresh the aggregate state must be computed again, which costs more than the
+    refresh saves. That cost is spread over as many refreshes as used the state before; none did if
+    large and small changes alternate. A full refresh that only explored does not count as an
     alternation.
 
-    Only refreshes by the engine of the newest count: what Spark takes says nothing about DuckDB. A
-    first build is always Spark's, so a full refresh in this process may never have been seen.
+    Only samples of the newest sample's engine count: Spark's times say nothing about DuckDB's. A
+    first build always runs in Spark, so a full refresh in DuckDB may never have been measured.
 
     Args:
-        past: of the same definition.
-        changed: rows of the inputs that changed.
-        total: rows of the inputs.
+        past: samples of the same definition.
+        changed: changed input rows.
+        total: input rows.
     """
     here = bool(past) and past[0].in_process
     past = [one for one in past if one.in_process == here]
@@ -169,18 +169,17 @@ def forecast(past: Sequence[PastRefresh], *, changed: int | None, total: int | N
 
 
 def _warm(seconds: float, seen: int, other: int) -> float:
-    """An estimate from ``seen`` samples, where the other kind of refresh has ``other``.
+    """Discount an estimate from ``seen`` samples if the other kind has more (``other``).
 
-    The kind with few samples is discounted, as its first ones ran with cold caches. With a discount
-    for both, the kind in use would always win; with none, the other would be rejected after one
-    cold sample and never be measured again.
+    First samples ran with cold caches. With a discount for both kinds, the kind in use would always
+    win; with none, the other kind would lose after one cold sample and never be measured again.
     """
     return _WARM * seconds if seen < min(other, _LATEST) else seconds
 
 
 def _less(one: int | None, other: int | None) -> bool:
     """Whether a change is far smaller than another."""
-    return one is not None and other is not None and other > _ALIKE * max(one, 1)
+    return one is not None and other is not None and other > _SIMILAR_FACTOR * max(one, 1)
 
 
 def _scaled(seconds: float, then: int | None, now: int | None) -> float:

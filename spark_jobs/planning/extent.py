@@ -1,4 +1,4 @@
-"""How much a command may take away before a person says that so much is meant."""
+"""How much a command may delete without a person's confirmation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MOST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Extent:
-    """What a command would take away.
+    """What a command would delete.
 
     Attributes:
-        place: of what, for instance a table.
-        rows: how many rows or records.
-        among: how many there are.
+        place: what it is part of, for instance a table.
+        rows: number of rows or records to delete.
+        among: number of all rows or records.
     """
 
     place: str
@@ -26,7 +26,7 @@ class Extent:
 
     @property
     def large(self) -> bool:
-        """Whether that is more than 100 rows and more than 5 % of them.
+        """Whether it is more than 100 rows and more than 5 %.
 
         >>> [Extent("t", rows, 10_000).large for rows in (100, 500, 501)]
         [False, False, True]
@@ -36,10 +36,10 @@ class Extent:
         return self.rows > max(MOST_ROWS, MOST_SHARE * self.among)
 
     def check(self, *, let_pass: bool) -> None:
-        """Refuse what is large, unless a person lets it pass.
+        """Fail if it is large and not confirmed.
 
         Raises:
-            DeletionTooLargeError: it is large and nobody does.
+            DeletionTooLargeError: it is large, and ``let_pass`` is not set.
         """
         if self.large and not let_pass:
             raise DeletionTooLargeError(self.place, self.rows, self.among)

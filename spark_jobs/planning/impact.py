@@ -1,7 +1,7 @@
-"""What a change of one table would make a refresh compute, view by view; the planner decides.
+"""Estimates what a change of one table makes refreshes compute, view by view.
 
-Values only; ``gold.impact`` fills them from what it observes. What no log tells before it is
-computed is a limit from the view's SQL, and says so.
+Plain values, filled by ``gold.explain.impact``; the planner decides. Counts that no log tells are
+upper limits derived from the view's SQL, and marked as such.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_jobs.planning.rules import total_rows
 from spark_jobs.sections import BreakerSettings
 
 _RANGE = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
-# Decisions that inputs' changed rows alone bring about: without such rows the result stays.
+# Reasons that depend only on changed input rows: without such rows the result stays.
 _BY_ROWS = frozenset(
     {
         ReasonCode.INPUT_CHANGED_RULE,
@@ -40,7 +40,7 @@ _BY_ROWS = frozenset(
 
 @dataclass(frozen=True)
 class VersionRange:
-    """The versions of a table after ``after``, up to ``upto``."""
+    """The versions of a table in (after, upto]."""
 
     after: int
     upto: int
@@ -50,13 +50,13 @@ class VersionRange:
 
 
 def version_range(text: str) -> VersionRange:
-    """Read ``A..B``: the changes from version A to version B.
-
-    Raises:
-        VersionRangeError: it is none.
+    """Parse ``A..B``: the changes from version A to version B.
 
     >>> version_range("41..44")
     VersionRange(after=41, upto=44)
+
+    Raises:
+        VersionRangeError: the text is not a version range.
     """
     match = _RANGE.fullmatch(text.strip())
     if match is None:
@@ -69,35 +69,35 @@ def version_range(text: str) -> VersionRange:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Changed rows of an input, as far as the columns go that a view reads.
+    """Changed rows of an input, in the columns that a view reads.
 
     Attributes:
-        rows: None where nobody can tell.
-        exact: whether they were counted; otherwise they are a limit.
+        rows: None if unknown.
+        exact: whether they were counted; otherwise they are an upper limit.
     """
 
     rows: RowsMoved | None
     exact: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {"rows": None if self.rows is None else self.rows.as_dict(), "exact": self.exact}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewImpact:
-    """What would become of one view.
+    """The effect on one view.
 
     Attributes:
-        plan: what the planner would decide.
-        arrivals: of the inputs that change, by name.
-        changes: at most so many of the view's rows are deleted and inserted; None: any.
-        rows: of the published table; None where nothing is published, or nobody counted.
-        reads_at_least: rows that a refresh reads in any case; None where logs do not say.
-        reads_at_most: the same, all rows of all inputs where the strategy sets no limit.
+        plan: the plan of its refresh.
+        arrivals: changed rows of its inputs, by name.
+        changes: upper limit of its deleted and inserted rows; None: unlimited.
+        rows: rows of the published table; None if unpublished or not counted.
+        reads_at_least: rows that a refresh reads at least; None if the logs do not tell.
+        reads_at_most: rows that it reads at most; all input rows if the strategy sets no limit.
         inputs_rows: all rows of all inputs.
-        untouched: why no row of the view changes; None where some may.
-        waits: whether a refresh is so large that a person has to let it pass first.
+        untouched: why no row of the view changes; None if some may.
+        waits: whether the refresh is so large that a person must approve it first.
     """
 
     plan: RefreshPlan
@@ -112,12 +112,12 @@ class ViewImpact:
 
     @property
     def changes_rows(self) -> bool:
-        """Whether a refresh may publish changed rows, which views above it have to follow."""
+        """Whether the refresh may change rows, so that downstream views follow."""
         return not self.plan.skips and self.changes != NO_ROWS
 
     @property
     def share(self) -> float | None:
-        """At most such a part of the published rows changes; None where nobody can tell."""
+        """Upper limit of the share of published rows that change; None if unknown."""
         if self.changes == NO_ROWS:
             return 0.0
         if not self.rows:
@@ -126,13 +126,13 @@ class ViewImpact:
 
     @property
     def share_read(self) -> float | None:
-        """At most such a part of the inputs' rows is read; None where nobody can tell."""
+        """Upper limit of the share of input rows that are read; None if unknown."""
         if self.reads_at_most is None or not self.inputs_rows:
             return None
         return min(1.0, self.reads_at_most / self.inputs_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             **self.plan.as_dict(),
             "untouched": self.untouched,
@@ -152,12 +152,12 @@ class ViewImpact:
 
 @dataclass(frozen=True, kw_only=True)
 class Impact:
-    """What a change of a table would make refreshes compute.
+    """The effect of a change of a table on all views.
 
     Attributes:
-        versions: the range that was asked about; None: for each view, all that it does not hold.
-        newest: the table's version now.
-        views: all that depend on the table, each after those that it reads.
+        versions: the requested range; None: for each view, all that it has not published.
+        newest: the table's newest version.
+        views: all dependent views, each after the views that it reads.
     """
 
     table: TableName
@@ -166,7 +166,7 @@ class Impact:
     views: tuple[ViewImpact, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         asked = self.versions
         return {
             "table": str(self.table),
@@ -187,17 +187,17 @@ def view_impact(
     breaker: BreakerSettings | None = None,
     untouched: str | None = None,
 ) -> ViewImpact:
-    """Ask the planner about a view, and say how far the change reaches.
+    """Plan a view's refresh after the change, and estimate its extent.
 
     Args:
         entry: the view.
-        seen: the view as it would be found, with only those inputs moved that the change moves.
-        clock: what the clock shows to the query.
-        arrivals: of the inputs that move.
-        rows: of the published table.
+        seen: the view's observation after the change; other inputs are unchanged.
+        clock: the value of CURRENT_TIMESTAMP.
+        arrivals: changed rows of the inputs that change.
+        rows: rows of the published table.
         usual: rows that the view's refreshes usually read.
-        breaker: which refreshes wait for a person; None: as without a setting.
-        untouched: why nothing moved, where the caller knows better words than the planner.
+        breaker: limits of the circuit breaker; None: the defaults.
+        untouched: why nothing changed, if the caller knows it better than the planner.
     """
     plan = plan_refresh(entry, seen, tick="", clock=clock)
     total = total_rows(plan.changes)
@@ -239,7 +239,7 @@ def view_impact(
 
 
 def _changed(plan: RefreshPlan, arrivals: Mapping[str, Arrival]) -> int | None:
-    """Rows of the change feeds that are read: by the logs, or else at most."""
+    """Changed input rows that are read: from the logs, or else an upper limit."""
     found = 0
     for change in plan.changes:
         if change.kind is not ChangeKind.CHANGED:
@@ -254,7 +254,7 @@ def _changed(plan: RefreshPlan, arrivals: Mapping[str, Arrival]) -> int | None:
 
 
 def _keeps_groups(plan: RefreshPlan) -> bool:
-    """Whether the changed rows are all that a refresh reads of its inputs."""
+    """Whether the refresh reads only the changed rows of its inputs."""
     decision = plan.decision
     return (
         isinstance(decision, Incremental) and decision.rule == MaintenanceStrategy.AGGREGATE_STATE

@@ -1,4 +1,4 @@
-"""From observations to a plan: the order of the questions is the order of the functions here."""
+"""From an observation to a plan: a list of rules in the order of the functions below."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from spark_jobs.planning.rules import (
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
 
-# The tables of a publication that can be read again as they were.
+# Inputs whose published versions can still be read.
 _STILL_THERE = frozenset({ChangeKind.CHANGED, ChangeKind.UNCHANGED})
 
 
 @dataclass(frozen=True)
 class Intruder:
-    """The newest change of rows on a published table that no refresh made."""
+    """The newest row change of a published table by another writer."""
 
     version: int
     operation: str
@@ -50,16 +50,16 @@ class Intruder:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewObservation:
-    """A published table and its inputs as they were found.
+    """The observed state of a published table and its inputs.
 
     Attributes:
-        published: the newest publication, None before the first.
-        intruder: a change that somebody else made after it.
+        published: the newest publication; None before the first.
+        intruder: a later change by another writer.
         epoch: the view's epoch in the control database.
-        past: earlier refreshes of this definition that published, the newest first.
-        parked: why no refresh may touch the view now; None where one may.
-        readable: whether the inputs can still be read at the versions that were published from;
-            looked at only where the definition changed.
+        past: earlier refreshes of this definition, newest first.
+        parked: why refreshes must skip the view now; None if they may run.
+        readable: whether the inputs can still be read at the published versions; checked only if
+            the definition changed.
     """
 
     published: Watermark | None
@@ -73,11 +73,11 @@ class ViewObservation:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a refresh will read, from the logs of its inputs; rows is None where a log has none.
+    """What a refresh will read, from the logs of its inputs; ``rows`` is None if unknown.
 
     Attributes:
-        changed: rows that changed since the last publication; None where a log does not say.
-        seconds: what it is likely to take.
+        changed: rows that changed since the last publication; None if unknown.
+        seconds: the expected time.
     """
 
     rows: int | None
@@ -96,13 +96,13 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshPlan:
-    """What will be done about one view in one tick, and why.
+    """What will be done about a view in a tick, and why.
 
     Attributes:
-        attempt_id: the attempt in the ledger; "" for a plan that only explains.
-        vector: the inputs' versions; inputs that are missing are not in it.
-        clock: the instant that ``current_timestamp`` stands for.
-        expected: what either way is likely to take.
+        attempt_id: the attempt in the ledger; "" if the plan is not recorded.
+        vector: versions of the inputs, without missing ones.
+        clock: the value of ``current_timestamp``.
+        expected: expected seconds of a full and an incremental refresh.
     """
 
     view: str
@@ -136,7 +136,7 @@ class RefreshPlan:
         return explain(self.decision)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "view": self.view,
             "tick": self.tick,
@@ -161,7 +161,7 @@ def plan_refresh(
     force: bool = False,
     choose: Chooser = choose_rule,
 ) -> RefreshPlan:
-    """Decide what to do about a view; the attempt id and the estimate are the caller's to add."""
+    """Plan the refresh of a view; the caller adds the attempt id and the estimate."""
     changes = tuple(input_change(one) for one in seen.inputs)
     expected = forecast(seen.past, changed=changed_rows(changes), total=total_rows(changes))
     pinned = {one.table: one.pinned for one in seen.inputs if one.pinned is not None}
@@ -174,7 +174,7 @@ def plan_refresh(
     )
     vector = VersionVector(pinned)
     if isinstance(decision, Full) and decision.columns is not None and seen.published is not None:
-        # The other columns are those of the published versions; what came since is followed next.
+        # The other columns keep the published versions; the next refresh processes newer changes.
         vector = seen.published.vector
     return RefreshPlan(
         view=entry.name,
@@ -194,7 +194,7 @@ def _parked(seen: ViewObservation) -> Skip | None:
 
 
 def input_missing(changes: Sequence[InputChange]) -> Skip | None:
-    """The decision where the table of an input is not there."""
+    """Skip if an input's table does not exist."""
     missing = _of_kind(changes, ChangeKind.MISSING)
     if not missing:
         return None
@@ -204,7 +204,7 @@ def input_missing(changes: Sequence[InputChange]) -> Skip | None:
 
 
 def _blocked(changes: Sequence[InputChange]) -> Skip | None:
-    """Reasons not to compute anything, whatever was asked for."""
+    """Reasons to skip whatever was asked for."""
     if (missing := input_missing(changes)) is not None:
         return missing
     if older := _of_kind(changes, ChangeKind.OLDER):
@@ -217,7 +217,7 @@ def _blocked(changes: Sequence[InputChange]) -> Skip | None:
 def _rebuilt(
     entry: GoldEntry, seen: ViewObservation, changes: Sequence[InputChange], *, force: bool
 ) -> Full | None:
-    """Reasons to compute the whole result, however little has moved."""
+    """Reasons for a full refresh, however little has changed."""
     published, intruder = seen.published, seen.intruder
     if published is None:
         return Full(Reason(ReasonCode.FIRST_BUILD, "first build"))
@@ -239,16 +239,16 @@ def _rebuilt(
 
 
 def changed_columns(entry: GoldEntry, published: Watermark) -> tuple[str, ...] | None:
-    """The columns that a definition adds to what is published, or gives another meaning.
+    """The columns that a new definition adds or changes.
 
     Returns:
-        None where the rows may be others too, or cannot be told apart by columns that stay.
+        None if the set of rows may change too, or if the unchanged columns do not identify rows.
     """
     return columns_that_differ(entry, published.parts)
 
 
 def columns_that_differ(entry: GoldEntry, before: Parts | None) -> tuple[str, ...] | None:
-    """The same, against the parts of the earlier definition."""
+    """The same, given the parts of the earlier definition."""
     now = entry.parts
     key = () if entry.maintenance is None else entry.maintenance.key
     if now is None or before is None or now.rows != before.rows or entry.reads_clock:
@@ -260,7 +260,7 @@ def columns_that_differ(entry: GoldEntry, before: Parts | None) -> tuple[str, ..
 
 
 def _replaced(changes: Sequence[InputChange]) -> Full | None:
-    """Inputs whose changes no range of versions describes."""
+    """A full refresh if an input's change is not a range of versions."""
     if added := _of_kind(changes, ChangeKind.ADDED):
         return Full(Reason(ReasonCode.DEFINITION_CHANGED, f"new input {_names(added)}"))
     if recreated := _of_kind(changes, ChangeKind.RECREATED):
@@ -275,7 +275,7 @@ def _replaced(changes: Sequence[InputChange]) -> Full | None:
 def _moved(
     entry: GoldEntry, changes: Sequence[InputChange], expected: Forecast, choose: Chooser
 ) -> Decision:
-    """What to do about changes of rows."""
+    """The decision about changed rows."""
     changed = _of_kind(changes, ChangeKind.CHANGED)
     if not changed and not entry.reads_clock:
         since = ", ".join(f"{one.table}@{one.before.version}" for one in changes if one.before)

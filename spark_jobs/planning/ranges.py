@@ -1,4 +1,4 @@
-"""Ranges of time: which rows of a view are computed again, and in which pieces; in UTC."""
+"""Time ranges of rows to recompute, and their pieces; in UTC."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Self
 from spark_jobs.graph.manifest import Column, GoldEntry, MaintenanceStrategy
 
 DAY = timedelta(days=1)
-# A column of one of these types tells when.
+# Types of time columns.
 DATE = "date"
 TIME_TYPES = frozenset({DATE, "timestamp", "timestamp_ntz"})
-# Each piece is a query and a commit, and in Airflow's log a line.
+# Each piece takes a query, a commit, and a line in Airflow's log.
 MOST_PIECES = 1000
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From ``start`` to before ``end``, both with a time zone.
+    """The half-open range [start, end), with time zones.
 
     >>> str(TimeRange(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 6, tzinfo=UTC)))
     '2026-01-01 to 2026-01-02 06:00'
@@ -32,7 +32,7 @@ class TimeRange:
         return f"{_words(self.start)} to {_words(self.end)}"
 
     def whole_days(self) -> TimeRange:
-        """The days that the range touches, since a DATE cannot be cut."""
+        """The days that the range overlaps, for a DATE column."""
         start = _midnight(self.start)
         end = _midnight(self.end)
         return TimeRange(start, end if end == self.end and end > start else end + DAY)
@@ -40,12 +40,12 @@ class TimeRange:
 
 @dataclass(frozen=True, kw_only=True)
 class RowRange:
-    """The rows of a view whose time column lies in a range.
+    """The rows of a view whose time column is in a range.
 
     Attributes:
         column: the time column.
         type: its type, one of ``TIME_TYPES``.
-        piece: how much is computed at once; None: all of it.
+        piece: length of a piece that is computed at once; None: the whole range.
     """
 
     column: str
@@ -57,7 +57,7 @@ class RowRange:
         return f"rows with {self.column} from {self.time}"
 
     def pieces(self) -> tuple[TimeRange, ...]:
-        """The range cut into pieces, the oldest first."""
+        """The range split into pieces, oldest first."""
         if self.piece is None:
             return (self.time,)
         step = max(self.piece, DAY) if self.type == DATE else self.piece
@@ -70,7 +70,7 @@ class RowRange:
         return tuple(found)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form that the ledger keeps."""
+        """As stored in the ledger."""
         return {
             "column": self.column,
             "type": self.type,
@@ -81,7 +81,7 @@ class RowRange:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read what ``as_dict`` wrote."""
+        """Decode the result of ``as_dict``."""
         seconds = value["piece_seconds"]
         return cls(
             column=value["column"],
@@ -94,11 +94,11 @@ class RowRange:
 
 
 def time_column(entry: GoldEntry) -> Column | None:
-    """The column that says to which time a row of the view belongs; None where there is none.
+    """The time column of a view; None if it has none.
 
-    That is a column of the declared grain; else the only one of the derived key; else, where each
-    row comes from rows and not from a group, the only one of all. Another column, the latest
-    order's time for instance, is a fact about a row and no place for it: rows would move.
+    That is a column of the declared grain; else the only time column of the derived key; else, if
+    rows are not groups, the only time column at all. Other columns, such as the time of the latest
+    order, are attributes: a row would move between ranges when they change.
     """
     times = [one for one in entry.columns if one.type in TIME_TYPES]
     declared = [one for one in times if one.name in entry.grain]
@@ -114,7 +114,7 @@ def time_column(entry: GoldEntry) -> Column | None:
 
 
 def row_range(column: Column, time: TimeRange, *, piece: timedelta | None = None) -> RowRange:
-    """The rows of a range by a time column; of a DATE whole days."""
+    """The rows of a range of a time column; whole days for a DATE."""
     time = time.whole_days() if column.type == DATE else time
     return RowRange(column=column.name, type=column.type, time=time, piece=piece)
 

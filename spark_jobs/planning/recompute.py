@@ -1,7 +1,7 @@
-"""Computing a view again on request: which rows, and at which versions of its inputs.
+"""Plans recomputations: which rows, and at which versions of the inputs.
 
-The versions are those of the publication wherever that can be, so that what differs is what was
-wrong, and the rows that are not computed again stay true to the versions that the table names.
+If possible these are the published versions. Then a difference shows what was wrong, and rows
+outside of the range still match the versions that the table records.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from spark_jobs.planning.plan import RefreshPlan, ViewObservation, input_missing
 from spark_jobs.planning.ranges import RowRange, TimeRange, row_range, time_column
 from spark_jobs.planning.vector import VersionVector
 
-# What people call each of them.
+# Names of the reasons for users.
 RECOMPUTE_WORDS = {ReasonCode.REPLAYED: "replay", ReasonCode.BACKFILLED: "backfill"}
-# Values of these types cannot be compared, so that rows cannot be told apart.
+# Types that cannot be compared, so that rows cannot be identified.
 _INCOMPARABLE = ("map<", "variant")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recompute:
-    """What somebody asks for.
+    """A request to recompute a view.
 
     Attributes:
         code: one of ``RECOMPUTED``.
-        time: None: the whole view.
-        piece: how much of the range is computed at once; None: all of it.
+        time: the time range; None: the whole view.
+        piece: length of a piece that is computed at once; None: the whole range.
     """
 
     code: ReasonCode
@@ -39,7 +39,7 @@ class Recompute:
 
     @classmethod
     def again(cls, code: str, scope: dict[str, Any] | None) -> Self:
-        """What an attempt was asked for, from its row of the ledger."""
+        """The request of an attempt, from its row in the ledger."""
         rows = None if scope is None else RowRange.from_dict(scope)
         return cls(
             code=ReasonCode(code),
@@ -57,15 +57,15 @@ def plan_recompute(
     asked: Recompute,
     readable: bool,
 ) -> RefreshPlan:
-    """Decide what is computed again, and at which versions.
+    """Plan a recomputation: what to compute, and at which versions.
 
     Args:
         entry: the view.
-        seen: the view with its inputs at their newest versions.
-        tick: names the request.
-        clock: what the clock shows to the query.
-        asked: what is wanted.
-        readable: whether the inputs can still be read at the versions that are published.
+        seen: the view's observation, with inputs at their newest versions.
+        tick: id of the replay.
+        clock: the value of CURRENT_TIMESTAMP.
+        asked: the request.
+        readable: whether the inputs can still be read at the published versions.
     """
     changes = tuple(input_change(one) for one in seen.inputs)
     missing = input_missing(changes)
@@ -91,10 +91,10 @@ def plan_recompute(
 
 
 def range_obstacle(entry: GoldEntry, seen: ViewObservation) -> str | None:
-    """Why the rows of a range alone would not make the table its SQL; None where they do.
+    """Why recomputing a range would not make the table equal to its SQL; None if it would.
 
-    The rows outside of the range stay as they are published, so they must be those that this SQL
-    gives at the published versions.
+    Rows outside of the range stay, so they must be the result of this SQL at the published
+    versions.
     """
     published = seen.published
     if published is None:
@@ -115,7 +115,7 @@ def range_obstacle(entry: GoldEntry, seen: ViewObservation) -> str | None:
 
 
 def _vector_obstacle(seen: ViewObservation, *, readable: bool) -> str | None:
-    """Why the published versions cannot be computed from again; None where they can."""
+    """Why the view cannot be computed at the published versions; None if it can."""
     if seen.published is None:
         return "nothing is published yet"
     kinds = {input_change(one).kind for one in seen.inputs}

@@ -1,6 +1,6 @@
-"""The plan of a replay as people and programs read it: which views, how much of each, its cost.
+"""The plan of a replay for people and programs: views, rows, cost.
 
-Values only; ``gold.replay`` fills them from what it observes.
+Plain values, filled by ``gold.recover.replay``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from spark_jobs.planning.request import ReplayRequest
 
 @dataclass(frozen=True, kw_only=True)
 class ViewPlan:
-    """What is to be done about one view.
+    """The plan for one view.
 
     Attributes:
-        rows: of the published table; None where nothing is published or its log has no count.
+        rows: rows of the published table; None if unpublished or not counted.
         pieces: in how many the rows are computed.
-        in_the_way: who writes or holds the view now.
+        in_the_way: what writes or pins the view now.
     """
 
     refresh: RefreshPlan
@@ -38,7 +38,7 @@ class ViewPlan:
 
     @property
     def reads(self) -> int | None:
-        """Rows of the inputs, at most so many are read; None where a log does not count them."""
+        """Upper limit of the input rows that are read; None if unknown."""
         return None if self.refresh.estimate is None else self.refresh.estimate.rows
 
     @property
@@ -46,7 +46,7 @@ class ViewPlan:
         return 0 if self.refresh.estimate is None else self.refresh.estimate.bytes
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             **self.refresh.as_dict(),
             "rows": self.rows,
@@ -59,12 +59,12 @@ class ViewPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayPlan:
-    """What a replay will do.
+    """The plan of a replay.
 
     Attributes:
-        views: in the order of the work.
-        left_out: views that are not stale, where only stale ones were asked for.
-        followers: views that are refreshed afterwards because they read these.
+        views: in the order of processing.
+        left_out: views that are not stale, if only stale views were requested.
+        followers: downstream views that are refreshed afterwards.
     """
 
     request: ReplayRequest
@@ -74,22 +74,22 @@ class ReplayPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The views that are computed again."""
+        """The views that are recomputed."""
         return tuple(one.view for one in self.views if not one.refresh.skips)
 
     @property
     def reads(self) -> int | None:
-        """Rows of the inputs of all views; None where a log does not count them."""
+        """Input rows of all views; None if unknown."""
         counts = [one.reads for one in self.views if not one.refresh.skips]
         known = [one for one in counts if one is not None]
         return sum(known) if len(known) == len(counts) else None
 
     def needs_approval(self, *, above_rows: int) -> bool:
-        """Whether a person is to agree first: also where nobody knows how much is read."""
+        """Whether a person must approve it; yes if the number of rows is unknown."""
         return bool(self.names) and (self.reads is None or self.reads > above_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "request": self.request.as_dict(),
             "views": [one.as_dict() for one in self.views],
@@ -99,7 +99,7 @@ class ReplayPlan:
         }
 
     def markdown(self) -> str:
-        """The plan as a table, for a log and for whoever approves."""
+        """The plan as a Markdown table, for logs and approvers."""
         lines = [
             "| view | what | versions | rows | reads | pieces | in the way |",
             "|---|---|---|---|---|---|---|",

@@ -1,7 +1,7 @@
-"""What somebody asks a replay or a rollback for: checked field by field against what is allowed.
+"""Validates requests for replays and rollbacks, field by field.
 
-The fields come from a form, from the REST interface or from a command line. What no list names is
-refused, so that nothing of it reaches a query, a path or a shell.
+Fields come from a form, the REST API or the command line. Only listed values are accepted, so that
+no raw text reaches a query, a path or a shell.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from spark_jobs.planning.errors import (
 from spark_jobs.planning.ranges import MOST_PIECES, TimeRange
 from spark_jobs.planning.selection import names_one_view, selected_views
 
-# No longer than a person writes.
+# Limits of the reason's length, in characters.
 _LONGEST = 300
 _SHORTEST = 10
-# Characters that show nothing, or change how what is around them is shown; of those, some
-# scripts join letters by these two.
+# Categories of invisible characters, and of those that affect their neighbours' display. Some
+# scripts need two of them, the joiners.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _JOINERS = "\u200c\u200d"
-# A form refuses what these do not describe as soon as it is sent.
+# Patterns that forms check on submission.
 TICKET = r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}"
 REPLAY_ID = r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}"
 ATTEMPT = r"[a-z][a-z0-9_]{0,79}-[0-9]{8}T[0-9]{6}-[0-9a-f]{8}"
@@ -42,13 +42,13 @@ INSTANT = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRequest:
-    """A replay that may be planned.
+    """A valid request for a replay.
 
     Attributes:
-        views: gold views, those that others read first.
-        time: the range of each view's time column; None: the whole views.
-        piece: how much of the range is computed at once; None: all of it.
-        only_stale: leave out views that are at the newest versions of their inputs.
+        views: gold views, upstream views first.
+        time: range of each view's time column; None: whole views.
+        piece: length of a piece that is computed at once; None: the whole range.
+        only_stale: leave out views that have the newest versions of their inputs.
     """
 
     views: tuple[str, ...]
@@ -57,7 +57,7 @@ class ReplayRequest:
     only_stale: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """The form that the control database keeps."""
+        """As stored in the control database."""
         return {
             "views": list(self.views),
             "from": self.time and self.time.start.isoformat(),
@@ -68,7 +68,7 @@ class ReplayRequest:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read what ``as_dict`` wrote."""
+        """Decode the result of ``as_dict``."""
         time = value["from"] and TimeRange(
             datetime.fromisoformat(value["from"]), datetime.fromisoformat(value["to"])
         )
@@ -82,7 +82,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class Why:
-    """The reason that goes into the record, and a ticket."""
+    """The reason and ticket of an action."""
 
     reason: str
     ticket: str | None
@@ -100,21 +100,21 @@ def replay_request(
     now: datetime | None = None,
     changed: Callable[[], Collection[str]] = frozenset,
 ) -> ReplayRequest:
-    """A request from the fields of a form.
+    """Validate the fields of a form.
 
     Args:
-        manifest: the project, whose views alone may be named.
+        manifest: the project; only its views are accepted.
         views: a list of names and selections; see ``planning.selection``.
-        branch: whether the views that read these come along.
-        start: ISO 8601, UTC where it has no zone; the first instant of the range.
-        end: the same; the first instant after it.
-        chunk: a length of time, for instance ``1 day``.
+        branch: whether to include all downstream views.
+        start: start of the range, inclusive; ISO 8601, UTC unless it has a zone.
+        end: end of the range, exclusive; likewise.
+        chunk: length of a piece, for instance ``1 day``.
         only_stale: see ``ReplayRequest``.
-        now: the range begins before it; None: this moment.
-        changed: tells the views that ``state:changed`` means.
+        now: upper limit of the start; None: the current time.
+        changed: returns the views for ``state:changed``.
 
     Raises:
-        ReplayRequestError: a field holds what it may not.
+        ReplayRequestError: a field has a value that is not allowed.
     """
     names = _views(manifest, views, changed)
     if _flag("branch", branch):
@@ -131,11 +131,11 @@ def replay_request(
 
 
 def why(reason: object, ticket: object = None) -> Why:
-    """The reason and the ticket.
+    """Validate the reason and the ticket.
 
     Raises:
-        ReplayRequestError: the reason is missing, too short or too long; the ticket holds
-            characters that no ticket has.
+        ReplayRequestError: the reason is missing, too short or too long, or the ticket has
+            characters that are not allowed.
     """
     because = _line(reason) if isinstance(reason, str) else ""
     if not _SHORTEST <= len(because) <= _LONGEST or not any(map(str.isalnum, because)):
@@ -155,7 +155,7 @@ def why(reason: object, ticket: object = None) -> Why:
 
 
 def _line(text: str) -> str:
-    """A text in one line, without what nobody sees."""
+    """The text on one line, without invisible characters."""
     seen = (
         one if one in _JOINERS or unicodedata.category(one) not in _UNSEEN else " "
         for one in text[: 2 * _LONGEST]
@@ -164,7 +164,7 @@ def _line(text: str) -> str:
 
 
 def one_view(manifest: Manifest, view: object, *, field: str = "view") -> str:
-    """The name of a gold view.
+    """Validate the name of a gold view.
 
     Raises:
         ReplayRequestError: the project has no such view.
@@ -179,10 +179,10 @@ def one_view(manifest: Manifest, view: object, *, field: str = "view") -> str:
 
 
 def version_number(version: object) -> int | None:
-    """A version of a table, or None.
+    """Validate a table version; None stays None.
 
     Raises:
-        ReplayRequestError: it is none.
+        ReplayRequestError: it is not a version.
     """
     if version is None:
         return None
@@ -194,10 +194,10 @@ def version_number(version: object) -> int | None:
 
 
 def replay_name(replay: object) -> str | None:
-    """The id of a replay or a rollback, or None.
+    """Validate the id of a replay or rollback; None stays None.
 
     Raises:
-        ReplayRequestError: it is none.
+        ReplayRequestError: it is not such an id.
     """
     if replay is None or replay == "":
         return None
@@ -209,10 +209,10 @@ def replay_name(replay: object) -> str | None:
 
 
 def attempt_name(attempt: object) -> str | None:
-    """The id of an attempt of the ledger, or None.
+    """Validate the id of an attempt; None stays None.
 
     Raises:
-        ReplayRequestError: it is none.
+        ReplayRequestError: it is not such an id.
     """
     if attempt is None or attempt == "":
         return None
@@ -224,7 +224,7 @@ def attempt_name(attempt: object) -> str | None:
 
 
 def downstream(manifest: Manifest, views: set[str]) -> set[str]:
-    """Views and all that read them, directly or through others."""
+    """The views and all views that read them, directly or through others."""
     found, waiting = set(views), list(views)
     while waiting:
         for reader in manifest.gold[waiting.pop()].downstream:
@@ -245,7 +245,7 @@ def _views(manifest: Manifest, views: object, changed: Callable[[], Collection[s
 def _selected(
     manifest: Manifest, text: object, changed: Callable[[], Collection[str]]
 ) -> frozenset[str]:
-    """The views that one entry names; what somebody wrote is never repeated."""
+    """The views that one entry selects; errors never repeat the raw text."""
     if not isinstance(text, str) or names_one_view(text):
         return frozenset({one_view(manifest, text, field="views")})
     try:

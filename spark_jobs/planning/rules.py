@@ -1,6 +1,6 @@
-"""Whether a view's maintenance strategy can apply these changes: which, or why not.
+"""Chooses the maintenance strategy for a change, or says why there is none.
 
-A yes means that applying the changes provably gives what a full refresh would give.
+If a strategy is chosen, applying the changes provably gives the result of a full refresh.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from spark_jobs.planning.changes import ChangeKind, InputChange
 from spark_jobs.planning.decision import Reason, ReasonCode
 from spark_jobs.planning.experience import Forecast
 
-# Above this share of the rows, what a change touches costs more to find than to compute again;
-# asked only until a view's own refreshes tell.
+# If a larger share of rows changed, a full refresh is cheaper. Used only until the cost model has
+# samples of the view.
 LARGEST_SHARE = 0.3
 
 
 @dataclass(frozen=True)
 class Derived:
-    """The strategy that can maintain the view through these changes."""
+    """The strategy for these changes."""
 
     rule: str
     text: str
@@ -31,13 +31,13 @@ class Derived:
 
 @dataclass(frozen=True)
 class Refused:
-    """Why it cannot."""
+    """Why no strategy applies."""
 
     reason: Reason
 
 
 class Chooser(Protocol):
-    """Decides whether a view follows its inputs' changes; pure."""
+    """Decides whether a view is refreshed incrementally; a pure function."""
 
     def __call__(
         self, view: GoldEntry, changes: Sequence[InputChange], expected: Forecast
@@ -47,12 +47,12 @@ class Chooser(Protocol):
 def choose_rule(
     view: GoldEntry, changes: Sequence[InputChange], expected: Forecast
 ) -> Derived | Refused:
-    """The strategy of the view's SQL, unless its inputs or the size of the change forbid it.
+    """The strategy of the view's SQL, unless the inputs or the size of the change rule it out.
 
     Args:
-        view: the declaration.
-        changes: of all inputs, unchanged ones too.
-        expected: what either way is likely to take.
+        view: the view's entry in the manifest.
+        changes: changes of all inputs, including unchanged ones.
+        expected: expected seconds of a full and an incremental refresh.
     """
     maintenance = view.maintenance
     if view.strategy is Strategy.FULL:
@@ -81,7 +81,7 @@ def choose_rule(
 
 
 def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
-    """Why following the changes is likely to take longer than computing everything, if it is."""
+    """Why an incremental refresh is expected to be slower than a full one, if it is."""
     if expected.favours_full:
         text = (
             f"a full refresh takes some {expected.full:.1f} s, "
@@ -103,7 +103,7 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
 
 
 def largest_share(changes: Sequence[InputChange]) -> float | None:
-    """Of the inputs whose logs count rows, the largest share of rows that changed."""
+    """The largest share of changed rows among the inputs whose logs count rows."""
     shares = [
         one.movement.rows / one.movement.total
         for one in changes
@@ -113,12 +113,12 @@ def largest_share(changes: Sequence[InputChange]) -> float | None:
 
 
 def total_rows(changes: Sequence[InputChange]) -> int | None:
-    """Rows of all inputs; None where a log does not count them."""
+    """Rows of all inputs; None if a log does not tell."""
     return _sum([one.movement.total for one in changes])
 
 
 def changed_rows(changes: Sequence[InputChange]) -> int | None:
-    """Rows of the inputs that changed; None where a log does not say."""
+    """Changed rows of the inputs; None if a log does not tell."""
     return _sum([one.movement.rows for one in changes if one.kind is ChangeKind.CHANGED])
 
 

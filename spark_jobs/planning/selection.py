@@ -1,7 +1,7 @@
-"""Which gold views a person means: names, tags, owners, files, and what lies up or down from them.
+"""Selects gold views by name, tag, owner, file or state, with upstream and downstream tables.
 
-One grammar for the command line and for Airflow's forms. Arguments add up; what a comma joins must
-all hold. The selection is a pure function of the manifest; only ``state:`` asks somebody else.
+One grammar for the command line and Airflow's forms: arguments are a union, comma-separated terms
+an intersection. A pure function of the manifest, except for ``state:``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spark_jobs.errors import did_you_mean
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.planning.errors import NothingSelectedError, SelectionSyntaxError
 
-# What a form lets through; what it means is checked by ``parse_selection``.
+# The characters that a form accepts; ``parse_selection`` checks the syntax.
 SELECTION: Final = r"[A-Za-z0-9_.*?/@ :+,-]{1,200}"
 _TERM: Final = re.compile(
     r"(?P<up>\+)?(?:(?P<method>[a-z]+):)?(?P<value>[\w.*?/@-][\w.*?/@ -]*)(?P<down>\+)?"
@@ -25,7 +25,7 @@ _TERM: Final = re.compile(
 
 
 class Method(StrEnum):
-    """What a term compares."""
+    """The property that a term compares."""
 
     NAME = "name"
     TAG = "tag"
@@ -35,9 +35,9 @@ class Method(StrEnum):
 
 
 class State(StrEnum):
-    """What ``state:`` may name."""
+    """Values of ``state:``."""
 
-    # The definition is not the one that the published table was computed by, or nothing is.
+    # The view is unpublished, or was published with another definition.
     CHANGED = "changed"
 
 
@@ -46,8 +46,8 @@ class Term:
     """One part of a selection.
 
     Attributes:
-        upstream: with everything that the tables read.
-        downstream: with everything that reads them.
+        upstream: include all tables that the selected ones read.
+        downstream: include all tables that read the selected ones.
     """
 
     method: Method
@@ -57,21 +57,21 @@ class Term:
 
 
 def parse_selection(text: str) -> tuple[Term, ...]:
-    """The terms of one argument; a table must fit all of them.
-
-    Raises:
-        SelectionSyntaxError: it is no selection.
+    """The terms of one argument; a table must match all of them.
 
     >>> parse_selection("+user_revenue")[0].upstream
     True
     >>> [(one.method.value, one.value) for one in parse_selection("tag:finance,owner:growth")]
     [('tag', 'finance'), ('owner', 'growth')]
+
+    Raises:
+        SelectionSyntaxError: the text is not a selection.
     """
     return tuple(_term(part.strip(), text) for part in text.split(","))
 
 
 def names_one_view(text: str) -> bool:
-    """Whether an argument is the name of a view and nothing more.
+    """Whether an argument is just the name of a view.
 
     >>> names_one_view("gold.orders"), names_one_view("orders+"), names_one_view("silver.orders")
     (True, False, False)
@@ -82,15 +82,15 @@ def names_one_view(text: str) -> bool:
 def selected_views(
     manifest: Manifest, texts: Iterable[str], *, changed: Callable[[], Collection[str]]
 ) -> tuple[str, ...]:
-    """The gold views of a selection, those that others read first.
+    """The gold views of a selection, upstream views first.
 
     Args:
         manifest: the project.
-        texts: arguments as a person wrote them.
-        changed: tells the names of the views that ``state:changed`` means; it is asked only then.
+        texts: the arguments.
+        changed: returns the views for ``state:changed``; called only if needed.
 
     Raises:
-        SelectionSyntaxError: an argument is no selection.
+        SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects no gold view.
     """
     graph = _Graph.of(manifest)
@@ -108,7 +108,7 @@ def selected_views(
 
 @dataclass(frozen=True)
 class _Graph:
-    """The tables of a project by name, and what each reads and is read by."""
+    """The tables of a project by name, with their upstream and downstream tables."""
 
     entries: dict[str, SourceEntry | SilverEntry | GoldEntry]
     reads: dict[str, set[str]]
@@ -133,7 +133,7 @@ class _Graph:
         return cls(entries, reads, read_by)
 
     def selected(self, term: Term, changed: Callable[[], Collection[str]]) -> set[str]:
-        """The tables that fit a term, of all layers."""
+        """The tables of all layers that match a term."""
         found = self._fitting(term, changed)
         above = _reached(found, self.reads) if term.upstream else set()
         below = _reached(found, self.read_by) if term.downstream else set()
@@ -152,7 +152,7 @@ class _Graph:
                 owners = ((name, entry.owner) for name, entry in self.entries.items())
                 return {name for name, owner in owners if owner and _any_fits([owner], value)}
             case Method.PATH:
-                # A folder stands for what lies below it.
+                # A directory matches all files below it.
                 below = (value, f"{value.rstrip('/')}/*")
                 files = ((name, entry.file) for name, entry in self.entries.items())
                 return {name for name, file in files if any(fnmatchcase(file, p) for p in below)}
@@ -162,7 +162,7 @@ class _Graph:
                 assert_never(term.method)
 
     def values(self, method: Method) -> list[str]:
-        """What the tables have of what a method compares."""
+        """All values of the property that a method compares."""
         match method:
             case Method.TAG:
                 return sorted({tag for entry in self.entries.values() for tag in entry.tags})
@@ -197,7 +197,7 @@ def _term(part: str, whole: str) -> Term:
 
 
 def _is_short(term: Term) -> bool:
-    """Whether it is the name of a view without its layer."""
+    """Whether it is a view's name without its layer."""
     return term.method is Method.NAME and "." not in term.value
 
 
@@ -215,7 +215,7 @@ def _any_fits(values: Iterable[str], pattern: str) -> bool:
 
 
 def _may_be_empty(terms: Sequence[Term]) -> bool:
-    """Nothing that changed is an answer; a tag that nothing has is a mistake."""
+    """Whether an empty result is fine: for ``state:changed``, but not for an unknown tag."""
     return any(term.method is Method.STATE for term in terms)
 
 

@@ -1,4 +1,4 @@
-"""Version vectors: which state of each input a result was computed from."""
+"""Version vectors: the version of each input that a result was computed from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.names import TableName, TableVersion
 
 @dataclass(frozen=True)
 class VersionVector:
-    """One version of each input of a view.
+    """A version of each input of a view.
 
     >>> orders = TableName.parse("silver.orders")
     >>> str(VersionVector({orders: TableVersion("a", 41)}))
@@ -30,7 +30,7 @@ class VersionVector:
         return self.versions.get(table)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form that commits and the ledger carry."""
+        """As stored in commits and in the ledger."""
         return {
             str(table): {"id": version.table_id, "version": version.version}
             for table, version in self
@@ -38,7 +38,7 @@ class VersionVector:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read what ``as_dict`` wrote."""
+        """Decode the result of ``as_dict``."""
         return cls(
             {
                 TableName.parse(name): TableVersion(str(one["id"]), int(one["version"]))

@@ -1,4 +1,4 @@
-"""The watermark: what a commit on a published table says about itself."""
+"""The watermark: metadata of a commit that publishes a result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.planning.errors import WatermarkNewerError
 from spark_jobs.planning.vector import VersionVector
 
 FORMAT = 1
-# Tells our commits from those of other writers, which may carry JSON too.
+# Distinguishes our commits from others, whose metadata may be JSON too.
 MARK = "tidemark"
 
 
@@ -22,14 +22,14 @@ class Watermark:
     """The metadata of one publication.
 
     Attributes:
-        sequence: the number of the Delta transaction; it only rises within an epoch.
-        rule: how the content was computed; ``full``, or the name of a maintenance strategy.
-        clock: the instant that ``current_timestamp`` stood for.
+        sequence: version of the Delta transaction; grows within an epoch.
+        rule: the decision, or the name of the maintenance strategy of an incremental refresh.
+        clock: the value of ``current_timestamp``.
         changed: whether the publication changed any row.
-        states: the versions of the groups that maintenance keeps beside the view, by their name.
-        parts: of the definition; None where it has none that stand alone.
-        verdict: the quality gate's, in brief.
-        announced: whether the task of Airflow's that publishes emits the event of the asset too.
+        states: versions of the view's aggregate state, by name.
+        parts: parts of the definition; None if they do not stand alone.
+        verdict: summary of the gate's verdict.
+        announced: whether the publishing Airflow task emits the asset event.
     """
 
     view: str
@@ -49,11 +49,11 @@ class Watermark:
 
     @property
     def app_id(self) -> str:
-        """The application id of the Delta transaction."""
+        """The Delta app id."""
         return transaction_app_id(self.view, self.epoch)
 
     def as_metadata(self) -> dict[str, Any]:
-        """The form that the commit carries."""
+        """As stored in the commit."""
         return {
             MARK: FORMAT,
             "view": self.view,
@@ -74,7 +74,7 @@ class Watermark:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:
-        """Read a commit's metadata; None where the commit is not ours.
+        """Decode a commit's metadata; None if the commit is not ours.
 
         Raises:
             WatermarkNewerError: a newer release wrote it.
@@ -104,19 +104,19 @@ class Watermark:
 
 
 def states_as_dict(states: Mapping[str, TableVersion]) -> dict[str, Any]:
-    """The form that commits carry."""
+    """As stored in commits."""
     return {name: {"id": one.table_id, "version": one.version} for name, one in states.items()}
 
 
 def states_from_dict(value: Mapping[str, Any]) -> dict[str, TableVersion]:
-    """Read what ``states_as_dict`` wrote."""
+    """Decode the result of ``states_as_dict``."""
     return {name: TableVersion(str(one["id"]), int(one["version"])) for name, one in value.items()}
 
 
 def transaction_app_id(view: str, epoch: int) -> str:
-    """The application id under which a view's publications are numbered.
+    """The Delta app id of a view's publications in an epoch.
 
-    The epoch is part of it because Delta skips a number that it has seen, also after a restore.
+    The epoch is part of it because Delta skips numbers that it has seen, even after a restore.
 
     >>> transaction_app_id("daily", 2)
     'gold/daily/2'

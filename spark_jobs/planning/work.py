@@ -1,4 +1,4 @@
-"""What a refresh is to do, as planning decided it: read from the ledger once, then a value."""
+"""The work item of a refresh: an attempt decoded from the ledger."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from spark_jobs.state.attempts import RefreshAttempt
 
 @dataclass(frozen=True, kw_only=True)
 class WorkItem:
-    """One attempt to refresh a view, with everything that the plan fixed.
+    """One attempt to refresh a view, with all that the plan fixed.
 
     Attributes:
         decision: what to do, and why.
-        vector: the version of each input to read.
-        clock: the instant that ``current_timestamp`` stands for.
-        sequence: the number of its Delta transaction within the epoch.
-        changed: how many rows of the inputs changed, by the plan's estimate; None: unknown.
-        verdict: what the quality gate said, as ``Verdict.as_dict`` writes it; empty before.
+        vector: version of each input to read.
+        clock: the value of ``current_timestamp``.
+        sequence: version of its Delta transaction within the epoch.
+        changed: estimated number of changed input rows; None if unknown.
+        verdict: the gate's verdict as from ``Verdict.as_dict``; empty before the audit.
     """
 
     attempt_id: str
@@ -50,7 +50,7 @@ class WorkItem:
 
     @property
     def stages_change(self) -> bool:
-        """Whether the attempt stages a change of the table, and not its whole content."""
+        """Whether the attempt stages a change, and not the whole content."""
         return isinstance(self.decision, Incremental | Range)
 
 
@@ -58,7 +58,7 @@ def work_item(attempt: RefreshAttempt) -> WorkItem:
     """Decode a row of the ledger.
 
     Raises:
-        ValueError: the row holds no decision of this release.
+        ValueError: this release does not know the decision.
     """
     return WorkItem(
         attempt_id=attempt.attempt_id,
@@ -76,10 +76,10 @@ def work_item(attempt: RefreshAttempt) -> WorkItem:
 
 
 def decision_in(attempt: RefreshAttempt) -> Decision:
-    """The decision that a row of the ledger holds.
+    """The decision in a row of the ledger.
 
     Raises:
-        ValueError: it is none of this release.
+        ValueError: this release does not know the decision.
     """
     reason = Reason(ReasonCode(attempt.reason_code or ""), attempt.reason or "")
     return decision_of(
@@ -88,12 +88,12 @@ def decision_in(attempt: RefreshAttempt) -> Decision:
 
 
 def vector_in(attempt: RefreshAttempt) -> VersionVector:
-    """The versions of the inputs that a row of the ledger holds."""
+    """The version vector in a row of the ledger."""
     return VersionVector.from_dict(attempt.vector or {})
 
 
 def covers_view(decision: Decision) -> bool:
-    """Whether a refresh brings all rows and columns of a view up to newer inputs.
+    """Whether a decision brings all rows and columns of a view to newer input versions.
 
     >>> covers_view(Rollback(Reason(ReasonCode.ROLLED_BACK, "rollback"), version=3))
     False

@@ -1,1 +1,1 @@
-"""Great Expectations suites as gates: a suite and a staged result in, a verdict out."""
+"""The quality gate: checks a staged result with a Great Expectations suite, and gives a verdict."""

@@ -1,4 +1,4 @@
-"""Whether a result has the types that its view's declaration gives; costs no Spark job."""
+"""Checks that a result has the declared column types, without a Spark job."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ RULE: Final = "expect_column_types_as_declared"
 def types_as_declared(
     declared: Mapping[str, str], found: Mapping[str, str], *, position: int
 ) -> ExpectationResult | None:
-    """The failed expectation; None where each column has its type, or none is told.
+    """The failed expectation; None if all declared types match.
 
-    It is reported and holds nothing: readers of the old types have to be told, and the rows are
-    right.
-
-    Args:
-        declared: types by column; an empty one is told by Spark alone.
-        found: types by column, of the result.
-        position: of the expectation in the verdict.
+    It is a warning and does not block: the rows are right, but readers of the old types must know.
 
     >>> types_as_declared({"total": "bigint"}, {"total": "double"}, position=0).message
     'expect_column_types_as_declared of total failed: total is double, declared bigint'
+
+    Args:
+        declared: types by column; "" if only Spark knows.
+        found: types by column of the result.
+        position: position of the expectation in the verdict.
     """
     unlike = {
         name: f"{name} is {found[name]}, declared {kind}"

@@ -1,4 +1,4 @@
-"""Turns one of Great Expectations' results into the verdict's plain values and one line of text."""
+"""Converts results of Great Expectations to plain values and one line of text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Final
 from spark_jobs.quality.suite import COLUMN_KWARGS, DeclaredExpectation
 from spark_jobs.quality.verdict import ExpectationResult, JsonObject, JsonScalar
 
-# Enough to recognise what is wrong; the ledger is no place for data.
+# Enough to recognise the problem; the ledger is not for data.
 SAMPLES: Final = 5
 SAMPLE_LENGTH: Final = 80
-# How many keys a line shows.
+# Number of keys shown in a line.
 KEYS_IN_A_LINE: Final = 3
 
-# The expectation that is a query of its own, and counts rows instead of a column's values.
+# The expectation that runs a query, and counts rows instead of values.
 ROWS_EXPECTATION: Final = "unexpected_rows_expectation"
 _QUERY: Final = "unexpected_rows_query"
 
@@ -34,14 +34,14 @@ def result_of(
 
     Args:
         declared: the expectation.
-        success: whether it holds.
-        details: what Great Expectations found; known for failed ones only.
-        grain: the columns by which people find a row; none where one holds personal data.
-        personal: columns with personal data, in lower case: their values are not kept.
+        success: whether it passed.
+        details: details from Great Expectations; only for failed expectations.
+        grain: columns that identify a row for users; empty if one contains personal data.
+        personal: lower-case names of columns with personal data: their values are not stored.
     """
     found = details or {}
     hidden = bool(personal) and (
-        # A query of its own may read any column.
+        # A query may read any column.
         declared.type == ROWS_EXPECTATION
         or any(one.lower() in personal for one in declared.columns)
     )
@@ -50,7 +50,7 @@ def result_of(
     if declared.type == ROWS_EXPECTATION and not success and isinstance(observed, int):
         count, observed = observed, None
     rows = _rows(found)
-    # A list of nothing but NULLs tells no more than its count.
+    # NULL samples say no more than their count.
     seen = [value for value in (*values, *_sample_values(found)) if value is not None]
     samples = () if hidden else tuple(_text(value) for value in seen[:SAMPLES])
     keys = tuple(_key(row, grain) for row in rows[:SAMPLES]) if grain else ()
@@ -73,7 +73,7 @@ def result_of(
 
 
 def limits(result: ExpectationResult) -> str:
-    """What the rule allows, as its author wrote it: ``min_value=0, max_value=100``."""
+    """The limits of the rule, as written: ``min_value=0, max_value=100``."""
     shown = {
         name: value
         for name, value in result.kwargs.items()
@@ -108,7 +108,7 @@ def _findings(result: ExpectationResult, found: JsonObject, *, hidden: bool) -> 
 
 
 def _rows(found: JsonObject) -> list[Mapping[str, Any]]:
-    """Rows that do not fit, as far as their columns are known."""
+    """Unexpected rows, as far as their columns are known."""
     rows = found.get("partial_unexpected_index_list")
     if rows is None:
         rows = (found.get("details") or {}).get("unexpected_rows")
@@ -117,7 +117,7 @@ def _rows(found: JsonObject) -> list[Mapping[str, Any]]:
 
 
 def _key(row: Mapping[str, Any], grain: Sequence[str]) -> str:
-    """A row's grain as text; nothing where a query left a column of it away."""
+    """A row's grain as text; empty if the query omitted one of its columns."""
     parts = [f"{name}={_text(row[name])}" for name in grain if name in row]
     text = " ".join(parts) if len(parts) == len(grain) else ""
     return f"({text})" if len(parts) > 1 and text else text
@@ -131,7 +131,7 @@ def _sample_values(found: JsonObject) -> Iterable[Any]:
 
 
 def _observed(value: Any) -> tuple[JsonScalar, Sequence[Any]]:
-    """What a rule about the whole saw; values that it lists are samples, and only counted."""
+    """The observed value of an aggregate rule; listed values become samples."""
     if isinstance(value, list | tuple | set):
         return f"{len(value)} values", list(value)
     return _scalar(value), ()
@@ -150,7 +150,7 @@ def _text(value: Any) -> str:
 
 
 def _scalar(value: Any) -> JsonScalar:
-    """A value that JSON can hold; PostgreSQL refuses NaN and infinities in it."""
+    """A value that JSON can store; PostgreSQL rejects NaN and infinities."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Conditions of the quality gate."""
+"""Error conditions of the quality gate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.quality.verdict import Verdict
 
 @dataclass(frozen=True)
 class RefusedExpectation:
-    """An expectation that cannot be checked, its place in the suite from 0, and why."""
+    """An expectation that cannot be checked: its position in the suite from 0, and why."""
 
     position: int
     type: str
@@ -22,7 +22,7 @@ class RefusedExpectation:
 
 
 class SuiteRefusedError(LakehouseError):
-    """A suite holds an expectation that would not be checked as it is written."""
+    """A suite has an expectation that would not be checked as written."""
 
     condition = "SUITE_REFUSED"
     suite: str
@@ -36,7 +36,7 @@ class SuiteRefusedError(LakehouseError):
 
 @dataclass(frozen=True)
 class CrashedExpectation:
-    """An expectation whose check raised, and the first line of what it raised."""
+    """An expectation whose check raised an error, with its first line."""
 
     position: int
     type: str
@@ -49,7 +49,7 @@ class CrashedExpectation:
 
 
 class GateCrashedError(LakehouseError):
-    """An expectation could not be checked, so nothing is known about the data."""
+    """The check of an expectation raised an error, so that there is no verdict."""
 
     condition = "GATE_CRASHED"
     suite: str
@@ -65,7 +65,7 @@ class GateCrashedError(LakehouseError):
 
 
 class GateBlockedError(LakehouseError):
-    """Critical expectations fail, so the table keeps its old content."""
+    """Critical expectations failed, so the table keeps its old content."""
 
     condition = "GATE_BLOCKED"
     verdict: Verdict
@@ -91,7 +91,7 @@ class GateBlockedError(LakehouseError):
 
 
 class StillBlockedError(GateBlockedError):
-    """Newer input fails critical expectations too, and an earlier result waits for a person."""
+    """A newer result is blocked too, and an earlier one waits for a person's decision."""
 
     condition = "STILL_BLOCKED"
     waiting: str

@@ -1,7 +1,7 @@
-"""Audits a DataFrame against a suite: first only whether each expectation holds, then why not.
+"""Checks a DataFrame against a suite: first which expectations pass, then details of failures.
 
-Whether an expectation holds costs a few Spark jobs for a whole suite; its details cost jobs for
-each expectation, so they are asked for only where one fails.
+Checking a whole suite takes a few Spark jobs; details take jobs per expectation, so they are
+computed only for failed ones.
 """
 
 from __future__ import annotations
@@ -50,27 +50,29 @@ def audit(
     grain: Sequence[str] = (),
     personal: Collection[str] = (),
 ) -> Verdict:
-    """Check every expectation of a suite; a table without one passes with 0 expectations.
+    """Check all expectations of a suite; a table without a suite passes with 0 expectations.
 
     Args:
-        staged: gives the staged rows, read from files: their plan runs several times. It is not
-            asked where there is nothing to check, or the number of rows tells all.
-        suite: the suite in Great Expectations' own form.
-        table: the table's name, for people.
-        rows: how many rows there are, where the caller knows; otherwise they are counted.
-        grain: the columns that tell one row from others; those that do not fit are named by them.
-        personal: columns with personal data, in lower case: none of their values are kept.
+        staged: returns the staged rows, read from files: their plan runs several times. Not called
+            if there is nothing to check, or if the row count is enough.
+        suite: the suite in Great Expectations' format.
+        table: the table's name in messages.
+        rows: row count, if known; otherwise rows are counted.
+        grain: columns that identify a row, to name unexpected rows.
+        personal: lower-case names of columns with personal data: their values are not stored.
 
     Raises:
-        SuiteRefusedError: an expectation would not be checked as it is written.
-        GateCrashedError: an expectation's check raised, so that nothing is known.
+        SuiteRefusedError: an expectation would not be checked as written.
+        GateCrashedError: the check of an expectation raised an error.
     """
     started = perf_counter()
     declared = read_suite(suite or {}, table=table)
     if suite is None or not declared:
         name = None if suite is None else suite_name(suite)
         return Verdict(table=table, suite=name, rows=rows, seconds=perf_counter() - started)
-    told = {one.position: entry for one in declared if (entry := _told_by(rows, one)) is not None}
+    told = {
+        one.position: entry for one in declared if (entry := _by_row_count(rows, one)) is not None
+    }
     asked = [one for one in declared if one.position not in told]
     keys = () if any(one.lower() in personal for one in grain) else tuple(grain)
     found, details = dict(told), {at: entry["result"] for at, entry in told.items()}
@@ -100,8 +102,8 @@ def audit(
     )
 
 
-def _told_by(rows: int | None, declared: DeclaredExpectation) -> JsonObject | None:
-    """What comes of an expectation about nothing but the number of rows, where that is known."""
+def _by_row_count(rows: int | None, declared: DeclaredExpectation) -> JsonObject | None:
+    """The result of an expectation about the row count only, if that is known; else None."""
     if rows is None or declared.type != ROW_COUNT or declared.kwargs.keys() - _BOUNDS:
         return None
     least, most = (declared.kwargs.get(bound) for bound in ("min_value", "max_value"))
@@ -110,7 +112,7 @@ def _told_by(rows: int | None, declared: DeclaredExpectation) -> JsonObject | No
 
 
 class _Gate:
-    """One DataFrame, as Great Expectations sees it."""
+    """A DataFrame in Great Expectations."""
 
     def __init__(self, df: DataFrame, name: str, *, table: str) -> None:
         self.name = name
@@ -123,7 +125,7 @@ class _Gate:
         self._batch = definition.get_batch({"dataframe": df})
 
     def check(self, declared: Sequence[DeclaredExpectation]) -> dict[int, JsonObject]:
-        """What came of each expectation, by its position; each has an answer."""
+        """The result of each expectation, by position."""
         found = self._run(declared, HOLDS_ONLY)
         crashed = [
             CrashedExpectation(one.position, one.type, one.column, problem)
@@ -147,7 +149,7 @@ class _Gate:
     def explain(
         self, failed: Sequence[DeclaredExpectation], *, keys: Sequence[str]
     ) -> dict[int, JsonObject]:
-        """Counts, samples and keys of failed expectations; the verdict stands without them too."""
+        """Counts, samples and keys of failed expectations; optional for the verdict."""
         with_values = (
             {**WITH_VALUES, "unexpected_index_column_names": list(keys)} if keys else WITH_VALUES
         )
@@ -180,9 +182,9 @@ class _Gate:
 
 
 def crash_of(entry: JsonObject) -> str | None:
-    """Why the check raised, or None.
+    """Why the check raised an error, or None.
 
-    Great Expectations writes either one exception, or one for each metric that raised.
+    Great Expectations reports one exception, or one per failed metric.
     """
     exception = entry["exception"]
     each = [exception] if "raised_exception" in exception else list(exception.values())

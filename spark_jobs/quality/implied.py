@@ -1,6 +1,6 @@
-"""Expectations that a view's declaration implies, beside those that its suite writes down.
+"""Expectations that a view's declaration implies, in addition to those of its suite.
 
-What a suite says about the same columns itself stands as it says it.
+If the suite has an expectation of the same kind for the same columns, that one counts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ UNIQUE_TOGETHER: Final = "expect_compound_columns_to_be_unique"
 NOT_NULL: Final = "expect_column_values_to_not_be_null"
 ROW_COUNT: Final = "expect_table_row_count_to_be_between"
 
-# Fewer publications are no history, and the count of a few rows swings widely.
+# Minimum history for the row count, and minimum rows: small counts vary widely.
 FEWEST_PUBLICATIONS: Final = 5
 FEWEST_ROWS: Final = 100
-# Of the median of the earlier publications.
+# Minimum share of the median of earlier publications.
 LEAST_SHARE: Final = 0.5
 
 
@@ -30,24 +30,24 @@ def with_implied(
     grain: Sequence[str] = (),
     earlier_rows: Sequence[int] = (),
 ) -> JsonObject | None:
-    """A suite in Great Expectations' own form, and behind its expectations those that are implied.
-
-    Args:
-        suite: the view's suite; None where it has none.
-        view: names a suite that holds only implied ones.
-        grain: the columns of which the declaration says that no two rows share them. Two rows that
-            do are an error; a NULL in one of them may be meant, so that it is reported only.
-        earlier_rows: how many rows earlier publications of the definition had; () where that says
-            nothing about the next.
-
-    Returns:
-        None where there is nothing to check.
+    """A suite in Great Expectations' format, with the implied expectations appended.
 
     >>> with_implied(None, view="daily", grain=["day"])["expectations"][0]["type"]
     'expect_column_values_to_be_unique'
+
+    Args:
+        suite: the view's suite; None if it has none.
+        view: name for a suite of implied expectations only.
+        grain: declared unique key. Two rows with the same values are an error; a NULL may be
+            intended, so it is only a warning.
+        earlier_rows: row counts of earlier publications of the definition; () if they do not
+            predict the next.
+
+    Returns:
+        None if there is nothing to check.
     """
     written = list((suite or {}).get("expectations") or ())
-    found = [one for one in _implied(grain, earlier_rows) if not _said(one, written)]
+    found = [one for one in _implied(grain, earlier_rows) if not _is_written(one, written)]
     if not found:
         return None if suite is None else dict(suite)
     return {"name": view, **(suite or {}), "expectations": [*written, *found]}
@@ -76,8 +76,8 @@ def _expectation(
     return {"type": kind, "kwargs": kwargs, "severity": str(severity), "meta": {"notes": words}}
 
 
-def _said(implied: JsonObject, written: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a suite itself says something of this kind about these columns."""
+def _is_written(implied: JsonObject, written: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the suite has an expectation of this kind for these columns."""
     return any(
         one.get("type") == implied["type"] and _columns(one) == _columns(implied) for one in written
     )

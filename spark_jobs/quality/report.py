@@ -1,4 +1,4 @@
-"""A verdict for people: a table for the terminal, plain lines for a task's log."""
+"""Renders a verdict: a table for the terminal, plain lines for task logs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SEVERITY_STYLES: Final = {
 
 
 def verdict_table(verdict: Verdict, *, values: bool = False) -> Table:
-    """The expectations, the failed ones first.
+    """The expectations, failed ones first.
 
     Args:
-        verdict: the gate's word.
-        values: values that do not fit are shown too: not where many people read.
+        verdict: the gate's verdict.
+        values: whether to show unexpected values; not where many people read.
     """
     table = FittedTable(title=summary(verdict))
     for heading in ("expectation", "column", "severity", "result", "what was found"):
@@ -43,14 +43,14 @@ def verdict_table(verdict: Verdict, *, values: bool = False) -> Table:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """The summary and one line for each failed expectation."""
+    """The summary, and one line per failed expectation."""
     lines = [summary(verdict)]
     lines += [f"  {one.severity}: {one.message}" for one in verdict.failed]
     return "\n".join(lines)
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the outcome and what it rests on."""
+    """One line: the outcome, with its numbers."""
     if not verdict.expectations:
         return f"{verdict.table}: {verdict.outcome}, nothing to check"
     rows = "" if verdict.rows is None else f" over {verdict.rows} rows"
@@ -63,7 +63,7 @@ def summary(verdict: Verdict) -> str:
 
 
 def finding(one: ExpectationResult, *, values: bool = False) -> str:
-    """What was found, in a cell: counts and keys, what is allowed, and the author's note."""
+    """The finding as a cell: counts and keys, limits, the author's note."""
     return "" if one.success else "; ".join(_findings(one, values=values))
 
 

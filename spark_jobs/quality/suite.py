@@ -1,6 +1,6 @@
-"""Builds a declared suite, one expectation at a time, and refuses what would not be checked.
+"""Builds a declared suite expectation by expectation, and refuses what would not be checked.
 
-Great Expectations drops an expectation that it does not know, with only a log line.
+Great Expectations itself drops unknown expectations with only a log line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from spark_jobs.quality.errors import RefusedExpectation, SuiteRefusedError
 from spark_jobs.quality.verdict import JsonObject, Severity
 
-# Tells which declared expectation a result belongs to; results come in any order.
+# Meta key that links a result to its declared expectation; results come in any order.
 POSITION: Final = "__position"
 
 COLUMN_KWARGS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
@@ -20,7 +20,7 @@ COLUMN_KWARGS: Final = ("column", "column_A", "column_B", "column_list", "column
 
 @dataclass(frozen=True)
 class DeclaredExpectation:
-    """An expectation as the suite's file declares it."""
+    """An expectation as declared in the suite's file."""
 
     position: int
     type: str
@@ -30,7 +30,7 @@ class DeclaredExpectation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it is about; none where it is about the table."""
+        """Its columns; empty for a rule about the table."""
         named: list[str] = []
         for key in COLUMN_KWARGS:
             value = self.kwargs.get(key)
@@ -39,7 +39,7 @@ class DeclaredExpectation:
 
     @property
     def column(self) -> str | None:
-        """The column or columns that it is about, as text."""
+        """Its column or columns, as text."""
         return ", ".join(self.columns) or None
 
 
@@ -47,7 +47,7 @@ def read_suite(suite: Mapping[str, Any], *, table: str) -> list[DeclaredExpectat
     """The suite's expectations.
 
     Raises:
-        SuiteRefusedError: an entry has no type, or a severity that does not exist.
+        SuiteRefusedError: an entry has no type, or an unknown severity.
     """
     declared, refused = [], []
     for position, entry in enumerate(suite.get("expectations") or ()):
@@ -67,7 +67,7 @@ def read_suite(suite: Mapping[str, Any], *, table: str) -> list[DeclaredExpectat
 
 
 def _note(entry: Mapping[str, Any]) -> str:
-    """Why the rule is there, where Great Expectations keeps an author's words."""
+    """The author's note, where Great Expectations stores notes."""
     notes = (entry.get("meta") or {}).get("notes") or entry.get("description") or ""
     if isinstance(notes, Mapping):
         notes = notes.get("content") or ""
@@ -75,17 +75,17 @@ def _note(entry: Mapping[str, Any]) -> str:
 
 
 def suite_name(suite: Mapping[str, Any]) -> str:
-    """The suite's name, which is for people only."""
+    """The suite's name, for messages."""
     return str(suite.get("name") or "unnamed")
 
 
 def build_suite(
     library: Any, name: str, *, declared: Sequence[DeclaredExpectation], table: str
 ) -> Any:
-    """Great Expectations' own suite, which holds exactly the declared expectations.
+    """The suite in Great Expectations, with exactly the declared expectations.
 
     Raises:
-        SuiteRefusedError: it does not know one, does not take its arguments, or dropped one.
+        SuiteRefusedError: an expectation is unknown, was dropped, or its arguments are invalid.
     """
     built, refused = [], []
     for one in declared:
@@ -124,6 +124,6 @@ def _build(one: DeclaredExpectation) -> Any:
 
 
 def first_line(error: BaseException | str) -> str:
-    """A long error in one line, without its full stop."""
+    """A long error on one line, without its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ": ".join(lines[:3]).rstrip(".") if lines else type(error).__name__

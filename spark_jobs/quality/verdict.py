@@ -1,4 +1,4 @@
-"""What the gate found, as plain values; needs neither Great Expectations nor Spark."""
+"""The gate's verdict as plain values; needs neither Great Expectations nor Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JsonScalar = str | int | float | bool | None
 
 
 class Severity(StrEnum):
-    """What a failed expectation does: block the publication, warn, or be written down."""
+    """The effect of a failed expectation: block the publication, warn, or only record."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -20,36 +20,36 @@ class Severity(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What the verdict means for the publication; ``blocked`` alone stops it."""
+    """The consequence of the verdict; only ``blocked`` stops the publication."""
 
     PASSED = "passed"
     WARNED = "warned"
     BLOCKED = "blocked"
-    # It was blocked, and a person let it through.
+    # It was blocked, and a person released it.
     RELEASED = "released"
 
     @classmethod
     def _missing_(cls, value: object) -> Outcome | None:
-        """Read the name under which older releases stored an outcome."""
+        """Accept the names that older releases stored."""
         return cls.BLOCKED if value == "held" else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationResult:
-    """One expectation of the suite and what came of it.
+    """The result of one expectation.
 
     Attributes:
-        position: its place in the suite, from 0.
-        type: Great Expectations' name for it.
-        kwargs: as the suite declares them.
-        column: the column, or several joined by commas; None for a rule about the table.
-        unexpected_count: values or rows that do not fit; None where the rule counts none.
+        position: position in the suite, from 0.
+        type: its name in Great Expectations.
+        kwargs: as declared in the suite.
+        column: the column, or several separated by commas; None for a rule about the table.
+        unexpected_count: number of unexpected values or rows; None if the rule does not count.
         unexpected_percent: their share of the table's rows.
-        samples: a few of them, as text; none of a column with personal data.
-        keys: the grain of a few rows that do not fit, as text.
-        observed: the value that a rule about an aggregate saw.
-        note: the words of the rule's author.
-        message: one line for people; it shows keys and no values, as many may read it.
+        samples: some of them as text; none for columns with personal data.
+        keys: grain of some unexpected rows, as text.
+        observed: the observed value of an aggregate rule.
+        note: the author's note.
+        message: one line of text with keys but without values, because many people may read it.
     """
 
     position: int
@@ -68,13 +68,13 @@ class ExpectationResult:
 
     @property
     def name(self) -> str:
-        """The rule and its column, for people."""
+        """The rule and its column."""
         return f"{self.type}({self.column})" if self.column else self.type
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What a record says of an audit, where the results alone do not say it."""
+    """The recorded outcome, if the results alone do not give it."""
 
     outcome: Outcome
     expectations: int
@@ -83,16 +83,16 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The gate's word on one staged table.
+    """The gate's verdict on one staged table.
 
     Attributes:
-        table: the table that was audited.
-        suite: the suite's name; None where the table has none.
-        rows: rows audited; None where there was nothing to audit. Row-level expectations hold
-            for a table of 0 rows, so 0 says that they proved nothing.
-        seconds: how long the audit took, imports included.
-        recorded: set where a person released the result, or where the verdict was read from a
-            commit, which keeps its counts and no results.
+        table: the audited table.
+        suite: the suite's name; None if the table has none.
+        rows: audited rows; None if there was nothing to audit. With 0 rows, row-level expectations
+            pass but prove nothing.
+        seconds: duration of the audit, including imports.
+        recorded: set if a person released the result, or if the verdict was read from a commit,
+            which has counts but no results.
     """
 
     table: str
@@ -104,27 +104,27 @@ class Verdict:
 
     @property
     def expectations(self) -> int:
-        """How many expectations were checked."""
+        """Number of checked expectations."""
         return self.recorded.expectations if self.recorded else len(self.results)
 
     @property
     def failures(self) -> int:
-        """How many expectations failed, of any severity."""
+        """Number of failed expectations of any severity."""
         return self.recorded.failed if self.recorded else len(self.failed)
 
     @property
     def failed(self) -> tuple[ExpectationResult, ...]:
-        """The results of the expectations that failed, of any severity."""
+        """Results of failed expectations of any severity."""
         return tuple(result for result in self.results if not result.success)
 
     @property
     def blocking(self) -> tuple[ExpectationResult, ...]:
-        """The failed expectations that stop the publication."""
+        """The failed expectations that block the publication."""
         return tuple(one for one in self.failed if one.severity is Severity.CRITICAL)
 
     @property
     def outcome(self) -> Outcome:
-        """The worst failed severity decides; ``info`` is only written down."""
+        """Given by the worst failed severity; ``info`` has no effect."""
         if self.recorded:
             return self.recorded.outcome
         severities = {result.severity for result in self.failed}
@@ -133,7 +133,7 @@ class Verdict:
         return Outcome.WARNED if Severity.WARNING in severities else Outcome.PASSED
 
     def as_dict(self) -> JsonObject:
-        """The verdict as the ledger keeps it."""
+        """As stored in the ledger."""
         return {
             "table": self.table,
             "suite": self.suite,
@@ -155,7 +155,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Verdict:
-        """Read what ``as_dict`` wrote, or the part of it that a commit keeps."""
+        """Decode the result of ``as_dict``, or the part of it that a commit has."""
         return cls(
             table=entry["table"],
             suite=entry.get("suite"),
@@ -168,7 +168,7 @@ class Verdict:
 
 def _result(entry: Mapping[str, Any]) -> ExpectationResult:
     severity, samples = Severity(entry["severity"]), tuple(entry["samples"])
-    # Releases before this one kept no keys.
+    # Older releases stored no keys.
     keys = tuple(entry.get("keys", ()))
     return ExpectationResult(**{**entry, "severity": severity, "samples": samples, "keys": keys})
 

@@ -1,1 +1,1 @@
-"""Planning and applying a change of the project: the facts, the steps, and previews."""
+"""Plans and applies a change of the project: facts, steps, previews, environments, promotion."""

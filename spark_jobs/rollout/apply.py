@@ -1,4 +1,4 @@
-"""Applies a plan: step by step, each noted when it is done, one apply of a lake at a time."""
+"""Applies a plan step by step, recording each; one apply per lake at a time."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from spark_jobs.rollout.planning import Planned
 
 LOCK = "apply"
-# Where a crash test may end the process: before a step, and before it is noted.
+# Failpoints of crash tests: before a step, and before it is recorded.
 FAILPOINTS = (
     "apply.begun",
     *(
         f"apply.{kind.name.lower()}.{moment}"
         for kind in StepKind
-        # That one is a promotion's.
+        # Only promotions have this step.
         if kind is not StepKind.PROMOTE
         for moment in ("begins", "ends")
     ),
     "apply.all_done",
 )
-# Says what a step is about while it runs.
+# Shows what a step is waiting for.
 Note = Callable[[str], None]
-# Carries a step out; what it returns is told to the person, where it is anything.
+# Carries out a step; returns a message for the user, or None.
 Carry = Callable[[Step, Deployment, Note], str | None]
 
 
 @dataclass(frozen=True)
 class Applied:
-    """How an apply ended.
+    """The result of an apply.
 
     Attributes:
-        told: what a person should know of steps that came to their end.
-        failed: the error of each step that did not.
+        told: messages of finished steps, for the user.
+        failed: errors of failed steps.
     """
 
     deployment: str
@@ -61,10 +61,10 @@ class Applied:
 
 @contextmanager
 def only_apply(settings: Settings) -> Iterator[None]:
-    """Keep any other apply off this lake.
+    """Hold the lock of applies while the context lasts.
 
     Raises:
-        ApplyRunningError: one runs.
+        ApplyRunningError: another apply holds it.
     """
     with ExitStack() as held:
         try:
@@ -83,23 +83,23 @@ def apply(
     carry: Carry,
     watch: Callable[[Step], object],
 ) -> Applied:
-    """Do what the plan says; the lock is held by the caller.
+    """Carry out a plan; the caller holds the lock.
 
-    A build that fails does not stop the others; any other step does, and what comes after it stays
-    open for the next apply.
+    A failed build does not stop other builds. Any other failed step ends the apply, and later steps
+    stay open for the next one.
 
     Args:
-        settings: of the project.
+        settings: project settings.
         store: the control database.
         planned: the plan.
-        who: who asked for it.
-        carry: carries one step out.
-        watch: shows a step while it runs: a context manager that yields a ``Note``.
+        who: the person who asked for it.
+        carry: carries out one step.
+        watch: shows a running step: a context manager that yields a ``Note``.
 
     Raises:
         ProblemsError: the plan has problems; nothing was done.
-        PlanOutdatedError: something else is in force than the plan was made against.
-        DeploymentOvertakenError: another machine began on the same base.
+        PlanOutdatedError: another deployment is in force than the plan was made for.
+        DeploymentOvertakenError: another machine started an apply from the same base.
     """
     if planned.plan.problems:
         raise ProblemsError(planned.plan.problems)
@@ -133,21 +133,21 @@ def apply(
 
 
 def settle(store: ControlStore, plan: Plan) -> None:
-    """Note the end of a deployment that was killed when nothing was left to do."""
+    """Record the end of a killed deployment that has no open steps."""
     if plan.empty and plan.unfinished is not None:
         store.end_deployment(plan.unfinished, status=DeploymentStatus.APPLIED)
 
 
 def begin(settings: Settings, store: ControlStore, planned: Planned, *, who: str) -> Deployment:
-    """Record the deployment, which is then the one whose steps are open.
+    """Record the deployment with its open steps.
 
     Raises:
-        PlanOutdatedError: something else is in force than the plan was made against.
-        DeploymentOvertakenError: another machine began on the same base.
+        PlanOutdatedError: another deployment is in force than the plan was made for.
+        DeploymentOvertakenError: another machine started an apply from the same base.
     """
     plan = planned.plan
     current = store.deployment_in_force()
-    # Parts have the settings with which they were started, whatever is applied.
+    # An apply does not change the settings of running parts.
     settings_of_parts = current.settings if current else kept_settings(settings)
     if (current.deployment_id if current else None) != plan.base:
         was, now = plan.base or "nothing", current.deployment_id if current else "nothing"
@@ -170,12 +170,12 @@ def begin(settings: Settings, store: ControlStore, planned: Planned, *, who: str
 
 
 def deployment_id(number: int) -> str:
-    """A name that sorts by time and that no other deployment has."""
+    """A unique id that sorts by time."""
     return f"d{number}-{utc_now():%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
 
 
 def kept_after(plan: Plan) -> dict[str, str]:
-    """The tables that are declared no more, by name, with when they left."""
+    """Tables that are no longer declared, by name, with the time of their removal."""
     now = utc_now().isoformat(timespec="seconds")
     kept = dict(plan.kept)
     for change in plan.changes:

@@ -1,4 +1,4 @@
-"""The steps that reach into Kafka and Kafka Connect: topics, captured tables, and their rows."""
+"""Steps of an apply in Kafka and Kafka Connect: topics, captured tables, snapshots."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from spark_jobs.stack.kafka_rights import declared_rights, grant
 from spark_jobs.stack.snapshot_signal import ask_for_rows
 
 ASK_AGAIN_SECONDS = 45.0
-# A waiter of the apply: it asks until None is answered, and shows the answers.
+# Polls a function until it returns None, and shows what it returns.
 Waiter = Callable[[Callable[[], str | None]], None]
 
 
 def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
-    """Make a topic that is not there, and let the clients at it.
+    """Create a topic unless it exists, and grant clients access.
 
     Raises:
-        StepFailedError: no broker answers, or it refuses.
+        StepFailedError: no broker answers, or it rejects the request.
     """
     try:
         ensure_topics(settings, [topic])
@@ -40,23 +40,23 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
 
 
 def capture_tables(settings: Settings, manifest: Manifest) -> None:
-    """Let the connector capture what the manifest declares.
+    """Make the connector capture all tables of the manifest.
 
     Raises:
-        ConnectorFailedError: Connect refuses, does not answer, or the connector fails.
+        ConnectorFailedError: Connect rejects the request, does not answer, or the connector fails.
     """
     register(settings, manifest)
 
 
 def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Waiter) -> None:
-    """Ask for the rows that a table has, and wait until they are in its topic.
+    """Request a snapshot of a table, and wait until its rows are in the topic.
 
-    Rows that are deleted meanwhile never come, and changes count too, so it is enough that the
-    topic has as many records as the table had rows.
+    It is enough that the topic has as many records as the table had rows: rows that are deleted
+    meanwhile never arrive, and changes count too.
 
     Raises:
-        ConnectorFailedError: the worker runs elsewhere.
-        StepFailedError: they do not come.
+        ConnectorFailedError: the worker is not part of the local stack.
+        StepFailedError: the rows do not arrive in time.
     """
     table, topic = source.table or "", source.topic or ""
     before = topic_records(settings, topic)
@@ -69,7 +69,7 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
         arrived = topic_records(settings, topic) - before
         if arrived >= rows:
             return None
-        # A connector that starts again at this moment may not hear it.
+        # Repeat the request: a connector that was restarting may have missed it.
         if not asked or (arrived <= 0 and time.monotonic() - asked[-1] > ASK_AGAIN_SECONDS):
             name = f"{request}-{source.name}-{len(asked)}"
             ask_for_rows(settings, table, request=name, connector=CONNECTOR)
@@ -81,10 +81,10 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
 
 
 def move_log(settings: Settings) -> None:
-    """Commit a transaction that changes nothing, where the source database is known.
+    """Commit an empty transaction, if the source database is known.
 
-    The connector sends a chunk of rows once it has seen a transaction that began after the chunk
-    was read. In a quiet database none would come.
+    The connector sends a chunk of rows once it sees a transaction that began after the chunk was
+    read. In an idle database there would be none.
     """
     address = source_dsn(settings)
     if address is not None:
@@ -93,10 +93,10 @@ def move_log(settings: Settings) -> None:
 
 
 def topic_records(settings: Settings, topic: str) -> int:
-    """How many records a topic has taken.
+    """The number of records that were ever written to a topic.
 
     Raises:
-        StepFailedError: no broker answers, or there is no such topic.
+        StepFailedError: no broker answers, or the topic does not exist.
     """
     try:
         return records_in(settings, topic)

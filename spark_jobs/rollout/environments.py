@@ -1,4 +1,4 @@
-"""Plans, builds and drops virtual environments; production's data is read and never written."""
+"""Plans, builds and drops virtual environments; production's data is only read."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ FAILPOINTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEnvironment:
-    """What applying an environment would do.
+    """The plan of an environment.
 
     Attributes:
-        environment: as it would be kept; views that are open are to be built.
-        manifest: what would run with its views.
-        gone: views that it holds no longer; their tables are deleted.
+        environment: the record to store; its open views are to be built.
+        manifest: the running manifest with its views.
+        gone: views to remove; their tables are deleted.
         problems: why it would be refused.
-        costs: of computing a view, by its name.
-        before: the environment as it is, or None.
+        costs: cost of each view, by name.
+        before: the current environment, or None.
     """
 
     environment: Environment
@@ -73,18 +73,18 @@ class PlannedEnvironment:
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """The views that are left to build, in their order."""
+        """The views to build, in order."""
         views = self.environment.views.items()
         return tuple(view for view, one in views if one.state is ViewState.OPEN)
 
     @property
     def empty(self) -> bool:
-        """Whether the environment is what the project wants."""
+        """Whether the environment is up to date."""
         return not self.builds and not self.gone
 
     @property
     def summary(self) -> str:
-        """The plan in one line."""
+        """The plan on one line."""
         name = self.environment.name
         if not self.environment.views:
             return "No gold view differs from what runs: there is nothing to build."
@@ -95,7 +95,7 @@ class PlannedEnvironment:
         return words + (f", {stand} up to date" if stand else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "environment": self.environment.name,
             "base": self.environment.base,
@@ -120,24 +120,24 @@ class PlannedEnvironment:
 def plan_environment(
     settings: Settings, store: ControlStore, project: Manifest, name: str, *, who: str
 ) -> PlannedEnvironment:
-    """Which views differ from what runs, and what is left to build; nothing is written.
+    """Plan an environment: the changed views, and those left to build; writes nothing.
 
     Args:
-        settings: of the project.
+        settings: project settings.
         store: the control database.
-        project: the project, compiled.
-        name: of the environment.
-        who: asks for it.
+        project: the compiled project.
+        name: name of the environment.
+        who: the person who asks for it.
 
     Raises:
-        EnvironmentNameError: nothing can have that name.
-        NothingAppliedError: there is nothing to differ from.
+        EnvironmentNameError: the name is not valid.
+        NothingAppliedError: nothing is running to compare with.
     """
     before = store.environment(checked_name(name))
     running = running_now(store, project)
     if running.deployment is None:
         raise NothingAppliedError
-    # Views that the project declares no more still run, and may read one that changed.
+    # Views that the project no longer declares still run, and may read a changed one.
     whole = with_views(running.manifest, project, project.gold)
     chosen = changed_views(running.manifest, whole)
     manifest = with_views(running.manifest, whole, chosen)
@@ -180,7 +180,7 @@ def surroundings_of(
     planned: PlannedEnvironment,
     session_factory: Callable[[Settings], SparkSession] = open_session,
 ) -> GoldContext:
-    """Where the environment's views are computed; Spark starts when it is first asked for."""
+    """The context in which the environment's views are computed; Spark starts on first use."""
     environment = planned.environment
     places = places_of(environment.name, environment.views)
     return GoldContext(settings, planned.manifest, store, session_factory, places=places)
@@ -189,18 +189,18 @@ def surroundings_of(
 def apply_environment(
     context: GoldContext, planned: PlannedEnvironment, *, watch: Callable[[str], Any]
 ) -> Environment:
-    """Build the views that are left to build; the environment's lock is held by the caller.
+    """Build the open views; the caller holds the environment's lock.
 
-    Killed, it goes on with the views that are not built, from the versions that it had pinned.
+    After a kill it continues with the views that are not built, at the pinned input versions.
 
     Args:
-        context: as ``surroundings_of`` gives it.
+        context: from ``surroundings_of``.
         planned: the plan.
         watch: shows the build of a view: a context manager.
 
     Raises:
         ProblemsError: the plan has problems; nothing was done.
-        EnvironmentBlockedError: everything is built, and the quality gate stops some of it.
+        EnvironmentBlockedError: all views are built, and the gate blocks some.
         LakehouseError: a view cannot be computed.
     """
     if planned.problems:
@@ -225,10 +225,10 @@ def apply_environment(
 
 
 def check_gate(environment: Environment) -> None:
-    """Look what the gate said of each view.
+    """Check the gate's verdicts.
 
     Raises:
-        EnvironmentBlockedError: it stops some.
+        EnvironmentBlockedError: the gate blocks some views.
     """
     stopped = {
         f"gold.{view}": one.problem or ""
@@ -241,7 +241,7 @@ def check_gate(environment: Environment) -> None:
 
 
 def drop_environment(settings: Settings, store: ControlStore, environment: Environment) -> None:
-    """Delete an environment's tables, then what is kept of it; its lock is held by the caller."""
+    """Delete an environment's tables, then its record; the caller holds its lock."""
     store.save_environment(replace(environment, status=EnvironmentStatus.DROPPING))
     failpoint("environment.drop.begun")
     remove_table(Lake(settings.lake).environment(environment.name))

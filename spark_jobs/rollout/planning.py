@@ -1,4 +1,4 @@
-"""The plan of a change, with the facts that it needs: what runs, what views cost, what is there."""
+"""Collects the facts for the plan of a change: the running state, costs, row counts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import Lake, TableLocations
 
-# Attempts of a view that are asked for what the last full computation took.
+# How many attempts of a view are searched for its last full refresh.
 _REMEMBERED = 20
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, and the two manifests that it is about."""
+    """A plan, with the two manifests."""
 
     plan: Plan
     running: Running
@@ -31,10 +31,10 @@ class Planned:
 
 
 def make_plan(settings: Settings, store: ControlStore, project: Manifest) -> Planned:
-    """Compare the compiled project with what runs; nothing is written.
+    """Compare the compiled project with what runs; writes nothing.
 
     Args:
-        settings: of the project.
+        settings: project settings.
         store: the control database.
         project: the compiled project.
     """
@@ -52,11 +52,11 @@ def make_plan(settings: Settings, store: ControlStore, project: Manifest) -> Pla
 
 
 def running_now(store: ControlStore, project: Manifest) -> Running:
-    """What is in force, as the control database has it.
+    """The state in force, from the control database.
 
     Args:
         store: the control database.
-        project: what stands for a manifest that another release wrote: nobody can compare it.
+        project: used in place of a manifest that another release wrote and this one cannot read.
     """
     found = store.deployment_in_force()
     newest = store.newest_deployment()
@@ -82,7 +82,7 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
 def costs(
     settings: Settings, store: ControlStore, before: Manifest, after: Manifest
 ) -> dict[str, Cost]:
-    """What computing each view takes that is new or differs, from the ledger and the logs."""
+    """The cost of each new or changed view, from the ledger and the logs."""
     locations = TableLocations(Lake(settings.lake), after)
     found = {}
     for name, entry in after.gold.items():
@@ -103,7 +103,7 @@ def _rows(location: str) -> int | None:
 
 
 def _seconds(store: ControlStore, view: str) -> float | None:
-    """What the newest full refresh took, of whatever definition."""
+    """Duration of the newest full refresh, of any definition."""
     for attempt in store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED):
         seconds = (attempt.actual or {}).get("seconds", {})
         if attempt.decision == "full" and {"stage", "publish"} <= seconds.keys():

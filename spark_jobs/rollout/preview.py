@@ -1,7 +1,7 @@
-"""What a change of SQL does to the rows, before anything is published.
+"""Previews the row changes that a change of SQL causes, before anything is published.
 
-Both definitions are computed over the same versions of the inputs, with one clock, so that every
-row that differs is due to the change. Nothing is written.
+Both definitions are computed over the same input versions with the same clock, so that all
+differences come from the change. Writes nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _NO_VERSIONS = VersionVector({})
 
 @dataclass(frozen=True, kw_only=True)
 class ViewDifference:
-    """One view before and after the change.
+    """The difference of one view.
 
     Attributes:
-        why: ``new``, ``changed``, or the view above it that changed.
-        rows: how its rows differ; None where it cannot be computed.
+        why: ``new``, ``changed``, or the upstream view that changed.
+        rows: the differing rows; None if they cannot be computed.
         detail: why not.
     """
 
@@ -48,11 +48,11 @@ class ViewDifference:
 
     @property
     def same(self) -> bool:
-        """Whether nobody will notice."""
+        """Whether the rows are equal."""
         return self.rows is not None and self.rows.same
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "view": self.view,
             "why": self.why,
@@ -64,12 +64,13 @@ class ViewDifference:
 def changed_views(
     before: Manifest, after: Manifest, asked: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The views to compare and why, each after those that it reads.
+    """The views to compare with the reason, each after the views that it reads.
 
     Args:
-        before: what runs, or the project at another commit.
+        before: the running manifest, or the project at another commit.
         after: the project.
-        asked: these and what reads them; without, every view whose SQL differs and what reads it.
+        asked: compare these views and their readers; None: all views with changed SQL and their
+            readers.
 
     Raises:
         ViewUnknownError: the project has no such view.
@@ -99,12 +100,12 @@ def changed_views(
 
 @dataclass
 class Preview:
-    """Computes both sides of the views of a change.
+    """Computes both versions of the views of a change.
 
     Attributes:
-        context: where tables lie; its manifest is the project's.
+        context: the project's manifest and locations.
         before: the manifest to compare with.
-        clock: what the clock shows on both sides.
+        clock: the value of CURRENT_TIMESTAMP on both sides.
     """
 
     context: GoldContext
@@ -116,11 +117,11 @@ class Preview:
 
     @property
     def versions(self) -> dict[str, int]:
-        """The input versions that both sides were computed from, by table."""
+        """The input versions of both sides, by table."""
         return dict(sorted(self._versions.items()))
 
     def differences(self, views: dict[str, str]) -> Iterator[ViewDifference]:
-        """Compare each view, in the order in which they are given."""
+        """Compare each view, in the given order."""
         with self._cleaned_up():
             for name, why in views.items():
                 yield self._difference(name, why, computed=set(views))
@@ -134,7 +135,7 @@ class Preview:
                 table
                 for one in sides
                 for table in one.inputs
-                if not self._there(TableName.parse(table), computed)
+                if not self._exists(TableName.parse(table), computed)
             }
         )
         if missing:
@@ -146,7 +147,7 @@ class Preview:
         rows = row_difference(old, new, key=key or after.grain, columns=after.columns)
         return ViewDifference(view=name, why=why, rows=rows)
 
-    def _there(self, table: TableName, computed: set[str]) -> bool:
+    def _exists(self, table: TableName, computed: set[str]) -> bool:
         if table.layer is Layer.GOLD and table.name in computed:
             return True
         return log.table_version(self.context.locations.of(table)) is not None

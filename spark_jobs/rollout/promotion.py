@@ -1,8 +1,8 @@
-"""Publishes what an environment has built, each view in one commit, and puts its SQL in force.
+"""Promotes an environment: publishes each of its views in one commit, and puts its SQL in force.
 
-The quality gate judges all views before the first is published. Refreshes of these views stand
-back meanwhile. Each publication has an epoch of its own, as a rollback has, because the
-environment may have been built from older versions of the inputs than production shows.
+The gate audits all views before the first is published, and refreshes of these views skip
+meanwhile. Each publication has a new epoch, like a rollback, because the environment may have been
+built from older input versions than production shows.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ FAILPOINTS = (
     "apply.promote.ends",
     "apply.all_done",
 )
-# What is kept of a view that a refresh computed instead.
+# The record of a view that was refreshed instead of published.
 _REFRESHED: JsonObject = {}
 
 
 @dataclass
 class Promoter:
-    """Publishes the views of one environment; the locks are held by the caller.
+    """Publishes the views of one environment; the caller holds the locks.
 
     Attributes:
-        refresher: over the manifest that is to be in force.
-        who: asked for it.
+        refresher: with the new manifest.
+        who: the person who asked for it.
     """
 
     refresher: Refresher
@@ -71,26 +71,26 @@ class Promoter:
     _leases: dict[str, ExitStack] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Begin with what is kept."""
+        """Load the stored state."""
         self.environment = self.planned.environment
 
     def run(self, *, watch: Callable[[Step], AbstractContextManager[Any]]) -> Applied:
-        """Judge, put in force, publish; again, where that was cut off or failed.
+        """Audit, put in force, publish; resumes after a kill or failure.
 
         Args:
-            watch: shows a step while it runs.
+            watch: shows a running step: a context manager.
 
         Raises:
-            EnvironmentBlockedError: the gate stops a view; nothing was changed.
+            EnvironmentBlockedError: the gate blocks a view; nothing was changed.
             LeaseTakenError: a replay is about to publish one of the views.
-            LakehouseError: any condition of ``rollout.apply.apply``.
+            LakehouseError: any error of ``rollout.apply.apply``.
         """
         context = self.refresher.context
         self._judge()
         self._keep(replace(self.environment, status=EnvironmentStatus.PROMOTING))
         failpoint("promotion.begun")
         with ExitStack() as held:
-            # Also of those that are published: a run that was killed may have left its lease.
+            # Also for published views: a killed run may have left its lease.
             for view in self.environment.views:
                 self._leases[view] = held.enter_context(ExitStack())
                 lease = context.store.lease(
@@ -117,7 +117,7 @@ class Promoter:
         return applied
 
     def carry(self, step: Step, deployment: Deployment, note: Note) -> str | None:
-        """Carry out a step; returns what a person should know of it."""
+        """Carry out a step; returns a message for the user, or None."""
         context = self.refresher.context
         if step.kind is not StepKind.PROMOTE:
             carrier = Carrier(context.settings, context.store, context.manifest)
@@ -125,10 +125,10 @@ class Promoter:
         return self._publish(step.subject.partition(".")[2], deployment.deployment_id)
 
     def _judge(self) -> None:
-        """Let the gate judge every view that is left, as it lies in the environment.
+        """Audit all open views, as built in the environment.
 
         Raises:
-            EnvironmentBlockedError: it stops one.
+            EnvironmentBlockedError: the gate blocks a view.
         """
         own = self.refresher.context
         places = places_of(self.environment.name, self.environment.views)
@@ -159,7 +159,7 @@ class Promoter:
         if one.attempt is not None and one.published is None:
             found = publication_of(location, one.attempt)
             if found is not None:
-                # It was cut off between the commit and its note.
+                # An earlier run was killed between the commit and its record.
                 ledger.settle(context, view)
                 self._note_published(view, found.version)
                 return None
@@ -173,7 +173,7 @@ class Promoter:
         return None
 
     def _commit(self, view: str, vector: VersionVector, tick: str) -> int | None:
-        """Publish a view's rows; None where a refresh of a later epoch was faster."""
+        """Publish a view's rows; None if a refresh in a later epoch was first."""
         context, one = self.refresher.context, self.environment.views[view]
         latest = latest_publication(context.published_at(view))
         epoch = context.store.bump_epoch(
@@ -194,7 +194,7 @@ class Promoter:
             ),
             vector=vector,
             changes=(),
-            # Rows that show the clock show what it was when they were computed.
+            # Rows that contain CURRENT_TIMESTAMP keep the time at which they were computed.
             clock=_clock(one.clock) if entry.reads_clock else utc_now(),
         )
         attempt = ledger.open_attempt(context, plan, epoch=epoch, seconds=0.0, asked_by=self.who)
@@ -211,10 +211,10 @@ class Promoter:
         return published.version
 
     def _vector(self, view: str) -> VersionVector | None:
-        """What a view was built from, in production's words: the versions just published.
+        """A view's input versions in production: upstream views at the versions just published.
 
-        None where a view above was refreshed instead, so that production has no version of it
-        with the rows that this one was computed from.
+        None if an upstream view was refreshed instead, so that production has no version of it with
+        the rows that this view was computed from.
         """
         views = self.environment.views
         versions = dict(VersionVector.from_dict(views[view].vector).versions)
@@ -227,7 +227,7 @@ class Promoter:
         return VersionVector(versions)
 
     def _shows_newer(self, view: str, vector: VersionVector) -> bool:
-        """Whether a refresh of this definition has published these versions, or later ones."""
+        """Whether a refresh of this definition has published these input versions or later ones."""
         context = self.refresher.context
         latest = latest_publication(context.published_at(view))
         if latest is None or latest.watermark.fingerprint != context.entry(view).fingerprint:
@@ -241,7 +241,7 @@ class Promoter:
         )
 
     def _refresh(self, view: str, tick: str) -> str:
-        """Let a view follow production, which is ahead of the environment."""
+        """Refresh a view, because production is ahead of the environment."""
         self._leases.pop(view).close()
         self.refresher.run(
             view, tick=f"{tick}/{view}", let_pass=f"{tick} promotes it", asked_by=self.who

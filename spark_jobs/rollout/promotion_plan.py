@@ -1,4 +1,4 @@
-"""What promoting an environment would do, and why it may be refused; nothing is written."""
+"""Plans the promotion of an environment, or says why it is refused; writes nothing."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_jobs.state.store import ControlStore
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPromotion:
-    """What is left to do.
+    """The plan of a promotion.
 
     Attributes:
-        environment: as it is kept.
-        planned: the deployment: the manifest in force with the environment's views in it.
-        left: views that are not published yet, each after those that it reads.
+        environment: its stored record.
+        planned: the deployment: the manifest in force with the environment's views.
+        left: views that are not published yet, each after the views that it reads.
     """
 
     environment: Environment
@@ -33,7 +33,7 @@ class PlannedPromotion:
     left: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "environment": self.environment.name,
             "base": self.planned.plan.base,
@@ -46,12 +46,12 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
 
     Args:
         store: the control database.
-        environment: as it is kept.
+        environment: its stored record.
 
     Raises:
-        PromotionRefusedError: it cannot be promoted as it stands.
-        EnvironmentBlockedError: the quality gate stops some of it.
-        EnvironmentBaseMovedError: production's definition of one of its views is another one now.
+        PromotionRefusedError: it cannot be promoted in its current state.
+        EnvironmentBlockedError: the gate blocks some views.
+        EnvironmentBaseMovedError: production's definition of one of its views changed.
     """
     stored = Manifest.stored(environment.manifest)
     if stored is None:
@@ -104,7 +104,7 @@ def _check_state(environment: Environment, manifest: Manifest) -> None:
 
 
 def _check_unfinished(environment: Environment, running: Running, tables: set[str]) -> None:
-    """Refuse while an apply is left that has other things to do."""
+    """Refuse if an unfinished apply has other open steps."""
     others = [
         step
         for step in running.open_steps

@@ -1,4 +1,4 @@
-"""Two results of a view compared by key: rows added, removed, changed, and in which columns."""
+"""Compares two results of a view by key: rows added, removed and changed, and in which columns."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SAMPLES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class RowDifference:
-    """How the rows of two results differ.
+    """The row difference of two results.
 
     Attributes:
-        before: rows of the earlier result.
-        after: rows of the later one.
-        added: rows whose key is new; without a key, rows that only the later result has.
-        removed: the reverse.
-        changed: rows whose key stays and whose other columns do not; None without a key.
-        columns: rows that differ, by the columns that both results have.
-        columns_added: columns that only the later result has.
-        columns_removed: columns that only the earlier result has.
+        before: row count of the old result.
+        after: row count of the new result.
+        added: rows with a new key; without a key, rows only in the new result.
+        removed: rows with a removed key; without a key, rows only in the old result.
+        changed: rows with the same key and other values; None without a key.
+        columns: number of differing rows, by common column.
+        columns_added: columns only in the new result.
+        columns_removed: columns only in the old result.
         key: the columns that identify rows.
-        samples: some rows that differ: the side, the key, and the columns that differ.
+        samples: some differing rows: side, key and differing columns.
         detail: what could not be compared.
     """
 
@@ -56,7 +56,7 @@ class RowDifference:
         return counts == (0, 0, 0) and not self.columns_added and not self.columns_removed
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "rows_before": self.before,
             "rows_after": self.after,
@@ -78,10 +78,10 @@ def row_difference(
     """Compare two results.
 
     Args:
-        old: the earlier one; None where there was none.
-        new: the later one.
-        key: columns that no two rows of either share; () where none are known.
-        columns: of the later one, as declared: personal data in samples is masked.
+        old: the old result; None if there is none.
+        new: the new result.
+        key: columns that are a unique key of both; () if unknown.
+        columns: declared columns of the new result: personal data in samples is masked.
     """
     after = new.count()
     if old is None:

@@ -1,4 +1,4 @@
-"""New sources against their database, before the first step of an apply."""
+"""Checks new sources against their database, before the first step of an apply."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from spark_jobs.stack.errors import SourceKeyError, SourceTableMissingError
 from spark_jobs.stack.postgres import PUBLICATION
 
 CONNECT_SECONDS = 5
-# Rows are counted up to here; beyond it the database's own estimate does.
+# Rows are counted up to this number; beyond it the database's estimate is used.
 COUNTED = 100_000
 
 
 def new_source_facts(
     settings: Settings, before: Manifest, after: Manifest
 ) -> tuple[list[LakehouseError], dict[str, int]]:
-    """What keeps new Debezium sources from being captured, and how many rows each table has.
+    """Problems of capturing new Debezium sources, and the row counts of their tables.
 
     Returns:
-        the problems, and rows by source; a source is missing where nobody can tell.
+        the problems, and row counts by source; unknown ones are missing.
     """
     fresh = [
         source

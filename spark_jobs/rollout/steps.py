@@ -1,4 +1,4 @@
-"""How each step of an apply is carried out; each can be run again."""
+"""Carries out the steps of an apply; all are idempotent."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ LOOK_SECONDS = 0.5
 STREAM_SECONDS = 300.0
 ROWS_SECONDS = 900.0
 BUILD_SECONDS = 900.0
-# A live application reports at least this often.
+# A running application reports at least this often.
 ALIVE = timedelta(seconds=60)
-# Another refresh of the view may run at this moment.
+# Tries of a build, in case another refresh of the view is running.
 _TRIES = 5
 
 
@@ -42,8 +42,8 @@ class Carrier:
     """Carries out the steps of one apply.
 
     Attributes:
-        manifest: the project, as it is put in force.
-        refresher: computes views; made when the first is computed.
+        manifest: the project's manifest.
+        refresher: computes views; created on first use.
     """
 
     settings: Settings
@@ -54,11 +54,11 @@ class Carrier:
     refresher: Refresher | None = field(default=None)
 
     def carry(self, step: Step, deployment: Deployment, note: Note) -> str | None:
-        """Carry out a step; returns what a person should know of it.
+        """Carry out a step; returns a message for the user, or None.
 
         Raises:
-            StepFailedError: it did not come to its end.
-            LakehouseError: what the step needs is not there, or refuses.
+            StepFailedError: the step failed or timed out.
+            LakehouseError: something that the step needs is missing or refuses.
         """
         match step.kind:
             case StepKind.TOPIC:
@@ -84,15 +84,15 @@ class Carrier:
             case StepKind.SEED:
                 return load_seed(self.settings, self.manifest.sources[step.subject]).told
             case StepKind.PROMOTE | StepKind.BUILD:
-                # This apply may take over a promotion that was cut off: what it would have
-                # published is computed.
+                # This apply may take over a killed promotion: compute what that would have
+                # published.
                 return self._build(step, deployment, note)
             case _:
                 assert_never(step.kind)
         return None
 
     def close(self) -> None:
-        """End what was opened for computing."""
+        """Close what was opened for computing."""
         if self.refresher is not None:
             self.refresher.context.close()
 
@@ -166,7 +166,7 @@ class Carrier:
                 note(plan.line)
                 self.refresher.carry_out(plan, on_step=note)
             except (BaseMovedError, LeaseTakenError, TableLockedError):
-                # A schedule or a stream was faster.
+                # A scheduled or continuous refresh was first.
                 if self._unpublished(entry) is None:
                     return None
                 self.sleep(LOOK_SECONDS * 2**attempt)
@@ -188,10 +188,10 @@ class Carrier:
     def _until(
         self, step: Step, lacks: Callable[[], str | None], note: Note, *, seconds: float
     ) -> None:
-        """Wait until nothing is lacking.
+        """Poll until nothing is lacking.
 
         Raises:
-            StepFailedError: it takes longer than so many seconds.
+            StepFailedError: the timeout of ``seconds`` passed.
         """
         deadline = self.clock() + seconds
         while (lacking := lacks()) is not None:

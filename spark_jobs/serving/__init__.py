@@ -1,1 +1,1 @@
-"""What people read: SQL, the status page, reports, the data dictionary."""
+"""What users read: SQL, the status page, reports, the data dictionary."""

@@ -1,4 +1,4 @@
-"""What the verbs over a project share: settings, a current manifest, control state."""
+"""An open project for the verbs of the command line: settings, current manifest, control store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DECLARATIONS = ("sources", "sql", "expectations")
 
 @dataclass(frozen=True)
 class OpenProject:
-    """A project that a verb works on."""
+    """The project of a command."""
 
     settings: Settings
     manifest: Manifest
@@ -33,21 +33,21 @@ class OpenProject:
 
 
 def asker() -> str:
-    """Who runs the command, and where, for what is kept of a person's decisions."""
+    """User and host of the command, for records of a person's decisions."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 @contextmanager
 def open_project(context: typer.Context, *, applied: bool = True) -> Iterator[OpenProject]:
-    """The project that ``--project`` names.
+    """The project of ``--project``.
 
     Args:
         context: of the command line.
-        applied: as it was applied, where it was; otherwise as its files are now.
+        applied: use the manifest that was applied, if any; otherwise the current files.
 
     Raises:
-        ProblemsError: settings or declarations are wrong; all problems at once.
-        ControlUnreachableError: the control database does not answer.
+        ProblemsError: settings or declarations have errors; all at once.
+        ControlUnreachableError: the control database cannot be reached.
     """
     from spark_jobs.state.store import ControlStore
 
@@ -58,20 +58,20 @@ def open_project(context: typer.Context, *, applied: bool = True) -> Iterator[Op
 
 
 def applied_manifest(settings: Settings) -> Manifest:
-    """What runs: the project as it was applied, or as its files are where it never was.
+    """The running manifest: as applied, or from the files if nothing was applied.
 
     Raises:
-        ProblemsError: declarations are wrong; all problems at once.
+        ProblemsError: declarations have errors; all at once.
     """
     found = _written(settings)
     return found if found is not None and found.deployment else current_manifest(settings)
 
 
 def current_manifest(settings: Settings) -> Manifest:
-    """The project as its files are now; its manifest is written where nothing was applied.
+    """The manifest of the current files; written to its file if nothing was applied.
 
     Raises:
-        ProblemsError: declarations are wrong; all problems at once.
+        ProblemsError: declarations have errors; all at once.
     """
     found = _written(settings)
     if found is not None and _fresh(settings):
@@ -84,7 +84,7 @@ def current_manifest(settings: Settings) -> Manifest:
 
 
 def _written(settings: Settings) -> Manifest | None:
-    """The manifest's file; None where there is none, or another release wrote it."""
+    """The manifest file; None if it is missing or another release wrote it."""
     from spark_jobs.graph.manifest import Manifest
 
     try:
@@ -94,11 +94,11 @@ def _written(settings: Settings) -> Manifest | None:
 
 
 def chosen_views(project: OpenProject, texts: list[str] | None, *, everything: bool) -> list[str]:
-    """The views that a command line selects, those that others read first.
+    """The views that command line arguments select, upstream views first.
 
     Raises:
-        ViewUnknownError: a name that no view has.
-        SelectionSyntaxError: an argument is no selection.
+        ViewUnknownError: there is no view of that name.
+        SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects no view.
         BadParameter: neither a selection nor ``--all``, or both.
     """
@@ -116,8 +116,8 @@ def views_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> li
     """The views of a selection; see ``planning.selection`` for its grammar.
 
     Raises:
-        ViewUnknownError: a name that no view has.
-        SelectionSyntaxError: an argument is no selection.
+        ViewUnknownError: there is no view of that name.
+        SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects no view.
     """
     from spark_jobs.gold.publications import changed_views
@@ -130,10 +130,10 @@ def views_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> li
 
 
 def named_view(manifest: Manifest, text: str) -> str:
-    """The name of a view that somebody wrote with its layer or without.
+    """The name of a view, given with or without its layer.
 
     Raises:
-        ViewUnknownError: no view has it.
+        ViewUnknownError: there is no such view.
     """
     from spark_jobs.gold.errors import ViewUnknownError
 
@@ -144,7 +144,7 @@ def named_view(manifest: Manifest, text: str) -> str:
 
 
 def _fresh(settings: Settings) -> bool:
-    """Whether the manifest is newer than every declaration; a removed file touches its folder."""
+    """Whether the manifest is newer than all declarations; deletes touch the directory."""
     try:
         compiled = settings.manifest_file.stat().st_mtime_ns
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _fresh(settings: Settings) -> bool:
     try:
         return all(path.stat().st_mtime_ns < compiled for path in declarations)
     except OSError:
-        # A link that leads nowhere: compiling says so.
+        # A broken link; compiling reports it.
         return False
 
 

@@ -1,4 +1,4 @@
-"""Where the database is that changes come from."""
+"""The connection string of the source database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def source_dsn(settings: Settings) -> str | None:
-    """The database that changes come from: as set, or the local stack's shop, or None."""
+    """As set, or that of the local stack's shop, or None."""
     from spark_jobs.access.secrets import secret_path
     from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn, secret_name
 

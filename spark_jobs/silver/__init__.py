@@ -1,1 +1,1 @@
-"""Bronze to silver: typed, deduplicated, changes applied; what cannot be parsed is kept apart."""
+"""Bronze to silver: type records, remove duplicates, apply changes, quarantine the rest."""

@@ -1,4 +1,4 @@
-"""Conditions of silver tables and of what is in their quarantine."""
+"""Error conditions of silver tables and their quarantine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_PLACES = 5
 
 
 class SilverTableUnknownError(LakehouseError):
-    """A name that no silver table of the project has."""
+    """The project has no silver table of that name."""
 
     condition = "SILVER_TABLE_UNKNOWN"
     table: str
@@ -22,7 +22,7 @@ class SilverTableUnknownError(LakehouseError):
 
 
 class SourceUnknownError(LakehouseError):
-    """A name that no source of records has."""
+    """The project has no streamed source of that name."""
 
     condition = "SOURCE_UNKNOWN"
     source: str
@@ -33,7 +33,7 @@ class SourceUnknownError(LakehouseError):
 
 
 class SourceDatabaseUnsetError(LakehouseError):
-    """Nothing says which database the changes come from."""
+    """No setting names the source database."""
 
     condition = "SOURCE_DATABASE_UNSET"
     primary = "the source database is not set"
@@ -41,7 +41,7 @@ class SourceDatabaseUnsetError(LakehouseError):
 
 
 class DatabaseUnreachableError(LakehouseError):
-    """The source database does not answer, or not with the declared table."""
+    """The source database or the declared table cannot be read."""
 
     condition = "DATABASE_UNREACHABLE"
     table: str
@@ -56,7 +56,7 @@ class DatabaseUnreachableError(LakehouseError):
 
 
 class SchemaDriftError(RefusedError):
-    """Records are not as their source declares, and the source's policy holds the table."""
+    """Records differ from their source's declaration, and its policy blocks the table."""
 
     condition = "SCHEMA_DRIFT"
     table: str
@@ -75,7 +75,7 @@ class SchemaDriftError(RefusedError):
 
 
 class NotInQuarantineError(LakehouseError):
-    """Records that are named and were never rejected."""
+    """The named records were never rejected."""
 
     condition = "NOT_IN_QUARANTINE"
     table: str
@@ -95,7 +95,7 @@ class NotInQuarantineError(LakehouseError):
 
 
 class TypesDifferError(RefusedError):
-    """The table was created with another type than the declarations now give a column."""
+    """A column of the table has another type than the declarations now give."""
 
     condition = "TYPES_DIFFER"
     table: str
@@ -110,7 +110,7 @@ class TypesDifferError(RefusedError):
 
 
 class FixedValuesFileError(LakehouseError):
-    """A line of the file of fixed records that does not read."""
+    """A line of the file of fixed records cannot be parsed."""
 
     condition = "FIXED_VALUES_FILE"
     file: str
@@ -124,7 +124,7 @@ class FixedValuesFileError(LakehouseError):
 
 
 class UnsettledError(LakehouseError):
-    """How much of bronze a silver table holds cannot be told now."""
+    """It is unknown how much of bronze a silver table has applied."""
 
     condition = "SILVER_UNSETTLED"
     table: str
@@ -137,7 +137,7 @@ class UnsettledError(LakehouseError):
 
 
 class BronzeIncompleteError(LakehouseError):
-    """Bronze no longer holds every record that a silver table was made of."""
+    """Bronze no longer has all records that a silver table was built from."""
 
     condition = "BRONZE_INCOMPLETE"
     table: str
@@ -157,7 +157,7 @@ class BronzeIncompleteError(LakehouseError):
 
 
 class OvertakenError(LakehouseError):
-    """Records left quarantine while a table was built beside the live one."""
+    """Records were reprocessed while the table was being rebuilt."""
 
     condition = "REBUILD_OVERTAKEN"
     table: str
@@ -166,7 +166,7 @@ class OvertakenError(LakehouseError):
 
 
 class ForgetColumnError(LakehouseError):
-    """A request to forget names a column by which not every record can be found."""
+    """A request to forget names a column that does not identify all records."""
 
     condition = "FORGET_COLUMN"
     source: str
@@ -179,7 +179,7 @@ class ForgetColumnError(LakehouseError):
 
 
 class ForgetPendingError(LakehouseError):
-    """A silver table has yet to take up records, which may be some of those to forget."""
+    """A silver table has not applied some records yet, which may be among those to forget."""
 
     condition = "FORGET_PENDING"
     table: str

@@ -1,4 +1,4 @@
-"""One silver table's streaming query: bronze rows as they come, applied in batches."""
+"""The streaming query of one silver table: applies bronze rows in micro-batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_jobs.storage.streams import read_stream
 
 @dataclass(frozen=True)
 class SilverFlow:
-    """Keeps one silver table up to date with its bronze table."""
+    """Keeps a silver table up to date with its bronze table."""
 
     source: SourceEntry
     entry: SilverEntry
@@ -42,33 +42,34 @@ class SilverFlow:
 
     @property
     def name(self) -> str:
-        """The query's name, which is the table's."""
+        """The query's name: that of the table."""
         return str(self.entry.table_name)
 
     @property
     def definition(self) -> str:
-        """What the query runs as."""
+        """The declarations that the query runs with, as text; another text restarts it."""
         return silver_definition(self.source, self.entry)
 
     @property
     def tables(self) -> SilverTables:
-        """Where the table and its helpers lie."""
+        """Locations of the table and its helper tables."""
         return SilverTables.of(Lake(self.settings.lake), self.entry)
 
     def checkpoint(self, epoch: int) -> str:
-        """Where the query's checkpoint of an epoch lies."""
+        """Location of the query's checkpoint in an epoch."""
         return Lake(self.settings.lake).checkpoint(self.name, epoch)
 
     def create_tables(self, spark: SparkSession) -> None:
-        """Create the table, its quarantine and its tombstones, empty, where they are missing."""
+        """Create the missing ones of the table, its quarantine and its helper tables, empty."""
         self.tables.create(spark, self.source)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
-        """Start the query where it stopped, or from bronze's first record in a new epoch.
+        """Resume the query, or start a new epoch at bronze's first record.
 
         Raises:
-            TypesDifferError: the table cannot hold what the declarations say.
-            SchemaDriftError: what arrives is not as declared, and the source holds the table.
+            TypesDifferError: the table cannot store the declared types.
+            SchemaDriftError: records differ from the declaration, and the source's policy blocks
+                the table.
         """
         with self._guard():
             self.tables.evolve(spark, self.source)
@@ -93,12 +94,12 @@ class SilverFlow:
         )
 
     def reprocessor(self, spark: SparkSession) -> Reprocessor:
-        """Takes records of this table out of quarantine, beside the query where it runs."""
+        """Reprocesses quarantined records of this table, next to the running query."""
         applier = self._applier(self.store.epoch(self.name))
         return reprocessor(applier, spark, self._guard)
 
     def rebuilder(self, spark: SparkSession) -> Rebuilder:
-        """Rebuilds this table from bronze, beside the query where it runs."""
+        """Rebuilds this table from bronze, next to the running query."""
         epoch, lake = self.store.epoch(self.name), Lake(self.settings.lake)
         return Rebuilder(
             spark=spark,
@@ -108,11 +109,11 @@ class SilverFlow:
         )
 
     def expirer(self, spark: SparkSession, expiry: Expiry) -> Expirer:
-        """Takes what has expired out of this table, beside the query where it runs."""
+        """Deletes expired rows of this table, next to the running query."""
         return Expirer(spark, self._paused_stream(self.store.epoch(self.name)), expiry)
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
-        """The difference that holds the table; nothing else here needs a decision."""
+        """The schema drift that blocks the table; other errors need no decision."""
         del error
         try:
             self._watch.check()
@@ -121,7 +122,7 @@ class SilverFlow:
         return None
 
     def watch(self, ids: dict[str, str]) -> LakehouseError | None:
-        """Bronze watches the topic."""
+        """Nothing: bronze watches the topic."""
         del ids
         return None
 
@@ -150,11 +151,10 @@ class SilverFlow:
         return table_guard(self.settings, self.store, self.entry.table_name)
 
     def _epoch(self) -> int:
-        """The epoch to run in; a new one where the checkpoint is damaged or behind the table.
+        """The epoch to run in; a new one if the checkpoint is damaged or behind the table.
 
-        A transaction id that was used is skipped silently, so batches that are planned
-        again must not carry the ids of earlier ones. Applying records again changes nothing, so
-        a new epoch may read bronze from its start.
+        Delta skips a used transaction id silently, so batches that are planned again need new ids.
+        Applying records twice changes nothing, so a new epoch can read bronze from the start.
         """
         epoch = self.store.epoch(self.name)
         if problem := damage(self.checkpoint(epoch)):

@@ -1,8 +1,8 @@
-"""Where one silver table stands against the commit position at which it is to be cut.
+"""The commit position at which the batches of a silver table are cut.
 
-Several tables of one database show the same transactions only at versions that end at the same
-commit. So all of them aim at one position: a batch that goes beyond it is applied in two parts,
-and the version between the two is the one to read. See ADR 31.
+Tables of one database show the same transactions only at versions that end at the same commit. So
+all of them are given the same target position. A batch that goes beyond it is applied in two parts,
+and readers use the version in between. See ADR 31.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.log import highest, size
 from spark_jobs.storage.reader import read_columns
 
-# Of batches that take long: another position may be aimed at before one of them has ended.
+# Cuts are kept while a slow batch runs, because the target may move several times meanwhile.
 CUTS_KEPT = 8
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A version that has the changes of a table up to a position, and none after it.
+    """A table version with all changes up to a position, and none after it.
 
     Attributes:
         batch_id: the batch that was cut there.
@@ -45,15 +45,15 @@ class Cut:
 
 @dataclass
 class TableFrontier:
-    """One table's place; shared by the stream that writes it and the thread that aims.
+    """Target and progress of one table; shared by its stream and the thread that sets targets.
 
     Attributes:
-        target: the position to stop at; None while nobody needs one.
-        reached: the newest position of which the table has a change; None while unknown.
-        cuts: where the table was cut, the newest last.
-        batch: held while a batch is applied.
-        still: held for the moment in which a batch says how far it goes, or tables are aimed, so
-            that no batch goes beyond a position at which it was aimed meanwhile.
+        target: position at which to cut; None if no cut is needed.
+        reached: newest position of a change in the table; None while unknown.
+        cuts: cuts of the table, newest last.
+        batch: lock, held while a batch is applied.
+        still: lock, held briefly while a batch announces its positions or targets are set. So no
+            batch passes a target that was set meanwhile.
     """
 
     target: int | None = None
@@ -63,20 +63,20 @@ class TableFrontier:
     still: threading.Lock = field(default_factory=threading.Lock)
 
     def aim(self, position: int | None) -> None:
-        """Stop at a position from the next batch on; whoever aims holds ``still``."""
+        """Cut at a position from the next batch on; the caller holds ``still``."""
         self.target = position
         if position is None:
             self.reached = None
 
     def advance(self, highest: int, known: Callable[[], int]) -> tuple[int, int | None]:
-        """Say how far a batch goes, before anything of it is written.
+        """Announce the positions of a batch, before it writes anything.
 
         Args:
             highest: the newest position in the batch.
-            known: how far the table had come, where that is not known yet.
+            known: computes the table's newest position, if unknown.
 
         Returns:
-            how far the table had come, and the position at which it is to stop.
+            the table's newest position before the batch, and its target.
         """
         with self.still:
             before = self.reached if self.reached is not None else known()
@@ -85,7 +85,7 @@ class TableFrontier:
 
     @contextmanager
     def quiet(self) -> Iterator[bool]:
-        """Hold the table between two batches; yields whether it is between two."""
+        """Try to hold the table between two batches; yields whether it succeeded."""
         held = self.batch.acquire(blocking=False)
         try:
             yield held
@@ -94,39 +94,39 @@ class TableFrontier:
                 self.batch.release()
 
     def passed(self, position: int) -> bool:
-        """Whether the table has changes from after a position."""
+        """Whether the table has changes after a position."""
         return self.reached is None or self.reached >= position
 
 
 @dataclass(frozen=True)
 class Frontiers:
-    """The place of each silver table, by its name; it is there as soon as somebody asks."""
+    """The frontier of each silver table by name, created on first use."""
 
     tables: dict[str, TableFrontier] = field(default_factory=dict)
 
     def of(self, name: str) -> TableFrontier:
-        """A table's place."""
+        """A table's frontier."""
         return self.tables.setdefault(name, TableFrontier())
 
 
 def position() -> Column:
-    """The commit position of a row of a batch: the end of the transaction before its own.
+    """The commit position of a row: the end of the transaction before its own.
 
-    A change is part of what was committed up to a position where its own is lower.
+    A change is committed by a position if its own position is lower.
     """
     return sf.substring(sf.col(COMMIT), 1, POSITION_DIGITS).try_cast("bigint")
 
 
 def positions_of(rows: DataFrame) -> tuple[int, int] | None:
-    """The lowest and the highest position of a batch; None where no row has one."""
+    """Lowest and highest position of a batch; None if no row has one."""
     [(low, high)] = rows.agg(sf.min(position()), sf.max(position())).collect()
     return None if low is None else (low, high)
 
 
 def reached_by(tables: SilverTables) -> int:
-    """The newest position of which a table, or what it remembers beside its rows, has a change.
+    """The newest position of a change in a table or its helper tables.
 
-    The log tells it where its files have statistics; otherwise one column is read.
+    It comes from the log's statistics; without them, one column is read.
     """
     declared = tables.entry.sequence_by is not None
     places = [place for place in tables.places if place != tables.quarantine]
@@ -135,7 +135,7 @@ def reached_by(tables: SilverTables) -> int:
 
 
 def _highest(place: str, *, declared: bool) -> int:
-    # A declared order comes before the commit's.
+    # A declared sequence column precedes the commit position in the text.
     start = POSITION_DIGITS + 1 if declared else 0
     told = None if declared else highest(place, SEQUENCE)
     if told is not None:

@@ -1,1 +1,1 @@
-"""From the change feed of a table to Kafka, Postgres and Redis."""
+"""Sinks: deliver the net changes of tables to Kafka, Postgres, Redis and Cassandra."""

@@ -1,10 +1,9 @@
-"""A table in Cassandra: rows by their key, each written with the time of its delivery.
+"""A sink's table in Cassandra: rows by key, with the delivery's write timestamp.
 
-Cassandra changes no two rows together. A delivery therefore announces itself in the watermark,
-writes its rows, and moves the watermark on; the first and the last are conditional, so that of two
-processes one gives way. Of two writes to a row the one with the later time stays, and the times of
-a sink only grow: what a delivery that was cut off still writes late is older than what the one that
-made it again wrote to the same keys.
+Cassandra has no transactions over several rows. So a delivery first marks the watermark as in
+progress, writes its rows, and then advances the watermark; both updates of the watermark are
+conditional, so that only one process succeeds. Write timestamps of a sink only grow, so that late
+writes of a killed delivery lose against those of its repetition.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ from spark_jobs.state.failpoints import failpoint
 
 FETCHED_ROWS = 1_000
 ROWS_AT_ONCE = 5_000
-# A server takes that many at a time from one sink.
+# Concurrent writes of one sink.
 WRITES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class _Mark:
-    """The watermark as it is stored, and when the newest delivery wrote, in microseconds."""
+    """The stored watermark, and the newest delivery's write timestamp in microseconds."""
 
     watermark: Watermark | None = None
     written_at: int = 0
@@ -70,28 +69,28 @@ class CassandraTarget:
     _prepared: dict[str, PreparedStatement] = field(default_factory=dict)
 
     def watermark(self) -> Watermark | None:
-        with self._told():
+        with self._translated_errors():
             return self._stored().watermark
 
     def occupied(self) -> bool:
         if self.missing():
             return False
-        with self._told():
+        with self._translated_errors():
             key = escape_name(self.codec.keys[0])
             found = self._session.execute(f"SELECT {key} FROM {self._table} LIMIT 1")
             return found.one() is not None
 
     def missing(self) -> bool:
-        with self._told():
+        with self._translated_errors():
             return not columns_of(self._session, self.sink.target)
 
     def prepare(self) -> None:
-        with self._told():
+        with self._translated_errors():
             make_marks(self._session, self.sink.target)
             make_table(self._session, self.sink.target, self.codec)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        with self._told():
+        with self._translated_errors():
             query = SimpleStatement(
                 f"SELECT {_listed(self.codec.schema.names)} FROM {self._table}",
                 fetch_size=FETCHED_ROWS,
@@ -109,15 +108,15 @@ class CassandraTarget:
     def deliver(
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
     ) -> int:
-        with self._told():
+        with self._translated_errors():
             stored = self._stored()
             if stored.watermark != before:
                 raise SinkMovedError(self.sink.name)
             written_at = max(time.time_ns() // 1000, stored.written_at + 1)
             writes = self._writes(changes, written_at)
             if before is not None and before.epoch == after.epoch:
-                # Looked at as a whole before it is announced: what is refused can still be fixed
-                # in the table, and be left out of the next delivery.
+                # Check all values first: rejected ones can then be fixed in the table, so that the
+                # next delivery does not have them.
                 writes = iter([*writes])
             some = [*islice(writes, ROWS_AT_ONCE)]
             if some:
@@ -165,7 +164,7 @@ class CassandraTarget:
         query = self._statement(
             f"SELECT table_id, version, epoch, begun, written_at FROM {self._marks} WHERE sink = ?"
         ).bind([self.sink.name])
-        # Sees a conditional write that is under way to its end.
+        # Completes a conditional write that is in progress.
         query.consistency_level = ConsistencyLevel.SERIAL
         found = self._session.execute(query).one()
         if found is None:
@@ -174,7 +173,7 @@ class CassandraTarget:
         return _Mark(Watermark(**found), written_at)
 
     def _move(self, stored: _Mark, watermark: Watermark, written_at: int) -> _Mark:
-        """Store the watermark, unless somebody else did since it was read."""
+        """Store the watermark, unless it changed since it was read."""
         columns: tuple[Any, ...] = (*_parts(watermark), written_at, self.sink.name)
         if stored.watermark is None:
             text = (
@@ -196,7 +195,7 @@ class CassandraTarget:
         """The statements of the changes.
 
         Raises:
-            SinkValueError: a key that Cassandra does not have.
+            SinkValueError: Cassandra does not accept a key.
         """
         names, keys = self.codec.schema.names, self.codec.keys
         makers = {one.name: to_cassandra(one.type) for one in self.codec.schema}
@@ -222,8 +221,8 @@ class CassandraTarget:
                 yield upsert.bind([*(row[name] for name in names), written_at])
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Let go of the connections after a failure, and say what it was."""
+    def _translated_errors(self) -> Iterator[None]:
+        """After a failure close the connections, and raise one of our errors."""
         name = self.sink.name
         try:
             yield

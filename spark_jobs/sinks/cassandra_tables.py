@@ -1,7 +1,6 @@
-"""The tables that sinks make in Cassandra, and how values get there and back.
+"""Tables of sinks in Cassandra, and conversion of their values.
 
-Cassandra's own ``timestamp`` counts milliseconds, so instants are text, which keeps every digit and
-sorts as they follow each other.
+Cassandra's ``timestamp`` has milliseconds only, so timestamps are stored as sortable text.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from cassandra.metadata import escape_name
 
 from spark_jobs.sinks.rows import RowCodec
 
-# How far the sinks of a keyspace have come.
+# The table of the sinks' watermarks in a keyspace.
 MARKS = "tidemark_sinks"
 _MOST_COPIES = 3
 
 
 def table_name(target: str) -> str:
-    """A table as statements name it.
+    """A table's name in CQL.
 
     >>> table_name("serving.spend")
     '"serving"."spend"'
@@ -34,12 +33,12 @@ def table_name(target: str) -> str:
 
 
 def marks_name(target: str) -> str:
-    """The table of the watermarks beside a sink's table."""
+    """The table of watermarks in a sink's keyspace."""
     return table_name(f"{target.partition('.')[0]}.{MARKS}")
 
 
 def columns_of(session: Session, target: str) -> dict[str, tuple[str, bool]]:
-    """Type of each column of a table, and whether it is one of the key; empty without a table."""
+    """For each column: its type, and whether it is part of the key; empty without a table."""
     keyspace, _, table = target.partition(".")
     found = session.execute(
         "SELECT column_name, type, kind FROM system_schema.columns "
@@ -53,12 +52,12 @@ def columns_of(session: Session, target: str) -> dict[str, tuple[str, bool]]:
 
 
 def make_marks(session: Session, target: str) -> None:
-    """Make the table of the watermarks, and its keyspace, unless they are there."""
+    """Create the table of watermarks and its keyspace, unless they exist."""
     keyspace = target.partition(".")[0]
     known = session.execute(
         "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s", (keyspace,)
     )
-    # IF NOT EXISTS asks for the right to create even where there is nothing to do.
+    # IF NOT EXISTS needs the permission to create even if there is nothing to do.
     if known.one() is None:
         copies = min(_MOST_COPIES, len(session.cluster.metadata.all_hosts()))
         session.execute(
@@ -74,10 +73,10 @@ def make_marks(session: Session, target: str) -> None:
 
 
 def make_table(session: Session, target: str, codec: RowCodec) -> None:
-    """Make a sink's table, or give it the columns that the rows have.
+    """Create a sink's table, or add columns.
 
-    A table with other keys, or another type of a column, is dropped and recreated, as Cassandra
-    changes neither: whoever calls fills it again.
+    Cassandra cannot change keys or types: then the table is dropped and recreated, and the caller
+    fills it again.
     """
     wanted = {one.name: (column_type(one.type), one.name in codec.keys) for one in codec.schema}
     have = columns_of(session, target)
@@ -97,7 +96,7 @@ def make_table(session: Session, target: str, codec: RowCodec) -> None:
 
 
 def column_type(kind: pa.DataType) -> str:
-    """Cassandra's type for a column, as the server itself spells it.
+    """Cassandra's type of a column, as the server spells it.
 
     >>> column_type(pa.decimal128(12, 2)), column_type(pa.list_(pa.int32()))
     ('decimal', 'text')
@@ -118,7 +117,7 @@ def column_type(kind: pa.DataType) -> str:
 
 
 def to_cassandra(kind: pa.DataType) -> Callable[[Any], Any]:
-    """From JSON's value, which is not null, to what the driver takes for the column."""
+    """Converts a JSON value, not null, to the driver's value."""
     match column_type(kind):
         case "float" | "double":
             return float
@@ -135,7 +134,7 @@ def to_cassandra(kind: pa.DataType) -> Callable[[Any], Any]:
 
 
 def from_cassandra(kind: pa.DataType) -> Callable[[Any], Any]:
-    """From the driver's value, which is not null, to what the codec takes for the column."""
+    """Converts the driver's value, not null, to the codec's value."""
     if pa.types.is_date(kind):
         return lambda value: value.date()
     return json.loads if pa.types.is_nested(kind) else lambda value: value

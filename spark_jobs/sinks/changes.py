@@ -1,4 +1,4 @@
-"""What a sink has to do so that it holds what its table holds: one change for each key. Pure."""
+"""The changes that make a sink equal to its table: one change per key. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.sinks.errors import SinkKeysNotUniqueError
 
 @dataclass(frozen=True)
 class Change:
-    """A key's row before and after, as text; None where there is none."""
+    """A key's row before and after, as text; None for no row."""
 
     key: str
     before: str | None
@@ -18,14 +18,14 @@ class Change:
 
 
 def net(sink: str, moves: Iterable[tuple[str, str, bool]]) -> list[Change]:
-    """The net of rows that came and went in any order: a row that only moved is no change.
+    """The net change of inserted and deleted rows in any order.
 
     Args:
-        sink: its name, for messages.
-        moves: key and row, and whether the row came.
+        sink: the sink's name, for messages.
+        moves: key, row, and whether the row was inserted.
 
     Raises:
-        SinkKeysNotUniqueError: two rows of one key are left.
+        SinkKeysNotUniqueError: two rows remain with the same key.
     """
     sums: dict[str, dict[str, int]] = {}
     for key, row, came in moves:
@@ -46,15 +46,15 @@ def net(sink: str, moves: Iterable[tuple[str, str, bool]]) -> list[Change]:
 def difference(
     sink: str, rows: Iterable[tuple[str, str]], held: Mapping[str, str]
 ) -> Iterator[Change]:
-    """What makes a sink that holds some rows equal to a table.
+    """The changes that make a sink's content equal to a table.
 
     Args:
-        sink: its name, for messages.
-        rows: key and row of every row of the table.
+        sink: the sink's name, for messages.
+        rows: key and row of all rows of the table.
         held: the sink's rows by key.
 
     Raises:
-        SinkKeysNotUniqueError: two rows of the table have one key.
+        SinkKeysNotUniqueError: two rows of the table have the same key.
     """
     left = dict(held)
     seen: set[str] = set()

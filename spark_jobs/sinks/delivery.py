@@ -1,8 +1,7 @@
-"""One sink follows one table: from its watermark to the newest version, or from nothing.
+"""Delivers a table to a sink: from the sink's watermark to the newest version, or from scratch.
 
-A delivery takes the versions up to some number together and nets their changes. Building compares
-what the sink holds with the table, so that a build that was killed goes on where it was, and what
-is no longer there is deleted.
+A delivery nets the changes of several versions. A build compares the sink's content with the table
+and delivers the difference, so that a killed build resumes and old rows are deleted.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.history import changes_between
 from spark_jobs.storage.reader import Session, arrow_schema, changed_rows, table_rows
 
-# Longer ranges are delivered in steps: their net change is held in memory.
+# Longer ranges are delivered in steps, because the net change is held in memory.
 VERSIONS_AT_ONCE = 100
 LOCK_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a step did.
+    """The result of a step.
 
     Attributes:
-        watermark: how far the sink has come with it.
-        changes: keys whose rows changed.
-        built: whether it was built from the table's current rows.
-        behind: versions of the table that are still to be delivered.
+        watermark: the sink's watermark after it.
+        changes: number of keys whose rows changed.
+        built: whether the sink was built from the table's current rows.
+        behind: versions of the table that are not delivered yet.
     """
 
     watermark: Watermark
@@ -59,13 +58,14 @@ class Delivered:
 
 @dataclass
 class Delivery:
-    """The work on one sink.
+    """Delivers one sink.
 
     Attributes:
-        location: of the table that it follows.
-        addresses: tells them when they are needed: a system may come later than the sink.
-        locks: where lock files lie; one process at a time works on a sink.
-        spark: gives a session, for tables whose files are not their rows.
+        location: location of the table.
+        addresses: returns the systems' addresses; called when needed, because a system may start
+            later.
+        locks: directory of lock files; one process at a time works on a sink.
+        spark: opens a session, for tables that are not plain.
     """
 
     sink: SinkEntry
@@ -77,17 +77,17 @@ class Delivery:
     _last: tuple[TableVersion, Delivered] | None = field(default=None)
 
     def step(self) -> Delivered:
-        """Deliver what is missing, or a part of it.
+        """Deliver the missing versions, or some of them.
 
         Raises:
             SinkRefusedError: a person must decide.
             TableLockedError: another process works on the sink.
-            LakehouseError: what it needs is not there for now.
+            LakehouseError: something that it needs is currently missing.
         """
         newest = self._newest()
         if self._last is not None and self._last[0] == newest:
             return self._last[1]
-        with table_lock(self.locks, self._lock), self._letting_go():
+        with table_lock(self.locks, self._lock), self._reopening():
             target = self.target(newest)
             mark = target.watermark()
             if mark is None and target.occupied():
@@ -101,12 +101,12 @@ class Delivery:
         return done
 
     def catch_up(self) -> Delivered:
-        """Deliver until the sink holds the newest version; the changes of all steps are summed.
+        """Deliver up to the newest version; returns the sum of all steps.
 
         Raises:
             SinkRefusedError: a person must decide.
             TableLockedError: another process works on the sink.
-            LakehouseError: what it needs is not there for now.
+            LakehouseError: something that it needs is currently missing.
         """
         done = self.step()
         while done.behind:
@@ -115,20 +115,20 @@ class Delivery:
         return done
 
     def rebuild(self, *, wait_seconds: float = 60) -> Delivered:
-        """Make the sink equal to the table as it is now, whatever either holds.
+        """Make the sink equal to the current table, whatever it contains.
 
         Raises:
-            TableLockedError: another process works on the sink all the time.
-            LakehouseError: what it needs is not there for now.
+            TableLockedError: another process works on the sink until the timeout.
+            LakehouseError: something that it needs is currently missing.
         """
-        with self.held(wait_seconds=wait_seconds), self._letting_go():
+        with self.held(wait_seconds=wait_seconds), self._reopening():
             newest = self._newest()
             target = self.target(newest)
             return self._build(target, target.watermark(), newest)
 
     @contextmanager
     def held(self, *, wait_seconds: float) -> Iterator[None]:
-        """Hold the sink against other processes of this machine; they are waited for."""
+        """Hold the sink's lock on this machine; waits for it."""
         deadline = time.monotonic() + wait_seconds
         while True:
             try:
@@ -141,10 +141,10 @@ class Delivery:
             time.sleep(LOCK_POLL_SECONDS)
 
     def target(self, version: TableVersion) -> Target:
-        """The place, with the columns that the table has at a version.
+        """The target, with the table's columns at a version.
 
         Raises:
-            SinkAddressMissingError: nothing says where the system is.
+            SinkAddressMissingError: no setting has the system's address.
         """
         schema = arrow_schema(self.location, version.version, self.sink.columns)
         if self._target is not None and self._target.codec.schema != schema:
@@ -155,14 +155,14 @@ class Delivery:
         return self._target
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         if self._target is not None:
             self._target.close()
             self._target = None
         self._last = None
 
     def rows_at(self, version: int) -> Iterator[tuple[str, str]]:
-        """Key and row of every row of the table at a version; ``target`` comes first."""
+        """Key and row of all rows at a version; call ``target`` first."""
         if self._target is None:
             return
         for batch in table_rows(self.location, version, self.sink.columns, spark=self.spark):
@@ -220,8 +220,8 @@ class Delivery:
                 yield key, row, one
 
     @contextmanager
-    def _letting_go(self) -> Iterator[None]:
-        """Open the place again after a failure: the table may have other columns by then."""
+    def _reopening(self) -> Iterator[None]:
+        """Reopen the target after a failure: the table's columns may have changed."""
         try:
             yield
         except BaseException:
@@ -230,10 +230,10 @@ class Delivery:
 
 
 def open_target(sink: SinkEntry, codec: RowCodec, addresses: Addresses) -> Target:
-    """The place of a sink; nothing is asked of its system yet.
+    """The target of a sink; does not connect yet.
 
     Raises:
-        SinkAddressMissingError: nothing says where the system is.
+        SinkAddressMissingError: no setting has the system's address.
         SinkClientMissingError: the Python client of the system is not installed.
     """
     match sink.system:

@@ -1,4 +1,4 @@
-"""Conditions of sinks. A refused sink waits for a person; any other is tried again by itself."""
+"""Error conditions of sinks. A refused sink waits for a person; other errors are retried."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from spark_jobs.errors import LakehouseError
 
 
 class SinkRefusedError(LakehouseError):
-    """The base of what only a person can cure."""
+    """Base class of errors that only a person can resolve."""
 
     condition = "SINK_REFUSED"
 
 
 class SinkGapError(SinkRefusedError):
-    """The changes since the last delivery are not there, or would not fit any more."""
+    """The changes since the last delivery are no longer available, or do not fit."""
 
     condition = "SINK_GAP"
     sink: str
@@ -24,7 +24,7 @@ class SinkGapError(SinkRefusedError):
 
 
 class SinkOccupiedError(SinkRefusedError):
-    """A new sink's place holds rows that it did not deliver."""
+    """The target of a new sink has rows that it did not deliver."""
 
     condition = "SINK_OCCUPIED"
     sink: str
@@ -47,7 +47,7 @@ class SinkKeysNotUniqueError(SinkRefusedError):
 
 
 class SinkValueError(SinkRefusedError):
-    """The system that a sink delivers to refuses a value or a statement."""
+    """The target system rejects a value or a statement."""
 
     condition = "SINK_VALUE"
     sink: str
@@ -58,7 +58,7 @@ class SinkValueError(SinkRefusedError):
 
 
 class SinkUnreachableError(LakehouseError):
-    """The system that a sink delivers to does not answer."""
+    """The target system does not answer."""
 
     condition = "SINK_UNREACHABLE"
     sink: str
@@ -73,7 +73,7 @@ class SinkUnreachableError(LakehouseError):
 
 
 class SinkAddressMissingError(LakehouseError):
-    """Nothing says where a system is."""
+    """No setting has the address of a system."""
 
     condition = "SINK_ADDRESS_MISSING"
     sink: str
@@ -97,7 +97,7 @@ class SinkClientMissingError(LakehouseError):
 
 
 class SinkMovedError(LakehouseError):
-    """Somebody else delivered to the sink at the same moment."""
+    """Another process delivered to the sink at the same time."""
 
     condition = "SINK_MOVED"
     sink: str
@@ -121,7 +121,7 @@ class SinkUnknownError(LakehouseError):
 
 
 class SinkNotBuiltError(LakehouseError):
-    """A sink that holds no version of its table."""
+    """The sink contains no version of its table."""
 
     condition = "SINK_NOT_BUILT"
     sink: str

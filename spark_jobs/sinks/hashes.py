@@ -1,4 +1,4 @@
-"""How a row becomes a key and a hash in Redis, and a row again. Pure."""
+"""Converts rows to keys and hashes in Redis, and back. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-# The part of an address that stands for NULL; a value is quoted, so that it is never this.
+# NULL in an address; values are quoted, so that they never equal this.
 _NULL = "%"
 
 
 def address(parts: Iterable[Any]) -> str:
-    """The key of a row below the prefix; no two rows have the same.
+    """The key of a row below the prefix; unique.
 
     >>> address([42]), address(["a:b", None, "50 %"])
     ('42', 'a%3Ab:%:50 %25')
@@ -28,7 +28,7 @@ def _quoted(value: Any) -> str:
 
 
 def fields(row: str) -> dict[str, str]:
-    """A row as the fields of a hash: text as it is, the rest as JSON, NULL as no field.
+    """A row as hash fields: text as is, other values as JSON, no field for NULL.
 
     >>> fields('{"id":1,"name":"Ann","gone":null}')
     {'id': '1', 'name': 'Ann'}
@@ -38,7 +38,7 @@ def fields(row: str) -> dict[str, str]:
         for name, value in json.loads(row).items()
         if value is not None
     }
-    # A hash has one field at least.
+    # A hash needs at least one field.
     return found or {"": ""}
 
 
@@ -61,7 +61,7 @@ def dumped_value(value: Any) -> str:
 
 
 def _json_kind(kind: pa.DataType) -> bool:
-    """Whether JSON has values of the type beside text."""
+    """Whether JSON has values of the type other than strings."""
     return bool(
         pa.types.is_nested(kind)
         or pa.types.is_boolean(kind)
@@ -71,5 +71,5 @@ def _json_kind(kind: pa.DataType) -> bool:
 
 
 def _word(text: str) -> bool:
-    """Whether a number is one that JSON does not have."""
+    """Whether it is a number that JSON lacks."""
     return text in {"NaN", "Infinity", "-Infinity"}

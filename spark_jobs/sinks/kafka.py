@@ -1,8 +1,7 @@
-"""A Kafka topic: the records of a delivery and its watermark are one Kafka transaction.
+"""A sink's Kafka topic: records and watermark of a delivery are one Kafka transaction.
 
-Readers whose ``isolation.level`` is ``read_committed`` see each change once. The watermarks of all
-sinks are in one topic that keeps the last record of each. Whoever opens a sink shuts out the
-process that had it open before.
+Consumers with ``isolation.level=read_committed`` see each change once. The watermarks of all sinks
+are in one compacted topic. Opening a sink fences the process that had it open before.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from spark_jobs.sinks.topics import ANSWER_SECONDS, CLIENT_FENCED, Topics
 from spark_jobs.state.failpoints import failpoint
 
 MARKS = "_tidemark_sinks"
-# A sink's own producer and readers are named after it.
+# Prefix of the transactional and group ids of a sink's clients.
 CLIENT_PREFIX = "tidemark-sink-"
 COMMIT_SECONDS = 120.0
-# A transaction of a process that died ends with the next one of the sink, at the latest after this.
+# A dead process's transaction is aborted by the sink's next one, or after this timeout.
 TRANSACTION_SECONDS = 300
 _FENCED = {CLIENT_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
 _REFUSED = {
@@ -59,33 +58,33 @@ class KafkaTarget:
     _mark: Watermark | None = None
 
     def watermark(self) -> Watermark | None:
-        with self._told():
+        with self._translated_errors():
             self._open()
             return self._mark
 
     def occupied(self) -> bool:
-        with self._told():
+        with self._translated_errors():
             return next(self._topics.records(self.sink.target), None) is not None
 
     def missing(self) -> bool:
-        with self._told():
+        with self._translated_errors():
             return self.sink.target not in self._topics.names()
 
     def prepare(self) -> None:
-        with self._told():
+        with self._translated_errors():
             keep = "delete" if self._form is KafkaFormat.CHANGELOG else "compact"
             self._topics.make(
                 self.sink.target, {"cleanup.policy": keep, "retention.ms": "-1"}, partitions=-1
             )
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        with self._told():
+        with self._translated_errors():
             yield from fold(self._topics.records(self.sink.target), self._form).items()
 
     def deliver(
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
     ) -> int:
-        with self._told():
+        with self._translated_errors():
             producer = self._open()
             if self._mark != before:
                 raise SinkMovedError(self.sink.name)
@@ -97,14 +96,14 @@ class KafkaTarget:
                     for one in self._messages(change, after.version):
                         _send(producer, self.sink.target, one)
                 _send(producer, MARKS, Message(self.sink.name, json.dumps(asdict(after))))
-                # What is sent is with the broker, in a transaction that is not committed.
+                # All records are with the broker, in an uncommitted transaction.
                 producer.flush(COMMIT_SECONDS)
                 failpoint("sink_delivered")
             self._mark = after
             return count
 
     def close(self) -> None:
-        # Without a commit: the broker takes back what a transaction holds with the next opening.
+        # No commit: the broker aborts an open transaction when the sink is opened again.
         self._producer = None
         self._mark = None
 
@@ -118,7 +117,7 @@ class KafkaTarget:
 
     def _open(self) -> Producer:
         if self._producer is None:
-            # Asked first, because a producer waits long for a broker that is not there.
+            # Check first, because a producer waits long for a missing broker.
             self._topics.names()
             producer = Producer(
                 {
@@ -126,7 +125,8 @@ class KafkaTarget:
                     "transactional.id": f"{CLIENT_PREFIX}{self.sink.name}",
                     "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
                     "enable.idempotence": True,
-                    # As Java's clients place keys, so that both find a key in one partition.
+                    # The partitioner of Java clients, so that both use the same partition for a
+                    # key.
                     "partitioner": "murmur2_random",
                     "linger.ms": 5,
                 }
@@ -148,8 +148,8 @@ class KafkaTarget:
         return found
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Let go of the producer after a failure, and say what it was."""
+    def _translated_errors(self) -> Iterator[None]:
+        """After a failure close the producer, and raise one of our errors."""
         name = self.sink.name
         try:
             yield
@@ -170,13 +170,13 @@ class KafkaTarget:
 
 @contextmanager
 def _transaction(producer: Producer) -> Iterator[None]:
-    """Commit what is sent meanwhile, or take it back."""
+    """Commit what is sent in the context, or abort."""
     producer.begin_transaction()
     try:
         yield
         producer.commit_transaction(COMMIT_SECONDS)
     except BaseException:
-        # Readers of committed records wait for the end of every transaction.
+        # Consumers of committed records wait for the end of each transaction.
         with suppress(KafkaException):
             producer.abort_transaction(ANSWER_SECONDS)
         raise

@@ -1,4 +1,4 @@
-"""What a topic's records say, and what the rows are after all of them. Pure."""
+"""The records of a sink's topic, and the rows that they add up to. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.sinks.changes import Change
 
 @dataclass(frozen=True)
 class Message:
-    """A record: its key and its value as text; a value of None is a tombstone."""
+    """A record: key and value as text; a value of None is a tombstone."""
 
     key: str
     value: str | None
@@ -22,14 +22,14 @@ class Message:
 def messages(
     change: Change, form: KafkaFormat, *, table: TableName, version: int, at_ms: int
 ) -> Iterator[Message]:
-    """The records that tell a change, in their order.
+    """The records of a change, in order.
 
     Args:
-        change: of one key.
-        form: of the topic.
-        table: whose row it is.
-        version: of the table, with which the change is delivered.
-        at_ms: now, in milliseconds since 1970.
+        change: change of one key.
+        form: format of the topic.
+        table: the row's table.
+        version: version of the table that is delivered.
+        at_ms: current time in milliseconds since 1970.
     """
     key, before, after = change.key, change.before, change.after
     match form:
@@ -58,12 +58,12 @@ def messages(
                 f'"op":"{op}","ts_ms":{at_ms}}}',
             )
             if after is None:
-                # A topic that keeps the last record of each key may then forget the key.
+                # Lets compaction remove the key.
                 yield Message(key, None)
 
 
 def fold(records: Iterable[Message], form: KafkaFormat) -> dict[str, str]:
-    """The rows by key after all records of a topic, each as text."""
+    """The rows by key after all records of a topic, as text."""
     rows: dict[str, str] = {}
     for record in records:
         row = _after(record.value, form)
@@ -75,7 +75,7 @@ def fold(records: Iterable[Message], form: KafkaFormat) -> dict[str, str]:
 
 
 def _after(value: str | None, form: KafkaFormat) -> str | None:
-    """The row of a key after a record; the word null where somebody else wrote the record."""
+    """The row of a key after a record; "null" for a foreign record."""
     if value is None or form is KafkaFormat.UPSERT:
         return value
     try:

@@ -1,4 +1,4 @@
-"""A table in PostgreSQL: rows and watermark change in one transaction, so each change counts once.
+"""A sink's table in PostgreSQL: rows and watermark change in one transaction.
 
 The watermarks of all sinks of a database are in the table ``tidemark.sinks``.
 """
@@ -39,7 +39,7 @@ from spark_jobs.state.failpoints import failpoint
 
 FETCHED_ROWS = 10_000
 _LEAVES = "__leaves"
-# A server that is gone or paused must not hold the sink for ever.
+# Timeouts, so that a server that is down or paused does not block the sink forever.
 _CONNECTION: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -60,7 +60,7 @@ class PostgresTarget:
     _opened: psycopg.Connection[Any] | None = None
 
     def watermark(self) -> Watermark | None:
-        with self._told():
+        with self._translated_errors():
             self._connection.rollback()
             found = self._stored()
             self._connection.rollback()
@@ -69,28 +69,28 @@ class PostgresTarget:
     def occupied(self) -> bool:
         if self.missing():
             return False
-        with self._told():
+        with self._translated_errors():
             query = sql.SQL("SELECT 1 FROM {} LIMIT 1").format(self._table)
             found = self._connection.execute(query).fetchone() is not None
             self._connection.rollback()
             return found
 
     def missing(self) -> bool:
-        with self._told():
+        with self._translated_errors():
             found = exists(self._connection, self._table)
             self._connection.rollback()
             return not found
 
     def prepare(self) -> None:
-        """Make schema, table and index; all of it is seen with the delivery that follows."""
-        with self._told():
+        """Create schema, table and index; visible together with the following delivery."""
+        with self._translated_errors():
             if self._connection.info.server_version < MINIMUM_VERSION:
                 raise SinkValueError(self.sink.name, "PostgreSQL 15 or later is needed.")
             make_watermarks(self._connection)
             make_table(self._connection, self.sink.target, self.codec)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        with self._told():
+        with self._translated_errors():
             query = sql.SQL("SELECT {} FROM {}").format(self._names(), self._table)
             with self._connection.cursor("rows", row_factory=dict_row) as cursor:
                 cursor.itersize = FETCHED_ROWS
@@ -102,7 +102,7 @@ class PostgresTarget:
     def deliver(
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
     ) -> int:
-        with self._told():
+        with self._translated_errors():
             make_watermarks(self._connection)
             if self._stored(lock=True) != before:
                 raise SinkMovedError(self.sink.name)
@@ -150,7 +150,7 @@ class PostgresTarget:
         return Watermark(*found) if found else None
 
     def _apply(self, changes: Iterable[Change]) -> int:
-        """Send the changes to a table of the transaction's own, and bring them in from there."""
+        """Copy the changes to a temporary table, and merge them from there."""
         names = self.codec.schema.names
         staged = sql.Identifier("__staged")
         self._execute(
@@ -187,7 +187,7 @@ class PostgresTarget:
         return count
 
     def _delete(self, staged: sql.Identifier, equals: str) -> None:
-        """Delete by key; only ``=`` finds rows by the index, and it finds no NULL."""
+        """Delete by key; only ``=`` uses the index, and it does not match NULL."""
         same = sql.SQL(" AND ").join(
             sql.SQL("t.{0} {1} s.{0}").format(sql.Identifier(one), sql.SQL(equals))
             for one in self.codec.keys
@@ -197,8 +197,8 @@ class PostgresTarget:
                       leaves, same)  # fmt: skip
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Let go of the connection after a failure, and say what it was."""
+    def _translated_errors(self) -> Iterator[None]:
+        """After a failure close the connection, and raise one of our errors."""
         name = self.sink.name
         try:
             yield
@@ -215,7 +215,7 @@ class PostgresTarget:
 
 
 def first_line(error: Exception) -> str:
-    """What a driver says, without the statement and its values."""
+    """A driver's message, without the statement and its values."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

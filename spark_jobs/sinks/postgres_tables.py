@@ -1,4 +1,4 @@
-"""The tables that sinks make in PostgreSQL; nothing here ends a transaction."""
+"""Tables of sinks in PostgreSQL; no function ends the transaction."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from psycopg import sql
 
 from spark_jobs.sinks.rows import RowCodec
 
-# Unique indexes that take NULL for a value like others came with this version.
+# Required for unique indexes with NULLS NOT DISTINCT.
 MINIMUM_VERSION = 150_000
-# How far the sinks of a database have come.
+# The table of the sinks' watermarks in a database.
 MARKS = sql.Identifier("tidemark", "sinks")
 Connection = psycopg.Connection[Any]
 
 
 def exists(connection: Connection, table: sql.Identifier) -> bool:
-    """Whether there is such a table."""
+    """Whether the table exists."""
     name = table.as_string(connection)
     found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()
     return bool(found and found[0])
 
 
 def make_watermarks(connection: Connection) -> None:
-    """Make the table of the watermarks, unless there is one."""
+    """Create the table of watermarks, unless it exists."""
     if exists(connection, MARKS):
         return
-    # Sinks that start at the same moment wait for each other here.
+    # Serializes sinks that start at the same time.
     connection.execute("SELECT pg_advisory_xact_lock(hashtext('tidemark.sinks'))")
     _make_schema(connection, "tidemark")
     _execute(
@@ -44,15 +44,15 @@ def make_watermarks(connection: Connection) -> None:
 
 
 def make_table(connection: Connection, target: str, codec: RowCodec) -> None:
-    """Make a sink's table with its index, or give it the columns that the rows have.
+    """Create a sink's table with its index, or add columns.
 
-    Rows lose the values of columns that change their type, and all of them go where the keys are
-    others: whoever calls fills the table again.
+    A column whose type changes loses its values, and all rows are deleted if the keys change: the
+    caller fills the table again.
 
     Args:
-        connection: in the transaction that fills it.
+        connection: in the transaction that fills the table.
         target: ``schema.table``.
-        codec: of its rows.
+        codec: codec of its rows.
     """
     schema, _, name = target.partition(".")
     table = sql.Identifier(schema, name)
@@ -72,12 +72,12 @@ def make_table(connection: Connection, target: str, codec: RowCodec) -> None:
 
 
 def names_of(columns: Iterable[str]) -> sql.Composed:
-    """Columns as a list."""
+    """Columns as a SQL list."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def column_type(kind: pa.DataType) -> str:
-    """PostgreSQL's type for a column, as the server itself spells it.
+    """PostgreSQL's type of a column, as the server spells it.
 
     >>> column_type(pa.decimal128(12, 2)), column_type(pa.list_(pa.int32()))
     ('numeric(12,2)', 'jsonb')
@@ -101,7 +101,7 @@ def column_type(kind: pa.DataType) -> str:
 
 
 def text_maker(kind: pa.DataType) -> Callable[[Any], Any]:
-    """From JSON's value to what COPY takes for the column."""
+    """Converts a JSON value to the input of COPY for the column."""
     match column_type(kind):
         case "jsonb":
             return json.dumps
@@ -112,14 +112,14 @@ def text_maker(kind: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _make_schema(connection: Connection, name: str) -> None:
-    # CREATE ... IF NOT EXISTS asks for the right to create even where there is nothing to do.
+    # CREATE ... IF NOT EXISTS needs the permission to create even if there is nothing to do.
     known = connection.execute("SELECT to_regnamespace(%s)", [name]).fetchone()
     if known and known[0] is None:
         _execute(connection, "CREATE SCHEMA {}", sql.Identifier(name))
 
 
 def _columns(connection: Connection, table: sql.Identifier) -> dict[str, str]:
-    """The types of a table's columns, as the server spells them."""
+    """Types of a table's columns, as the server spells them."""
     found = connection.execute(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
         "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
@@ -140,7 +140,7 @@ def _make_index(connection: Connection, schema: str, table: str, *, keys: sql.Co
         return
     if found:
         _execute(connection, "DROP INDEX {}", sql.Identifier(schema, name))
-    # Rows that are there may share a key.
+    # Existing rows may have duplicate keys.
     _execute(connection, "DELETE FROM {}", sql.Identifier(schema, table))
     _execute(
         connection,
@@ -150,7 +150,7 @@ def _make_index(connection: Connection, schema: str, table: str, *, keys: sql.Co
 
 
 def _same_index(definition: str, wanted: str) -> bool:
-    """Whether an index is over these columns; the server quotes names only where it must."""
+    """Whether an index has these columns; the server quotes names only if needed."""
     return definition.replace('"', "").endswith(wanted.replace('"', ""))
 
 

@@ -1,8 +1,7 @@
-"""Keys in Redis: a hash or one text of JSON for each row, under a prefix.
+"""A sink's keys in Redis: a hash or a JSON text per row, under a prefix.
 
-The rows of a delivery and its watermark change in one MULTI/EXEC. A delivery of very many rows goes
-in several, of which the first says so and the last changes the watermark: whoever finds one that
-was cut off makes it again.
+Rows and watermark of a delivery change in one MULTI/EXEC. A very large delivery takes several: the
+first marks the watermark as in progress, the last advances it, and a killed delivery is repeated.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from spark_jobs.sinks.rows import RowCodec, dumped
 from spark_jobs.sinks.target import Watermark, underway
 from spark_jobs.state.failpoints import failpoint
 
-# A server does nothing else while it runs a transaction.
+# Limits the size of a transaction, which blocks the server.
 ROWS_AT_ONCE = 5_000
 KEYS_AT_ONCE = 1_000
-# Found under the prefix, and no row of the sink.
+# Marks a key under the prefix that is not a row of the sink.
 _STRANGE = "__key"
 
 
@@ -42,21 +41,21 @@ class RedisTarget:
     _opened: redis.Redis | None = None
 
     def watermark(self) -> Watermark | None:
-        with self._told():
+        with self._translated_errors():
             return _watermark(dict(self._client.hgetall(self._mark)))
 
     def occupied(self) -> bool:
-        with self._told():
+        with self._translated_errors():
             return next(self._keys(), None) is not None
 
     def missing(self) -> bool:
         return False
 
     def prepare(self) -> None:
-        """Redis makes keys as they come."""
+        """Nothing: Redis creates keys on write."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        with self._told():
+        with self._translated_errors():
             keys = self._keys()
             seen: set[bytes] = set()
             while some := [one for one in islice(keys, KEYS_AT_ONCE) if one not in seen]:
@@ -77,7 +76,7 @@ class RedisTarget:
         while True:
             following = list(islice(rest, 1))
             reached = underway(before, after) if following else after
-            with self._told():
+            with self._translated_errors():
                 self._transaction(some, expected, reached)
             count, expected = count + len(some), reached
             if not following:
@@ -142,7 +141,7 @@ class RedisTarget:
         elif self._as_text:
             pipeline.set(key, change.after)
         else:
-            # A hash keeps the fields that nobody names.
+            # Delete first: HSET keeps fields that are not given.
             pipeline.delete(key)
             pipeline.hset(key, mapping=fields(change.after))
 
@@ -153,7 +152,7 @@ class RedisTarget:
         return self.sink.target + address(values.values())
 
     def _row(self, key: bytes, value: Any) -> tuple[str, str]:
-        """A row as the codec writes it; what is no row of the sink stands under its own key."""
+        """A row as the codec writes it; a foreign value gets its Redis key as the key."""
         name = key.decode("utf-8", "surrogateescape")
         try:
             row = self.codec.row(
@@ -167,8 +166,8 @@ class RedisTarget:
         return dumped({_STRANGE: name}), ""
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Let go of the connection after a failure, and say what it was."""
+    def _translated_errors(self) -> Iterator[None]:
+        """After a failure close the connection, and raise one of our errors."""
         name = self.sink.name
         try:
             yield

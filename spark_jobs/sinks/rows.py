@@ -1,7 +1,7 @@
-"""A row as JSON text, the same text for the same row wherever it was read. Pure.
+"""Rows as JSON text; equal rows have equal text, whatever system they come from. Pure functions.
 
-Decimals, times and bytes (Base64) are text, so that no reader rounds them; NaN and the infinities
-are text too. A key is such a row of the key columns alone.
+Decimals, times, bytes (Base64), NaN and infinities are strings, so that no reader rounds them. A
+key is such a text of the key columns.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 import pyarrow as pa
 
 Converter = Callable[[Any], Any]
-# As many digits as the widest DECIMAL has; Python's own context has 28.
+# The digits of the widest DECIMAL; Python's default context has 28.
 _DIGITS = Context(prec=38)
 
 
 @dataclass(frozen=True)
 class RowCodec:
-    """How rows of a table are written as text.
+    """Converts rows of a table to text.
 
     Attributes:
-        schema: the columns that a sink gets.
-        keys: some of them, which tell rows apart.
+        schema: columns that the sink delivers.
+        keys: the key columns.
     """
 
     schema: pa.Schema
@@ -40,7 +40,7 @@ class RowCodec:
         return {field.name: converter(field.type) for field in self.schema}
 
     def row(self, values: Mapping[str, Any]) -> str:
-        """A row as text; the values are Python's, or come from such a text."""
+        """A row as text; values are Python objects, or come from such a text."""
         return dumped(
             {
                 name: None if (value := values.get(name)) is None else convert(value)
@@ -54,7 +54,7 @@ class RowCodec:
         return dumped({name: values[name] for name in self.keys})
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-        """Key and row of every row of a batch."""
+        """Key and row of all rows of a batch."""
         names = self.schema.names
         columns = [_converted(batch.column(name), self._converters[name]) for name in names]
         for values in zip(*columns, strict=True):
@@ -63,12 +63,12 @@ class RowCodec:
 
 
 def dumped(values: Mapping[str, Any]) -> str:
-    """A mapping as JSON without spaces, its keys in the order that they have."""
+    """A mapping as JSON without spaces, in its own order."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def converter(kind: pa.DataType) -> Converter:
-    """What makes JSON's value of a value that is not NULL.
+    """Converts a value of the type, not NULL, to a JSON value.
 
     >>> converter(pa.decimal128(12, 2))(Decimal("1E+1"))
     '10.00'
@@ -134,7 +134,7 @@ def _double(value: Any) -> float | str:
 
 
 def _single(value: Any) -> float | str:
-    """The nearest number of 32 bits, as every system gives it back in its own digits."""
+    """The nearest 32-bit float, in its shortest form."""
     number = _double(value)
     return (
         number

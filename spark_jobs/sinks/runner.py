@@ -1,7 +1,7 @@
-"""Runs the deliveries of a project side by side, each at its own pace, and reports on them.
+"""Runs the deliveries of a project in parallel, and reports on them.
 
-A sink whose system is down is tried again after growing pauses; no other sink and no stream waits
-for it. Rows of the progress table whose query starts with ``sink.`` are these reports.
+A sink whose system is down is retried after growing pauses, without affecting other sinks or
+streams. Reports are rows of the progress table whose query starts with ``sink.``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spark_jobs.storage.reader import Session
 
 logger = logging.getLogger(__name__)
 
-# Well below the silence after which a query counts as gone.
+# Well below the time after which a silent query counts as down.
 REPORT_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -37,7 +37,7 @@ STOP_SECONDS = 15.0
 def deliveries(
     settings: Settings, manifest: Manifest, addresses: Callable[[], Addresses], *, spark: Session
 ) -> dict[str, Delivery]:
-    """The work on every sink of a project, by the sink's name."""
+    """The delivery of each sink of a project, by the sink's name."""
     locations = TableLocations(Lake(settings.lake), manifest)
     locks = lock_directory(settings.lake, settings.state)
     return {
@@ -47,7 +47,7 @@ def deliveries(
 
 
 def progress_of(name: str, done: Delivered) -> StreamProgress:
-    """The report on a sink that delivers."""
+    """The progress report of a sink."""
     now = utc_now()
     return StreamProgress(
         query=sink_query(name),
@@ -60,10 +60,10 @@ def progress_of(name: str, done: Delivered) -> StreamProgress:
 
 @dataclass
 class SinkRunner:
-    """A thread for each sink, from ``start`` until ``stop``.
+    """One thread per sink, from ``start`` to ``stop``.
 
     Attributes:
-        trigger_seconds: how often each looks at its table.
+        trigger_seconds: how often each sink checks its table.
     """
 
     work: Mapping[str, Delivery]
@@ -72,16 +72,16 @@ class SinkRunner:
     _running: dict[str, _Running] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Begin with every sink."""
+        """Start all sinks."""
         self.follow(self.work)
 
     def follow(self, work: Mapping[str, Delivery]) -> None:
-        """From now on deliver these: sinks that are declared as before are not disturbed."""
+        """Deliver these from now on; unchanged sinks are not interrupted."""
         running = self._running
         gone = [
             name
             for name, one in running.items()
-            if name not in work or not _alike(one.delivery, work[name])
+            if name not in work or not _same_delivery(one.delivery, work[name])
         ]
         self._end(gone)
         for name in gone:
@@ -93,7 +93,7 @@ class SinkRunner:
             running[name] = self._begin(name, work[name])
 
     def stop(self) -> None:
-        """End each between two steps; one that takes too long is left to end with the process."""
+        """Stop each sink between two steps; one that takes too long ends with the process."""
         self._end(list(self._running))
 
     def _begin(self, name: str, delivery: Delivery) -> _Running:
@@ -101,7 +101,7 @@ class SinkRunner:
         thread = threading.Thread(
             target=_Worker(name, delivery, self.store, stopping, self.trigger_seconds).run,
             name=f"sink-{name}",
-            # A system that does not answer must not keep the application from ending.
+            # A system that does not answer must not prevent the application's exit.
             daemon=True,
         )
         thread.start()
@@ -122,8 +122,8 @@ class _Running:
     thread: threading.Thread
 
 
-def _alike(one: Delivery, other: Delivery) -> bool:
-    """Whether two deliver the same; where the declaration lies does not matter."""
+def _same_delivery(one: Delivery, other: Delivery) -> bool:
+    """Whether two deliveries are the same; the declaring file does not matter."""
     return one.sink.model_copy(update={"file": ""}) == other.sink.model_copy(update={"file": ""})
 
 
@@ -150,7 +150,7 @@ class _Worker:
             self.delivery.close()
 
     def _turn(self) -> float:
-        """Deliver once; returns the pause until the next time in seconds."""
+        """Deliver once; returns the pause until the next time, in seconds."""
         try:
             done = self.delivery.step()
         except (TableLockedError, SinkMovedError):

@@ -1,4 +1,4 @@
-"""What every system that a sink delivers to can do, and how far a sink has come."""
+"""The interface of a target system, and the watermark of a sink."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.rows import RowCodec
 
-# A sink that is being built holds some version's rows in part: no version of the table.
+# The version while a sink is being built, and so has only some of the rows.
 BUILDING = -1
 
 
 @dataclass(frozen=True)
 class Watermark:
-    """How far a sink has come; it is stored in the system itself, with the rows.
+    """How far a sink has come; stored in the target system, with the rows.
 
     Attributes:
-        table_id: tells the table from another one made at the same place.
+        table_id: id of the table; another one if it is recreated.
         version: the table's version that the sink equals, or ``BUILDING``.
         epoch: how often the sink was built, from 1.
-        begun: the version that a delivery in several steps is to reach, from its first step to its
-            last. Until then the sink holds some rows of either version.
+        begun: the version that a delivery in several steps leads to. Until its last step the sink
+            has rows of both versions.
     """
 
     table_id: str
@@ -37,15 +37,15 @@ class Watermark:
 
     @property
     def whole(self) -> bool:
-        """Whether the sink holds what its table had at the version."""
+        """Whether the sink equals the table at that version."""
         return not self.building and self.begun is None
 
 
 def underway(before: Watermark | None, after: Watermark) -> Watermark:
-    """The watermark from the first step of a delivery to its last, where it takes several.
+    """The watermark during a delivery that takes several steps.
 
-    Whoever finds it after a kill makes the same delivery again: one to a later version could leave
-    out a row that changed and changed back. A build is compared again, whatever it was to reach.
+    After a kill the same delivery is repeated: one to a later version could miss a row that changed
+    and changed back. A build just compares again.
 
     >>> underway(Watermark("t", 3, 1), Watermark("t", 5, 1))
     Watermark(table_id='t', version=3, epoch=1, begun=5)
@@ -60,7 +60,7 @@ def underway(before: Watermark | None, after: Watermark) -> Watermark:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the systems are; empty where nothing says. Their passwords are not shown."""
+    """Addresses of the target systems; empty if not set. Hidden, as they may have passwords."""
 
     kafka: KafkaAccess | None = None
     postgres: str = field(default="", repr=False)
@@ -69,38 +69,38 @@ class Addresses:
 
 
 class Target(Protocol):
-    """One sink's place. A failure leaves it as it was; after ``close`` it opens itself again."""
+    """The target of one sink. A failure leaves it unchanged; it reopens itself after ``close``."""
 
     @property
     def codec(self) -> RowCodec: ...
 
     def watermark(self) -> Watermark | None:
-        """How far the sink has come; None where it was never built."""
+        """The sink's watermark; None if it was never built."""
         ...
 
     def occupied(self) -> bool:
-        """Whether the place holds rows."""
+        """Whether the target has rows."""
         ...
 
     def missing(self) -> bool:
-        """Whether the place itself is not there."""
+        """Whether the target does not exist."""
         ...
 
     def prepare(self) -> None:
-        """Make the place, or give it the columns that the table has."""
+        """Create the target, or adapt it to the table's columns."""
         ...
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Key and row of everything that the place holds, as text."""
+        """Key and row of everything in the target, as text."""
         ...
 
     def deliver(
         self, changes: Iterable[Change], *, before: Watermark | None, after: Watermark
     ) -> int:
-        """Deliver changes and the watermark together; returns how many changes there were.
+        """Deliver changes and the watermark together; returns the number of changes.
 
         Raises:
-            SinkMovedError: the watermark is not ``before`` any more.
+            SinkMovedError: the watermark is no longer ``before``.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The topics of a broker: which there are, making one, and reading one to its end."""
+"""Topics of a broker: list, create, and read to the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.sinks.messages import Message
 
 ANSWER_SECONDS = 10.0
-# The client's own conditions begin with an underscore.
+# Error codes of the client itself begin with an underscore.
 CLIENT_FENCED, _TIMED_OUT, _PARTITION_EOF = (
     KafkaError._FENCED,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
@@ -24,34 +24,34 @@ CLIENT_FENCED, _TIMED_OUT, _PARTITION_EOF = (
 
 @dataclass(frozen=True)
 class Topics:
-    """Every call may raise ``KafkaException``: the broker does not answer, or refuses.
+    """Each call may raise ``KafkaException``: the broker does not answer, or rejects it.
 
     Attributes:
-        group: the name under which topics are read; nothing is recorded for it.
+        group: group id for reading topics; no offsets are committed.
     """
 
     access: KafkaAccess
     group: str
 
     def names(self) -> set[str]:
-        """The topics that there are."""
+        """The existing topics."""
         return set(self._admin().list_topics(timeout=ANSWER_SECONDS).topics)
 
     def make(self, name: str, config: dict[str, str], *, partitions: int = 1) -> None:
-        """Make a topic, unless there is one; -1 leaves the number of partitions to the broker."""
+        """Create a topic unless it exists; partitions -1: the broker's default."""
         admin = self._admin()
         if name in admin.list_topics(timeout=ANSWER_SECONDS).topics:
             return
         topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
         try:
-            # The answer comes to the client that asked, as long as somebody holds it.
+            # Await the result: it is delivered only while the client exists.
             admin.create_topics([topic], operation_timeout=ANSWER_SECONDS)[name].result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
 
     def records(self, topic: str) -> Iterator[Message]:
-        """Every committed record of a topic, those of a key in their order; none without one."""
+        """All committed records of a topic, in order per key; none if it does not exist."""
         consumer = Consumer(
             {
                 **self.access.librdkafka(),

@@ -1,4 +1,4 @@
-"""A sink against its table at the version that was delivered, row by row."""
+"""Compares a sink with its table at the delivered version, row by row."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EXAMPLES = 20
 
 @dataclass(frozen=True)
 class SinkVerification:
-    """What was found.
+    """The result of a comparison.
 
     Attributes:
-        rows: of the sink.
-        missing: rows of the table that the sink lacks.
-        unexpected: keys of the sink that the table does not have.
-        different: keys of both whose rows differ.
-        examples: some of them; ``before`` is the sink's row and ``after`` the table's.
+        rows: rows of the sink.
+        missing: rows that only the table has.
+        unexpected: keys that only the sink has.
+        different: common keys with different rows.
+        examples: some of them; ``before`` is the sink's row, ``after`` the table's.
     """
 
     sink: str
@@ -43,17 +43,17 @@ class SinkVerification:
         return not (self.missing or self.unexpected or self.different)
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding for programs."""
+        """As a JSON object."""
         return {**asdict(self), **passed_keys(passed=self.passed)}
 
 
 def verify_sink(delivery: Delivery, *, wait_seconds: float = 60) -> SinkVerification:
-    """Compare; the sink is held meanwhile, so that nothing is delivered between two looks.
+    """Compare a sink with its table; deliveries are locked out meanwhile.
 
     Raises:
-        SinkNotBuiltError: there is nothing to compare.
-        SinkGapError: the version that was delivered is not readable any more.
-        SinkMovedError: a process on another machine delivered meanwhile.
+        SinkNotBuiltError: the sink was never built.
+        SinkGapError: the delivered version is no longer readable.
+        SinkMovedError: another machine delivered meanwhile.
     """
     name = delivery.sink.name
     with delivery.held(wait_seconds=wait_seconds):

@@ -1,1 +1,1 @@
-"""Control state: ledger, leases, epochs, ticks; all of it can be rebuilt from the Delta logs."""
+"""Control state: ledger, leases, epochs, ticks. All of it can be rebuilt from Delta logs."""

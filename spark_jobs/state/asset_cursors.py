@@ -1,4 +1,4 @@
-"""How far the publications of each gold view were told to Airflow, as events of its asset."""
+"""Cursors: up to which version the asset events of each gold view were emitted."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from spark_jobs.state.upsert import insert_or_replace
 
 @dataclass(frozen=True)
 class AssetCursor:
-    """Up to which version of a published table Airflow knows of it.
+    """The last version of a published table whose asset event was emitted.
 
     Attributes:
         view: the gold view's name, without the layer.
-        table_id: of the Delta table; empty where there was none yet.
-        version: the last version that was looked at; -1: none.
+        table_id: id of the Delta table; empty if there was none yet.
+        version: the last version that was processed; -1: none.
         at: when it was written.
-        error: why the next publication could not be told; None: nothing waits.
-        waits_since: when the oldest publication that waits was committed.
+        error: why the next event could not be emitted; None: nothing waits.
+        waits_since: commit time of the oldest publication that waits.
     """
 
     view: str
@@ -39,5 +39,5 @@ def asset_cursors(connection: Connection) -> dict[str, AssetCursor]:
 
 
 def set_asset_cursor(connection: Connection, cursor: AssetCursor) -> None:
-    """Replace a view's cursor; to be called in a transaction that writes."""
+    """Replace a view's cursor, in a write transaction."""
     insert_or_replace(connection, ASSET_CURSORS, asdict(cursor))

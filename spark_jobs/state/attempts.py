@@ -1,4 +1,4 @@
-"""The ledger: one row for each attempt to refresh a gold view, from plan to publication."""
+"""The ledger: one row per attempt to refresh a gold view, from plan to publication."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_ATTEMPT = timedelta(hours=6)
 
 
 class AttemptStatus(StrEnum):
-    """How far an attempt came."""
+    """How far an attempt has come."""
 
     PLANNED = "planned"
     STAGED = "staged"
@@ -39,16 +39,16 @@ class RefreshAttempt:
 
     Attributes:
         view: the gold view's name, without the layer.
-        tick: the scheduling tick whose pinned versions the attempt uses.
-        decision: ``skip``, ``full``, ``incremental``, ``range`` or ``rollback``; the reason is
-            a code and a sentence.
+        tick: the tick whose pinned versions the attempt reads.
+        decision: ``skip``, ``full``, ``incremental``, ``range`` or ``rollback``; the reason is a
+            code and a sentence.
         rule: the maintenance strategy of an incremental refresh; None for any other.
-        sequence: the number of its Delta transaction within the epoch.
+        sequence: version of its Delta transaction within the epoch.
         fingerprint: of the view's definition.
-        vector: the version of each input, as the planner writes it.
-        scope: the range of rows, or the version to go back to; None: the whole view.
+        vector: version of each input, as stored by the planner.
+        scope: the range of rows, or the version of a rollback; None: the whole view.
         estimate: what the planner expected; ``actual`` is what happened (rows, bytes, seconds).
-        verdict: the quality gate's, as ``Verdict.as_dict`` writes it.
+        verdict: the gate's verdict, as from ``Verdict.as_dict``.
         published_version: the published table's Delta version.
         error: the last error, rendered.
         asked_by: the person who asked for it; None: a schedule or a stream.
@@ -77,7 +77,7 @@ class RefreshAttempt:
     asked_by: str | None = None
 
     def as_dict(self) -> JsonObject:
-        """The row for programs."""
+        """As a JSON object."""
         return {
             **asdict(self),
             "status": self.status.value,
@@ -87,7 +87,7 @@ class RefreshAttempt:
 
 
 class AttemptChange(TypedDict, total=False):
-    """The columns of an attempt that may change after it was planned."""
+    """The columns of an attempt that may change after planning."""
 
     status: AttemptStatus
     decision: str | None
@@ -105,13 +105,13 @@ class AttemptChange(TypedDict, total=False):
 def create_attempt(
     connection: Connection, attempt: RefreshAttempt, *, table: str, above: int = 0
 ) -> RefreshAttempt:
-    """Put an attempt into the ledger; one that is there already is returned as it stands.
+    """Insert an attempt; an existing one of that id is returned unchanged.
 
     Args:
-        connection: a transaction that writes.
-        attempt: where its sequence is None, the next one of its view and epoch is given.
-        table: the name under which the view's epoch is kept.
-        above: a sequence that the given one must exceed, for instance the last in the Delta log.
+        connection: a write transaction.
+        attempt: if its sequence is None, it gets the next one of its view and epoch.
+        table: name under which the view's epoch is stored.
+        above: lower bound (exclusive) of the sequence, for instance the last one in the Delta log.
     """
     lock_epoch(connection, table)
     found = find_attempt(connection, attempt.attempt_id)
@@ -134,7 +134,7 @@ def update_attempt(
     """Change an attempt and return it.
 
     Raises:
-        AttemptNotFoundError: there is none of that id.
+        AttemptNotFoundError: there is no such attempt.
     """
     values: dict[str, Any] = {**change, "updated_at": utc_now()}
     change_it = update(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id).values(values)
@@ -155,7 +155,7 @@ def get_attempt(connection: Connection, attempt_id: str) -> RefreshAttempt:
     """The attempt.
 
     Raises:
-        AttemptNotFoundError: there is none of that id.
+        AttemptNotFoundError: there is no such attempt.
     """
     found = find_attempt(connection, attempt_id)
     if found is None:
@@ -171,7 +171,7 @@ def attempts(
     statuses: Collection[AttemptStatus] = (),
     limit: int = 20,
 ) -> list[RefreshAttempt]:
-    """Attempts, the newest first; an empty ``statuses`` means any."""
+    """Attempts, newest first; an empty ``statuses`` means any."""
     query = select(ATTEMPTS).order_by(
         ATTEMPTS.c.started_at.desc(), ATTEMPTS.c.epoch.desc(), ATTEMPTS.c.sequence.desc()
     )
@@ -216,7 +216,7 @@ def judged_before(connection: Connection, attempt: RefreshAttempt) -> RefreshAtt
 def forget_attempts(
     connection: Connection, view: str, *, tick: str, before: datetime, keep: int
 ) -> int:
-    """Drop a view's attempts of a tick that are older; the newest ``keep`` of them stay."""
+    """Delete a view's older attempts of a tick, except for the newest ``keep``."""
     ours = (ATTEMPTS.c.view == view) & (ATTEMPTS.c.tick == tick)
     started = ATTEMPTS.c.started_at
     newest = select(started).where(ours).order_by(started.desc()).offset(keep - 1).limit(1)
@@ -230,7 +230,7 @@ def forget_attempts(
 def _attempt(row: RowMapping) -> RefreshAttempt:
     rule, verdict = row["rule"], row["verdict"]
     if verdict is not None and verdict.get("outcome") == "held":
-        # As older releases stored it.
+        # The value that older releases stored.
         verdict = {**verdict, "outcome": "blocked"}
     return RefreshAttempt(
         **{

@@ -1,4 +1,4 @@
-"""What became of the records of each silver batch; a batch that runs twice is counted once."""
+"""Counts of each silver batch by disposition; a repeated batch replaces its row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.state.upsert import insert_or_replace
 
 @dataclass(frozen=True, kw_only=True)
 class SilverBatch:
-    """One micro-batch of a silver table: how many records came in and where each ended."""
+    """The counts of one micro-batch of a silver table."""
 
     silver: str
     epoch: int
@@ -31,7 +31,7 @@ class SilverBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class SilverTotals:
-    """The sum over all batches of one silver table, all epochs together."""
+    """The sums over all batches of one silver table and all epochs."""
 
     silver: str
     batches: int = 0
@@ -46,7 +46,7 @@ class SilverTotals:
 
     @property
     def accounted(self) -> int:
-        """Records whose end is known; less than ``records`` means that some are lost."""
+        """Records with a disposition; if fewer than ``records``, some are lost."""
         return self.applied + self.superseded + self.quarantined + self.duplicate + self.ignored
 
 
@@ -54,14 +54,14 @@ COUNTS = ("records", "applied", "superseded", "quarantined", "duplicate", "ignor
 
 
 def record_silver_batch(connection: Connection, batch: SilverBatch) -> None:
-    """Record a batch; the same batch recorded again replaces its row."""
+    """Record a batch; a repeat replaces its row."""
     insert_or_replace(connection, SILVER_BATCHES, asdict(batch))
 
 
 def silver_batch_recorded(
     connection: Connection, silver: str, *, epoch: int, batch_id: int
 ) -> bool:
-    """Whether a batch has ended; of those long past only the newest can be told."""
+    """Whether a batch has finished; old batches are summed up and no longer known."""
     columns = SILVER_BATCHES.c
     ours = (columns.silver == silver) & (columns.epoch == epoch) & (columns.batch_id == batch_id)
     return connection.scalar(select(columns.batch_id).where(ours)) is not None
@@ -79,8 +79,8 @@ def silver_totals(
     Args:
         connection: any transaction.
         silver: the silver table's name.
-        epoch: only batches of this epoch; all epochs when None.
-        since: only batches that ended later.
+        epoch: only batches of this epoch; None: all epochs.
+        since: only batches that finished later.
     """
     columns = SILVER_BATCHES.c
     query = select(

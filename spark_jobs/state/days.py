@@ -1,6 +1,6 @@
-"""What the ledger says about a span of time: how attempts ended, what failed, what was published.
+"""Summaries of the ledger for a time span: outcomes, failed audits, publications.
 
-An attempt belongs to the time when it ended.
+An attempt belongs to the time at which it ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spark_jobs.state.types import JsonObject
 
 @dataclass(frozen=True)
 class Published:
-    """A publication of a gold view: when, and the versions of its inputs."""
+    """A publication of a gold view: its time, and the versions of its inputs."""
 
     view: str
     at: datetime
@@ -27,7 +27,7 @@ class Published:
 def outcomes(
     connection: Connection, *, start: datetime, end: datetime
 ) -> dict[str, dict[AttemptStatus, int]]:
-    """How many attempts of each view ended how, from ``start`` to before ``end``."""
+    """Number of attempts by view and status, for the half-open time [start, end)."""
     columns = ATTEMPTS.c
     query = select(columns.view, columns.status, func.count().label("count"))
     query = query.where(_between(start, end)).group_by(columns.view, columns.status)
@@ -40,7 +40,7 @@ def outcomes(
 def failed_verdicts(
     connection: Connection, *, start: datetime, end: datetime
 ) -> list[tuple[str, JsonObject]]:
-    """Views and verdicts of the audits in which any expectation failed, the oldest first."""
+    """Views and verdicts of audits with a failed expectation, oldest first."""
     columns = ATTEMPTS.c
     failed = columns.verdict["failed"].as_integer() > 0
     query = select(columns.view, columns.verdict).where(_between(start, end), failed)
@@ -49,7 +49,7 @@ def failed_verdicts(
 
 
 def publications(connection: Connection, *, start: datetime, end: datetime) -> list[Published]:
-    """The publications, the oldest first."""
+    """The publications, oldest first."""
     columns = ATTEMPTS.c
     query = select(columns.view, columns.updated_at, columns.vector).where(
         _between(start, end), columns.status == AttemptStatus.PUBLISHED

@@ -1,4 +1,4 @@
-"""The part of the control database that deployments are kept in."""
+"""The deployments in the control database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.state.deployments import Deployment, DeploymentStatus
 
 
 class DeploymentStore:
-    """What ``ControlStore`` knows of deployments; each method is one transaction."""
+    """The methods of ``ControlStore`` for deployments; each is one transaction."""
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...
@@ -22,7 +22,7 @@ class DeploymentStore:
     def _write(self) -> AbstractContextManager[Connection]: ...
 
     def begin_deployment(self, deployment: Deployment) -> None:
-        """See ``deployments.begin``: of two with one number, the second is refused."""
+        """See ``deployments.begin``: the second deployment with a number is refused."""
         with self._write() as connection:
             deployments.begin(connection, deployment)
 
@@ -32,7 +32,7 @@ class DeploymentStore:
             return deployments.get(connection, deployment_id)
 
     def deployment_in_force(self) -> Deployment | None:
-        """The newest deployment that the parts were told of, or None."""
+        """The newest deployment whose manifest is in force, or None."""
         with self._read() as connection:
             return deployments.in_force(connection)
 
@@ -47,33 +47,33 @@ class DeploymentStore:
             return deployments.newest(connection)
 
     def deployments(self, *, limit: int = 20) -> list[Deployment]:
-        """Deployments, the newest first."""
+        """Deployments, newest first."""
         with self._read() as connection:
             return deployments.history(connection, limit=limit)
 
     def put_in_force(self, deployment_id: str) -> None:
-        """From now on the streams run what this deployment says."""
+        """Put a deployment's manifest in force; the streams follow it from now on."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"in_force": 1})
 
     def step_done(self, deployment_id: str, step: str) -> None:
-        """Note that a step of a deployment is done."""
+        """Record that a step is done."""
         with self._write() as connection:
             deployments.step_done(connection, deployment_id, step)
 
     def end_deployment(
         self, deployment_id: str, *, status: DeploymentStatus, error: str | None = None
     ) -> None:
-        """Note how a deployment ended, or that it goes on."""
+        """Record that a deployment ended, or that it continues."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"status": status, "error": error})
 
     def note_settings(self, deployment_id: str, settings: Mapping[str, str]) -> None:
-        """Note with which settings the parts were started."""
+        """Record the settings with which the parts were started."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"settings": dict(settings)})
 
     def keep_tables(self, deployment_id: str, kept: Mapping[str, str]) -> None:
-        """Replace the list of tables that are declared no more and still there."""
+        """Replace the list of tables that are no longer declared but still exist."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"kept": dict(kept)})

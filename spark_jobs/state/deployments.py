@@ -1,4 +1,4 @@
-"""What was applied, when and by whom, and how far the one that runs now has come."""
+"""Deployments: what was applied, when and by whom, and the steps of the current one."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ OPEN = "open"
 
 
 class DeploymentStatus(StrEnum):
-    """How far it came; one that was killed stays applying until it is taken up again."""
+    """How far it has come; a killed one stays APPLYING until it is resumed."""
 
     APPLYING = "applying"
     APPLIED = "applied"
     FAILED = "failed"
-    # A later one took over what it left to do.
+    # A later one took over its open steps.
     SUPERSEDED = "superseded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """One apply.
+    """One apply of the project.
 
     Attributes:
-        number: from 1; the next one's is higher by one.
-        in_force: whether the parts were told of its manifest.
+        number: from 1, consecutive.
+        in_force: whether its manifest was put in force.
         manifest: as JSON.
-        settings: by key; of what may be secret a digest.
-        plan: what was shown before it began.
+        settings: by key; possible secrets as digests.
+        plan: the plan as shown before it began.
         steps: ``open`` or ``done`` by the step's text.
-        kept: tables that were removed from the project and are still there, and since when.
+        kept: tables that were removed from the project but still exist, and since when.
     """
 
     deployment_id: str
@@ -64,11 +64,11 @@ class Deployment:
 
     @property
     def unfinished(self) -> bool:
-        """Whether somebody should take it up again."""
+        """Whether it should be resumed."""
         return self.status in {DeploymentStatus.APPLYING, DeploymentStatus.FAILED}
 
     def as_dict(self) -> JsonObject:
-        """The form for programs, without the manifest."""
+        """As a JSON object, without the manifest."""
         found = asdict(self)
         del found["manifest"]
         return {
@@ -80,10 +80,10 @@ class Deployment:
 
 
 def begin(connection: Connection, deployment: Deployment) -> None:
-    """Record a deployment; the one before hands its open steps over.
+    """Record a deployment; it takes over the open steps of the previous one.
 
     Raises:
-        DeploymentOvertakenError: another one has its number.
+        DeploymentOvertakenError: another deployment has its number.
     """
     row = {**asdict(deployment), "in_force": int(deployment.in_force)}
     row["steps"] = [[step, state] for step, state in deployment.steps.items()]
@@ -109,7 +109,7 @@ def change(connection: Connection, deployment_id: str, values: Mapping[str, Any]
 
 
 def step_done(connection: Connection, deployment_id: str, step: str) -> None:
-    """Note that a step is done; only the deployment's own process calls it."""
+    """Record that a step is done; called only by the deployment's own process."""
     found = get(connection, deployment_id)
     steps = found.steps if found else {}
     marked = [[one, DONE if one == step else state] for one, state in steps.items()]
@@ -122,12 +122,12 @@ def get(connection: Connection, deployment_id: str) -> Deployment | None:
 
 
 def in_force(connection: Connection) -> Deployment | None:
-    """The newest deployment that the parts were told of; None where nothing was applied."""
+    """The newest deployment in force; None if nothing was applied."""
     return _first(connection, DEPLOYMENTS.c.in_force == 1)
 
 
 def number_in_force(connection: Connection) -> int | None:
-    """Its number; cheaper, because its manifest is not read."""
+    """Its number; cheaper, because the manifest is not read."""
     return connection.scalar(
         select(DEPLOYMENTS.c.number)
         .where(DEPLOYMENTS.c.in_force == 1)
@@ -142,7 +142,7 @@ def newest(connection: Connection) -> Deployment | None:
 
 
 def history(connection: Connection, *, limit: int) -> list[Deployment]:
-    """Deployments, the newest first."""
+    """Deployments, newest first."""
     rows = connection.execute(
         select(DEPLOYMENTS).order_by(DEPLOYMENTS.c.number.desc()).limit(limit)
     ).mappings()

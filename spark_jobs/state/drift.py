@@ -1,7 +1,7 @@
-"""What sources were seen to send: each declared column's first arrival, and each difference.
+"""Schema drift: the first arrival of each declared column, and all differences.
 
-A difference between a declaration and what arrives is one row, with the first record that shows
-it. It stays until somebody accepts it; whether it still stands is for the declaration to say.
+A difference between the declaration and the records is one row, with the first record that shows
+it. It stays until a person accepts it; whether it still exists depends on the declaration.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from spark_jobs.state.upsert import insert_or_keep, insert_or_replace
 
 
 class DriftKind(StrEnum):
-    """How what arrives differs from what is declared."""
+    """How records differ from the declaration."""
 
-    # A field that no column declares.
+    # An undeclared field.
     UNKNOWN = "unknown"
-    # A column that arrived, and then no longer does: dropped, or renamed.
+    # A column that used to arrive: it was dropped or renamed.
     VANISHED = "vanished"
-    # A column that has not arrived yet.
+    # A column that has never arrived.
     MISSING = "missing"
-    # A column whose values are of another kind than before, or not of the declared type.
+    # A column whose values changed their kind, or are not of the declared type.
     RETYPED = "retyped"
-    # A value beside those that the column lists.
+    # A value that the column's declaration does not list.
     VALUE = "value"
 
 
@@ -39,11 +39,11 @@ class Drift:
     """A difference, and the first record that shows it.
 
     Attributes:
-        detail: the value or its kind, as the record has it; "" where there is none.
-        declared: the column's type when it was seen; "" where it had none.
-        sequence: the record's place in the order of commits; "" for an event.
+        detail: the value or its kind, as in the record; "" if there is none.
+        declared: the column's declared type at that time; "" if undeclared.
+        sequence: the record's position in the order of commits; "" for an event.
         seen_at: when it was recorded.
-        accepted_by: who said that it is as it should be; None: nobody yet.
+        accepted_by: the person who accepted it; None: nobody.
     """
 
     source: str
@@ -62,7 +62,7 @@ class Drift:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Told apart within a source; a place in the source differs with who read it first."""
+        """Identifies a difference within a source, whatever record showed it first."""
         return self.kind.value, self.column, self.detail if self.kind is DriftKind.VALUE else ""
 
     @property
@@ -71,7 +71,7 @@ class Drift:
         return f"{self.topic}, partition {self.partition}, offset {self.offset}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return asdict(self)
 
 
@@ -97,7 +97,7 @@ def drift_words(drift: Drift) -> str:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A declared column that arrives, since when, and as which kind of value."""
+    """A declared column that arrives, since when, and with which kind of value."""
 
     source: str
     column: str
@@ -106,7 +106,7 @@ class Arrival:
 
 
 def record_arrivals(connection: Connection, arrivals: Iterable[Arrival]) -> None:
-    """Note since when columns arrive, and that they are missing no longer."""
+    """Record since when columns arrive; they are no longer missing."""
     for one in arrivals:
         insert_or_replace(connection, SOURCE_COLUMNS, asdict(one))
         columns = SCHEMA_DRIFT.c
@@ -116,13 +116,13 @@ def record_arrivals(connection: Connection, arrivals: Iterable[Arrival]) -> None
 
 
 def arrivals(connection: Connection, source: str) -> list[Arrival]:
-    """Every column of a source that has arrived."""
+    """All columns of a source that have arrived."""
     query = select(SOURCE_COLUMNS).where(SOURCE_COLUMNS.c.source == source)
     return [Arrival(**row) for row in connection.execute(query).mappings()]
 
 
 def record_drifts(connection: Connection, drifts: Iterable[Drift]) -> None:
-    """Record differences; one that is there keeps its first position and its acceptance."""
+    """Record differences; existing ones keep their first position and acceptance."""
     for one in drifts:
         row = {**asdict(one), "kind": one.kind.value, "told": one.identity[2]}
         insert_or_keep(connection, SCHEMA_DRIFT, row)
@@ -146,7 +146,7 @@ def drifts(connection: Connection, source: str | None = None) -> list[Drift]:
 def accept_drifts(
     connection: Connection, source: str, *, columns: Iterable[str], by: str, reason: str
 ) -> int:
-    """Accept the open differences of some columns; returns how many."""
+    """Accept the open differences of some columns; returns their number."""
     known = SCHEMA_DRIFT.c
     ours = (known.source == source) & known.column.in_(list(columns))
     done = connection.execute(

@@ -1,4 +1,4 @@
-"""Connections to the control database, with the settings that many processes at once need."""
+"""Connections to the control database, set up for many concurrent processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_jobs.state.errors import ControlUnreachableError
 
 BUSY_SECONDS: Final = 30
 WRITES: Final = "tidemark_writes"
-# Connections to a SQLite file that stay open. The last one that closes writes the log back into
-# the file and waits for the disk, so that a connection for each use took longer than its queries.
+# Pooled connections to a SQLite file. When the last one closes, SQLite checkpoints the log and
+# waits for the disk, which takes longer than the queries.
 _IDLE = 2
 
 
@@ -25,7 +25,7 @@ def make_engine(url: str) -> Engine:
     """An engine for SQLite (``sqlite:////path``) or PostgreSQL (``postgresql+psycopg://``).
 
     Raises:
-        ControlUnreachableError: the URL is not one, or names a database that is not served.
+        ControlUnreachableError: the URL is invalid, or names an unsupported database.
     """
     try:
         parsed = make_url(url)
@@ -59,9 +59,9 @@ def make_engine(url: str) -> Engine:
 
 
 def make_private(database: Path) -> None:
-    """Create a SQLite file and its directory for their owner only; what exists stays as it is.
+    """Create a SQLite file and its directory, readable by the owner only; existing ones stay.
 
-    SQLite gives the files of its log the rights of this one.
+    SQLite creates the files of its log with the same permissions.
     """
     if not database.parent.exists():
         database.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -70,7 +70,7 @@ def make_private(database: Path) -> None:
 
 
 def prepare_sqlite(connection: Any, record: Any) -> None:
-    """Set up a new SQLite connection; the driver must not begin transactions by itself."""
+    """Set up a new SQLite connection; the driver must not begin transactions itself."""
     del record
     if not isinstance(connection, sqlite3.Connection):
         return
@@ -85,11 +85,11 @@ def prepare_sqlite(connection: Any, record: Any) -> None:
 
 
 def _of_this_file(database: Path) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Hooks that replace a kept connection of a parent process, or to a file that is gone.
+    """Pool hooks that replace connections of a parent process, or to a replaced file.
 
-    A forked child must not share a connection with its parent, and a database that somebody put
-    back from a copy is another file of the same name. See "Using Connection Pools with
-    Multiprocessing or os.fork()" in SQLAlchemy's documentation.
+    A forked child must not share a connection with its parent, and a database restored from a copy
+    is another file with the same name. See "Using Connection Pools with Multiprocessing or
+    os.fork()" in SQLAlchemy's documentation.
     """
 
     def here() -> tuple[int, int, int]:
@@ -112,9 +112,9 @@ def _of_this_file(database: Path) -> tuple[Callable[..., None], Callable[..., No
 
 
 def begin_sqlite(connection: Connection) -> None:
-    """Take the write lock at once where the transaction will write.
+    """Take the write lock at once if the transaction will write.
 
-    One that reads first and writes later cannot wait for another writer: SQLite refuses it.
+    SQLite does not let a transaction that has read wait for another writer: it fails.
     """
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,4 +1,4 @@
-"""The part of the control database that virtual environments are kept in."""
+"""The virtual environments in the control database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.state.environments import Environment
 
 
 class EnvironmentStore:
-    """What ``ControlStore`` knows of environments; each method is one transaction."""
+    """The methods of ``ControlStore`` for environments; each is one transaction."""
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...
@@ -21,7 +21,7 @@ class EnvironmentStore:
     def _write(self) -> AbstractContextManager[Connection]: ...
 
     def save_environment(self, environment: Environment) -> None:
-        """Keep an environment as it is now."""
+        """Insert or replace an environment."""
         with self._write() as connection:
             environments.save(connection, environment)
 
@@ -36,6 +36,6 @@ class EnvironmentStore:
             return environments.every(connection)
 
     def remove_environment(self, name: str) -> None:
-        """Forget an environment, once its files are gone."""
+        """Delete an environment's record, after its files."""
         with self._write() as connection:
             environments.remove(connection, name)

@@ -1,4 +1,4 @@
-"""Virtual environments: what each holds, from what it was built and how far it came."""
+"""Virtual environments: their views, base, and progress."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from spark_jobs.state.upsert import insert_or_replace
 
 
 class EnvironmentStatus(StrEnum):
-    """How far an environment came."""
+    """How far an environment has come."""
 
-    # Views are left to build; also where a build failed or was killed.
+    # Some views are not built, also after a failure or kill.
     OPEN = "open"
     BUILT = "built"
-    # Some of it may be published; the same command goes on.
+    # Some views may be published; the same command resumes.
     PROMOTING = "promoting"
     PROMOTED = "promoted"
-    # Some of its files may be gone; the same command goes on.
+    # Some files may be deleted; the same command resumes.
     DROPPING = "dropping"
 
 
 class ViewState(StrEnum):
-    """How far a view of an environment came."""
+    """How far a view of an environment has come."""
 
     OPEN = "open"
     BUILT = "built"
-    # It is there to be looked at, and the quality gate stops it.
+    # It is built and can be read, but the gate blocks it.
     BLOCKED = "blocked"
-    # Its copy was deleted, because data left the tables that it reads.
+    # Its table was deleted, because rows of its inputs were deleted.
     DELETED = "deleted"
     PROMOTED = "promoted"
 
@@ -45,15 +45,15 @@ class EnvironmentView:
     """A view of an environment.
 
     Attributes:
-        why: ``new``, ``changed``, or the view above it that changed.
-        base: the fingerprint of production's definition; None where it had none.
-        fingerprint: of the definition that the environment has.
-        vector: the versions of the inputs that it was built from, as ``VersionVector`` has them.
-        table: the id and the version of the table that was built.
-        clock: what the clock showed, in ISO's form.
-        problem: which expectations failed, or why the copy was deleted.
+        why: ``new``, ``changed``, or the upstream view that changed.
+        base: fingerprint of production's definition; None if there was none.
+        fingerprint: of the environment's definition.
+        vector: input versions that it was built from, in the form of ``VersionVector``.
+        table: id and version of its table.
+        clock: the value of CURRENT_TIMESTAMP, in ISO format.
+        problem: the failed expectations, or why the table was deleted.
         attempt: the attempt that publishes it.
-        published: the id and the version of production's table that has its rows.
+        published: id and version of production's table with its rows.
     """
 
     why: str
@@ -80,21 +80,21 @@ class EnvironmentView:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read what the control database keeps."""
+        """Decode a stored value."""
         return cls(**{**value, "state": ViewState(value["state"])})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """One environment.
+    """A virtual environment.
 
     Attributes:
         base: the deployment that it was planned against.
-        manifest: what would run with its views, as JSON.
-        views: by name, each after those that it reads.
-        pins: the versions of production's tables that a build which did not end reads.
+        manifest: the running manifest with its views, as JSON.
+        views: by name, each after the views that it reads.
+        pins: versions of production's tables that an unfinished build reads.
         marked: columns that the project marks as personal data, as ``layer.table.column``.
-        deployment: the promotion's.
+        deployment: the deployment of its promotion.
     """
 
     name: str
@@ -110,11 +110,11 @@ class Environment:
     updated_at: datetime = field(default_factory=utc_now)
 
     def with_view(self, view: str, changed: EnvironmentView) -> Environment:
-        """The same with one view changed."""
+        """A copy with one view replaced."""
         return replace(self, views={**self.views, view: changed})
 
     def as_dict(self) -> JsonObject:
-        """The form for programs, without the manifest."""
+        """As a JSON object, without the manifest."""
         found = asdict(self)
         del found["manifest"], found["pins"], found["marked"]
         return {
@@ -126,7 +126,7 @@ class Environment:
 
 
 def save(connection: Connection, environment: Environment) -> None:
-    """Insert or replace an environment; only who holds its lock calls this."""
+    """Insert or replace an environment; the caller holds its lock."""
     row = {**asdict(environment), "updated_at": utc_now()}
     # A list, because PostgreSQL's JSONB does not keep the order of keys.
     row["views"] = [[name, asdict(one)] for name, one in environment.views.items()]
@@ -148,7 +148,7 @@ def every(connection: Connection) -> list[Environment]:
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget an environment."""
+    """Delete an environment's record."""
     connection.execute(delete(ENVIRONMENTS).where(ENVIRONMENTS.c.name == name))
 
 

@@ -1,7 +1,7 @@
-"""Epochs: a number per table that starts its transaction ids afresh.
+"""Epochs: a number per table; raising it starts new Delta transaction ids.
 
-A Delta transaction id that was used is skipped silently, so whoever discards a table's progress
-(a new checkpoint, a lost ledger, a rollback) must raise its epoch first.
+Delta skips a used transaction id silently. So the epoch must be raised before a table's progress is
+discarded: a new checkpoint, a lost ledger, a rollback.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FIRST_EPOCH: Final = 1
 
 
 def epoch(connection: Connection, table: str) -> int:
-    """The table's epoch; 1 when it was never raised."""
+    """The table's epoch; 1 if it was never raised."""
     found = connection.scalar(select(EPOCHS.c.epoch).where(EPOCHS.c.table_name == table))
     return FIRST_EPOCH if found is None else found
 
 
 def lock_epoch(connection: Connection, table: str) -> int:
-    """The table's epoch, held against changes until the transaction ends."""
+    """The table's epoch, locked until the transaction ends."""
     row = {
         "table_name": table,
         "epoch": FIRST_EPOCH,
@@ -41,10 +41,10 @@ def bump_epoch(connection: Connection, table: str, *, reason: str, above: int = 
     """Raise the table's epoch and return the new one.
 
     Args:
-        connection: a transaction that writes.
+        connection: a write transaction.
         table: the table's name.
-        reason: why, for the operator.
-        above: an epoch that the result must exceed, for instance one read from the Delta log.
+        reason: why, for operators.
+        above: lower bound (exclusive) of the result, for instance the epoch in the Delta log.
     """
     raised = max(lock_epoch(connection, table), above) + 1
     connection.execute(

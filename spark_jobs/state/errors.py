@@ -1,4 +1,4 @@
-"""Conditions of the control database and of the guards that keep one writer per table."""
+"""Error conditions of the control database, leases and locks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.errors import LakehouseError, first_line
 
 
 class ControlSchemaNewerError(LakehouseError):
-    """The control database was migrated by a newer release than this one."""
+    """A newer release migrated the control database."""
 
     condition = "CONTROL_SCHEMA_NEWER"
     found: int
@@ -23,7 +23,7 @@ class ControlSchemaNewerError(LakehouseError):
 
 
 class ControlUnreachableError(LakehouseError):
-    """The control database does not answer or cannot be opened."""
+    """The control database cannot be reached or opened."""
 
     condition = "CONTROL_UNREACHABLE"
     url: str
@@ -38,7 +38,7 @@ class ControlUnreachableError(LakehouseError):
 
 
 class AttemptNotFoundError(LakehouseError):
-    """The ledger holds no attempt of that id."""
+    """The ledger has no attempt with that id."""
 
     condition = "ATTEMPT_NOT_FOUND"
     attempt_id: str
@@ -60,7 +60,7 @@ class LeaseTakenError(LakehouseError):
 
 
 class LeaseLostError(LakehouseError):
-    """The lease ran out and somebody else may write by now; this writer must stop."""
+    """The lease expired and another writer may have it; this one must stop."""
 
     condition = "LEASE_LOST"
     resource: str
@@ -88,7 +88,7 @@ class TableLockedError(LakehouseError):
 
 
 class ReplayNotFoundError(LakehouseError):
-    """No replay or rollback of that id, or it has no such view."""
+    """There is no replay or rollback with that id, or it does not contain the view."""
 
     condition = "REPLAY_NOT_FOUND"
     replay_id: str
@@ -114,7 +114,7 @@ class ReplayRejectedError(LakehouseError):
 
 
 class DeploymentOvertakenError(LakehouseError):
-    """Another apply began on the same base."""
+    """Another apply started from the same base."""
 
     condition = "DEPLOYMENT_OVERTAKEN"
     deployment_id: str

@@ -1,4 +1,4 @@
-"""Named points where a test can end the process by SIGKILL."""
+"""Named points at which tests kill the process with SIGKILL."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections import Counter
 from typing import Final
 
 VARIABLE: Final = "TIDEMARK_FAILPOINT"
-# What a parent sees of a process that SIGKILL ended.
+# Return code of a process that was killed by SIGKILL.
 EXIT_CODE: Final = -signal.SIGKILL
 
 _passed: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
-    """End the process here when ``TIDEMARK_FAILPOINT`` is ``name``, or ``name:N`` the N-th time.
+    """Kill the process if ``TIDEMARK_FAILPOINT`` is ``name``, or ``name:N`` at the N-th call.
 
-    This is a switch for tests and no setting, so it is read from the environment directly.
+    This is not a setting but a switch for tests, so it is read from the environment directly.
     """
     armed = os.environ.get(VARIABLE)
     if not armed:

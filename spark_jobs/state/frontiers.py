@@ -1,4 +1,4 @@
-"""Frontiers: the versions at which tables show the same transactions of their source database."""
+"""Frontiers: table versions that show the same transactions of a source database."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.tables import FRONTIERS
 from spark_jobs.state.upsert import insert_or_replace
 
-# Refreshes ask for the newest that several tables have; those that fell behind have older ones.
+# Frontiers kept per database: tables that lag behind have only older ones.
 FRONTIERS_KEPT = 50
 
 
 @dataclass(frozen=True)
 class TableAtFrontier:
-    """A version of a table that has every change up to a commit, and none after it.
+    """A table version with all changes up to a commit, and none after it.
 
     Attributes:
-        database: the prefix of its topics.
-        position: the end of that commit in the database's log.
-        at: when the version was noted.
+        database: prefix of its topics.
+        position: log position of the end of that commit.
+        at: when it was recorded.
     """
 
     database: str
@@ -34,7 +34,7 @@ class TableAtFrontier:
 
 
 def note_frontiers(connection: Connection, notes: Iterable[TableAtFrontier]) -> None:
-    """Keep versions; of each database the newest frontiers stay."""
+    """Record versions; keeps the newest frontiers of each database."""
     databases = set()
     for note in notes:
         row = {
@@ -57,7 +57,7 @@ def note_frontiers(connection: Connection, notes: Iterable[TableAtFrontier]) -> 
 
 
 def frontiers(connection: Connection, database: str) -> list[TableAtFrontier]:
-    """What is noted of a database, the newest frontier first."""
+    """All recorded versions of a database, newest frontier first."""
     ours = select(FRONTIERS).where(FRONTIERS.c.database == database)
     rows = connection.execute(ours.order_by(FRONTIERS.c.position.desc(), FRONTIERS.c.table_name))
     return [

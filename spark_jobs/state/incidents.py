@@ -1,7 +1,7 @@
-"""Incidents: a fault of a task from its first failure to the run that shows it is over.
+"""Incidents: a fault of an Airflow task, from its first failure until a run succeeds.
 
-A task that fails for the same reason again belongs to the same incident, so that people are told
-once. An incident that lasts is told again, and its end is told too.
+A task that fails again for the same reason belongs to the same incident, so that people are alerted
+once. A long incident is alerted again, and its end is reported too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from spark_jobs.state.tables import INCIDENTS
 
-# Ages, counts and versions differ from one failure to the next, and the fault is the same.
+# Ages, counts and versions may differ between failures with the same fault.
 _NUMBERS = re.compile(
     r"(?<!\w)(\d[\d.,:T+-]*Z?\s*(seconds?|minutes?|hours?|days?|[smhd]\b|min\b)?\s*)+"
 )
@@ -27,14 +27,14 @@ _NUMBERS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """A fault that was told.
+    """A fault that was alerted.
 
     Attributes:
-        fault: what tells it apart from other faults of the task; see ``fault_of``.
-        table: the gold view as SQL names it; None where the task is about more than one.
-        times: how often the task failed for it.
-        told_at: when people were told last.
-        resolved_at: when a run showed that it was over; None: it is open.
+        fault: identifies the fault within the task; see ``fault_of``.
+        table: name of the gold view in SQL; None if the task covers several.
+        times: number of failures.
+        told_at: time of the last alert.
+        resolved_at: when a run succeeded; None: the incident is open.
     """
 
     incident_id: str
@@ -52,12 +52,12 @@ class Incident:
     resolved_at: datetime | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return asdict(self)
 
 
 def fault_of(condition: str, message: str) -> str:
-    """The same for two failures that differ in numbers only.
+    """A key that is equal for failures that differ only in numbers.
 
     >>> seen = ["users_2: last seen 65 s ago", "users_2: last seen 2 minutes 5 s ago"]
     >>> len({fault_of("TASK_FAILED", one) for one in seen})
@@ -73,12 +73,12 @@ def fault_of(condition: str, message: str) -> str:
 def open_incident(
     connection: Connection, failure: Incident, *, again_after: timedelta
 ) -> tuple[Incident, bool]:
-    """Record a failure; returns its incident, and whether people are to be told.
+    """Record a failure; returns its incident, and whether to send an alert.
 
     Args:
-        connection: a transaction that writes.
-        failure: the failure as an incident of its own.
-        again_after: an open incident is told again that long after it was told last.
+        connection: a write transaction.
+        failure: the failure as a new incident.
+        again_after: time after which an open incident is alerted again.
     """
     columns = INCIDENTS.c
     same = (
@@ -108,7 +108,7 @@ def open_incident(
 def resolve_incidents(
     connection: Connection, dag_id: str, *, task_id: str | None, now: datetime
 ) -> list[Incident]:
-    """End the open incidents of a DAG, or of one of its tasks; returns them, the oldest first."""
+    """Close open incidents of a DAG or of one of its tasks; returns them, oldest first."""
     columns = INCIDENTS.c
     mine = (columns.dag_id == dag_id) & columns.resolved_at.is_(None)
     if task_id is not None:
@@ -123,7 +123,7 @@ def resolve_incidents(
 
 
 def incidents(connection: Connection, *, open_only: bool, limit: int) -> list[Incident]:
-    """Incidents, those that are open and then those that ended last first."""
+    """Incidents, open ones first, then the latest closed ones."""
     columns = INCIDENTS.c
     query = select(INCIDENTS).order_by(
         columns.resolved_at.isnot(None), columns.last_at.desc(), columns.incident_id
@@ -134,18 +134,18 @@ def incidents(connection: Connection, *, open_only: bool, limit: int) -> list[In
 
 
 def forget_incidents(connection: Connection, *, before: datetime) -> int:
-    """Drop incidents that ended before; returns how many."""
+    """Delete incidents that were closed before a time; returns their number."""
     old = delete(INCIDENTS).where(INCIDENTS.c.resolved_at < before)
     return connection.execute(old).rowcount
 
 
 def new_incident_id() -> str:
-    """An id that no other incident has."""
+    """A new unique id."""
     return uuid4().hex
 
 
 class IncidentStore:
-    """What ``ControlStore`` knows of incidents; each method is one transaction."""
+    """The methods of ``ControlStore`` for incidents; each is one transaction."""
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...
@@ -159,7 +159,7 @@ class IncidentStore:
             return open_incident(connection, failure, again_after=again_after)
 
     def has_open_incident(self, dag_id: str) -> bool:
-        """Whether a DAG has an incident that is open."""
+        """Whether a DAG has an open incident."""
         columns = INCIDENTS.c
         query = select(columns.incident_id).where(
             columns.dag_id == dag_id, columns.resolved_at.is_(None)
@@ -175,6 +175,6 @@ class IncidentStore:
             return resolve_incidents(connection, dag_id, task_id=task_id, now=now)
 
     def incidents(self, *, open_only: bool = False, limit: int = 20) -> list[Incident]:
-        """Incidents, those that are open first."""
+        """Incidents, open ones first."""
         with self._read() as connection:
             return incidents(connection, open_only=open_only, limit=limit)

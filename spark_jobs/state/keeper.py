@@ -1,4 +1,4 @@
-"""Keeps a lease alive while its holder works, and says when it was lost."""
+"""Renews a lease while its owner works, and reports when it was lost."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class LeaseKeeper:
-    """A held lease that renews itself from a thread.
+    """A lease that a thread renews.
 
     Attributes:
-        lease: the lease as it was last renewed.
+        lease: as last renewed.
     """
 
     def __init__(self, lease: Lease, *, renew: Callable[[Lease], Lease], seconds: float) -> None:
@@ -31,11 +31,11 @@ class LeaseKeeper:
 
     @property
     def fencing(self) -> int:
-        """The number that tells this holder from earlier and later ones."""
+        """The fencing number, which grows with each owner."""
         return self.lease.fencing
 
     def check(self) -> None:
-        """Make sure of the lease right before a commit.
+        """Verify the lease right before a commit.
 
         Raises:
             LeaseLostError: another writer may have it.

@@ -1,4 +1,4 @@
-"""Leases: one writer per table across machines, each with a fencing number that only rises."""
+"""Leases: one writer per table across machines, with fencing numbers that only grow."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from spark_jobs.state.upsert import insert_or_keep
 class Lease:
     """The right to write a table until it expires.
 
-    A writer that was given the lease later has a higher fencing number, so whoever checks the
-    number can refuse a writer that overslept.
+    Later owners have higher fencing numbers, so that a writer whose lease expired can be refused.
     """
 
     resource: str
@@ -28,10 +27,10 @@ class Lease:
 
 
 def acquire(connection: Connection, resource: str, *, owner: str, seconds: float) -> Lease:
-    """Take the lease. The same owner is let in again, with a new number that fences its past.
+    """Take the lease. Its current owner gets it again, with a new number that fences the old one.
 
     Raises:
-        LeaseTakenError: another owner holds it and it has not expired.
+        LeaseTakenError: another owner holds it, and it has not expired.
     """
     now = database_now(connection)
     vacant = {
@@ -61,10 +60,10 @@ def acquire(connection: Connection, resource: str, *, owner: str, seconds: float
 
 
 def renew(connection: Connection, lease: Lease, *, seconds: float) -> Lease:
-    """Extend a lease that is still held; expired but not yet taken by another counts as held.
+    """Extend a lease; an expired lease can be extended unless another owner has taken it.
 
     Raises:
-        LeaseLostError: it was released, or another writer has it.
+        LeaseLostError: it was released, or another owner has it.
     """
     expires_at = database_now(connection) + timedelta(seconds=seconds)
     done = connection.execute(
@@ -84,7 +83,7 @@ def renew(connection: Connection, lease: Lease, *, seconds: float) -> Lease:
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """Give the lease back; one that another writer has by now stays with that writer."""
+    """Release the lease, unless another owner has it."""
     connection.execute(
         update(LEASES)
         .where(LEASES.c.resource == lease.resource, LEASES.c.fencing == lease.fencing)
@@ -93,7 +92,7 @@ def release(connection: Connection, lease: Lease) -> None:
 
 
 def holder(connection: Connection, resource: str) -> Lease | None:
-    """Who holds the lease now, or None."""
+    """The current owner's lease, or None."""
     query = select(LEASES).where(LEASES.c.resource == resource)
     row = connection.execute(query).one_or_none()
     if row is None or row.owner is None or row.expires_at <= database_now(connection):
@@ -102,7 +101,7 @@ def holder(connection: Connection, resource: str) -> Lease | None:
 
 
 def database_now(connection: Connection) -> datetime:
-    """The clock by which leases expire: the server's, so that writers' clocks need not agree."""
+    """The time of the database server, which decides about expiry: clocks of writers may differ."""
     if connection.dialect.name == "postgresql":
         now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
         return now

@@ -1,7 +1,6 @@
-"""Lock files: one writer per table on this machine, gone with the process that held it.
+"""Lock files: one writer per table on this machine; a lock ends with its process.
 
-Delta on a local file system can lose a commit when two processes race; see the lease for writers
-on other machines.
+Delta on a local file system can lose a commit if two processes race. Leases cover other machines.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ UNSAFE: Final = re.compile(r"[^a-z0-9_.-]")
 
 @contextmanager
 def table_lock(directory: Path, table: TableName | str) -> Iterator[Path]:
-    """Hold the table's lock file; the lock is not waited for.
+    """Hold the table's lock file; fails at once if it is taken.
 
     Args:
-        directory: where lock files lie; created for the owner only.
-        table: the table, or another name for what has one writer.
+        directory: directory of lock files; created with owner-only permissions.
+        table: the table, or another name of a resource with one writer.
 
     Raises:
         TableLockedError: another process, or another part of this one, holds it.
@@ -42,7 +41,7 @@ def table_lock(directory: Path, table: TableName | str) -> Iterator[Path]:
             raise TableLockedError(str(table), path, holder) from error
         os.truncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()}\n".encode())
-        # The file stays: removing it would let two processes lock two files of one name.
+        # Keep the file: after a delete, two processes could lock different files of one name.
         yield path
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Brings a control database to this release's schema; running it again changes nothing."""
+"""Migrates a control database to this release's schema; idempotent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_jobs.state.tables import (
 from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_replace
 
-# Any constant does; it must be the same in every process and release.
+# An arbitrary constant, the same in all processes and releases.
 ADVISORY_LOCK: Final = 7_162_013
 _SQLITE_FILE: Final = "sqlite:///"
-# Tables under the names that older releases gave them.
+# Table names of older releases.
 _FORMER_TABLES: Final = {"holds": "pinned_views"}
-# Values that older releases stored under other names: the column, the old value, the new one.
+# Values of older releases: column, old value, new value.
 _FORMER_VALUES: Final = (
     (ATTEMPTS.c.status, "held", "blocked"),
     (ATTEMPTS.c.reason_code, "VIEW_HELD", "VIEW_PINNED"),
@@ -34,10 +34,10 @@ _FORMER_VALUES: Final = (
 
 
 def found_version(url: str) -> int | None:
-    """The version of the database at a URL, which is only looked at; None where none is there.
+    """The schema version of the database at a URL, read only; None if it does not exist.
 
     Raises:
-        ControlUnreachableError: nothing answers there.
+        ControlUnreachableError: the database cannot be reached.
         ControlSchemaNewerError: a newer release migrated it.
     """
     if url.startswith(_SQLITE_FILE) and not Path(url.removeprefix(_SQLITE_FILE)).exists():
@@ -54,7 +54,7 @@ def found_version(url: str) -> int | None:
 
 
 def schema_version(connection: Connection) -> int | None:
-    """The version that the database has; None before its first migration.
+    """The database's schema version; None before its first migration.
 
     Raises:
         ControlSchemaNewerError: a newer release migrated it.
@@ -68,7 +68,7 @@ def schema_version(connection: Connection) -> int | None:
 
 
 def migrate(connection: Connection) -> None:
-    """Create what is missing; to be called in a transaction that writes."""
+    """Create what is missing, in a write transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(
             text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}
@@ -97,7 +97,7 @@ def _rename_values(connection: Connection) -> None:
 
 
 def _add_columns(connection: Connection) -> None:
-    """Add the columns that tables of an older release lack; each of them may be NULL."""
+    """Add columns that tables of older releases lack; all are nullable."""
     inspector = inspect(connection)
     for table in METADATA.tables.values():
         if not inspector.has_table(table.name):

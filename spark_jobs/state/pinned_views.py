@@ -1,4 +1,4 @@
-"""Views that are pinned to an earlier version, so that no refresh undoes a rollback."""
+"""Pinned views: refreshes skip them, so that they do not undo a rollback."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_jobs.state.upsert import insert_or_replace
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedView:
-    """A view that no refresh may touch.
+    """A view that refreshes skip.
 
     Attributes:
         view: the gold view's name, without the layer.
-        version: the version of the published table that the view is pinned to.
-        who: asked for it.
-        replay_id: the rollback that made it.
+        version: version of the published table that the view is pinned to.
+        who: the person who asked for it.
+        replay_id: the rollback.
     """
 
     view: str
@@ -32,21 +32,21 @@ class PinnedView:
     since: datetime = field(default_factory=utc_now)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {**asdict(self), "since": self.since.isoformat()}
 
 
 def pin_view(connection: Connection, pinned: PinnedView) -> None:
-    """Pin a view; an earlier pin of it is replaced."""
+    """Pin a view; replaces an earlier pin."""
     insert_or_replace(connection, PINNED_VIEWS, asdict(pinned))
 
 
 def pinned_views(connection: Connection) -> dict[str, PinnedView]:
-    """Every pinned view."""
+    """All pinned views."""
     rows = connection.execute(select(PINNED_VIEWS).order_by(PINNED_VIEWS.c.view)).mappings()
     return {row["view"]: PinnedView(**row) for row in rows}
 
 
 def release(connection: Connection, view: str) -> bool:
-    """Let refreshes touch a view again; False where it was not pinned."""
+    """End a view's pin; False if it was not pinned."""
     return connection.execute(delete(PINNED_VIEWS).where(PINNED_VIEWS.c.view == view)).rowcount > 0

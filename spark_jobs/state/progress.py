@@ -1,4 +1,4 @@
-"""The streaming application's sign of life: one row per query."""
+"""Progress and heartbeats of the streaming application: one row per query."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from spark_jobs.state.tables import STREAM_PROGRESS
 from spark_jobs.state.types import JsonObject
 from spark_jobs.state.upsert import insert_or_replace
 
-# Sinks report in the same table as streaming queries, under names that begin so.
+# Prefix of sinks, which report in the same table as streaming queries.
 SINK_PREFIX: Final = "sink."
 
 
 class StreamState(StrEnum):
-    """What a query was doing when it last reported."""
+    """The state of a query at its last report."""
 
     STARTING = "starting"
     RUNNING = "running"
-    # What the query reads is not there yet; it is asked for again and again.
+    # The query's input does not exist yet; it is retried.
     WAITING = "waiting"
-    # Records are lost, or would be: an operator must decide.
+    # Records are lost or would be: an operator must decide.
     REFUSED = "refused"
-    # The quality gate blocks a continuous view's result; its inputs or its rules must change.
+    # The gate blocks a continuous view's result; its inputs or expectations must change.
     BLOCKED = "blocked"
     STOPPED = "stopped"
     FAILED = "failed"
@@ -34,19 +34,18 @@ class StreamState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgress:
-    """A query's last batch and its last sign of life; a continuous view's refreshes are batches.
+    """A query's last batch and last heartbeat; for a continuous view a batch is a refresh.
 
     Attributes:
         query: the query's name, for instance ``bronze.orders``.
-        batch_id: the last batch that ended; -1 before the first. Of a view: its
-            table's version.
-        records: records in that batch. Of a view: rows of its inputs that had changed.
-        end_offsets: where that batch ended, as the source tells it.
+        batch_id: the last finished batch; -1 before the first. For a view, its table's version.
+        records: records in that batch. For a view, changed input rows.
+        end_offsets: end of that batch, as reported by the source.
         at: when that batch ended.
-        heartbeat_at: when the query was last seen alive.
-        lag_records: records behind the source; None where the source cannot tell.
+        heartbeat_at: time of the last heartbeat.
+        lag_records: records behind the source; None if unknown.
         error: why the query failed.
-        deployment: the number of the deployment that it runs as; None where it follows none.
+        deployment: number of the deployment that it runs; None if it follows none.
     """
 
     query: str
@@ -61,16 +60,16 @@ class StreamProgress:
     deployment: int | None = None
 
     def stale(self, *, now: datetime, after: timedelta) -> bool:
-        """Should this query have been seen since? One that was stopped on purpose is not stale."""
+        """Whether a heartbeat is overdue; a query that was stopped on purpose is never stale."""
         return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
 
     def health(self, *, now: datetime, after: timedelta, on_purpose: bool) -> str:
-        """How the query stands now: its state, or ``silent`` or ``down``.
+        """The query's state, or ``silent`` or ``down``.
 
         Args:
-            now: the moment.
-            after: how long a query may say nothing, and an application take to come back.
-            on_purpose: a person stopped the application; otherwise it should run.
+            now: the time.
+            after: how long a query may be silent, and an application may take to restart.
+            on_purpose: whether a person stopped the application.
         """
         if now - self.heartbeat_at <= after:
             return self.state.value
@@ -79,7 +78,7 @@ class StreamProgress:
         return "silent"
 
     def as_dict(self) -> JsonObject:
-        """The row for programs."""
+        """As a JSON object."""
         return {
             **asdict(self),
             "state": self.state.value,
@@ -90,7 +89,7 @@ class StreamProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """A query's sign of life, or how it ended; says nothing of its last batch."""
+    """A query's heartbeat, or its end; says nothing about its last batch."""
 
     query: str
     at: datetime
@@ -100,7 +99,7 @@ class Heartbeat:
 
 
 def sink_query(sink: str) -> str:
-    """The name under which a sink reports."""
+    """The query name of a sink."""
     return f"{SINK_PREFIX}{sink}"
 
 
@@ -110,7 +109,7 @@ def record_progress(connection: Connection, progress: StreamProgress) -> None:
 
 
 def record_heartbeat(connection: Connection, beat: Heartbeat) -> None:
-    """Note that a query lives, or how it ended; its last batch stays as recorded."""
+    """Record that a query is alive, or how it ended; its last batch is kept."""
     changed = {
         "heartbeat_at": beat.at,
         "state": beat.state,
@@ -126,11 +125,11 @@ def record_heartbeat(connection: Connection, beat: Heartbeat) -> None:
 
 
 def forget_query(connection: Connection, query: str) -> None:
-    """Drop the row of a query that runs no more."""
+    """Delete the row of a query that no longer exists."""
     connection.execute(delete(STREAM_PROGRESS).where(STREAM_PROGRESS.c.query == query))
 
 
 def progress(connection: Connection) -> list[StreamProgress]:
-    """Every query's row, by name."""
+    """The rows of all queries, by name."""
     rows = connection.execute(select(STREAM_PROGRESS).order_by(STREAM_PROGRESS.c.query)).mappings()
     return [StreamProgress(**{**row, "state": StreamState(row["state"])}) for row in rows]

@@ -1,4 +1,4 @@
-"""The part of the control database that replays, rollbacks and pinned views are kept in."""
+"""The replays, rollbacks and pinned views in the control database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.state.replays import Decision, ReplayRecord, ReplayStatus, Repla
 
 
 class ReplayStore:
-    """What ``ControlStore`` knows of replays; each method is one transaction."""
+    """The methods of ``ControlStore`` for replays; each is one transaction."""
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...
@@ -30,29 +30,29 @@ class ReplayStore:
             return replays.begin_replay(connection, record, views=views)
 
     def end_replay(self, replay_id: str, *, status: ReplayStatus, error: str | None = None) -> None:
-        """Note how a replay ended."""
+        """Record how a replay ended."""
         with self._write() as connection:
             replays.end_replay(connection, replay_id, status=status, error=error)
 
     def replay(self, replay_id: str) -> ReplayRecord:
-        """The replay; ``ReplayNotFoundError`` where there is none."""
+        """The replay; raises ``ReplayNotFoundError``."""
         with self._read() as connection:
             return replays.get_replay(connection, replay_id)
 
     def replays(
         self, *, statuses: Collection[ReplayStatus] = (), limit: int = 20
     ) -> list[ReplayRecord]:
-        """Replays and rollbacks, the newest first."""
+        """Replays and rollbacks, newest first."""
         with self._read() as connection:
             return replays.replays(connection, statuses=statuses, limit=limit)
 
     def replay_views(self, replay_id: str) -> list[ReplayView]:
-        """The views of a replay in their order."""
+        """The views of a replay, in order."""
         with self._read() as connection:
             return replays.replay_views(connection, replay_id)
 
     def replay_view(self, replay_id: str, view: str) -> ReplayView:
-        """One view of a replay; ``ReplayNotFoundError`` where it has no such view."""
+        """One view of a replay; raises ``ReplayNotFoundError``."""
         for one in self.replay_views(replay_id):
             if one.view == view:
                 return one
@@ -64,22 +64,22 @@ class ReplayStore:
             replays.update_view(connection, replay_id, view, change=change)
 
     def pin_view(self, pinned: PinnedView) -> None:
-        """Pin a view; an earlier pin of it is replaced."""
+        """Pin a view; replaces an earlier pin."""
         with self._write() as connection:
             pinned_views.pin_view(connection, pinned)
 
     def pinned_views(self) -> dict[str, PinnedView]:
-        """Every pinned view."""
+        """All pinned views."""
         with self._read() as connection:
             return pinned_views.pinned_views(connection)
 
     def add_decision(self, replay_id: str, decision: Decision) -> None:
-        """Keep what a person decided about a replay or a rollback."""
+        """Record a person's decision about a replay or rollback."""
         with self._write() as connection:
             replays.add_decision(connection, replay_id, decision)
 
     def end_pin(self, pinned: PinnedView, decision: Decision) -> bool:
-        """Let refreshes go on, and keep who decided that; False where the view was not pinned."""
+        """End a pin, and record the decision; False if the view was not pinned."""
         with self._write() as connection:
             ended = pinned_views.release(connection, pinned.view)
             if ended:
@@ -87,6 +87,6 @@ class ReplayStore:
             return ended
 
     def release(self, view: str) -> bool:
-        """Let refreshes touch a view again; False where it was not pinned."""
+        """End a view's pin; False if it was not pinned."""
         with self._write() as connection:
             return pinned_views.release(connection, view)

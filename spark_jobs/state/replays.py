@@ -1,4 +1,4 @@
-"""Replays and rollbacks: who asked for what and why, and how far it came."""
+"""Replays and rollbacks: who asked for what and why, and their progress."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from spark_jobs.state.upsert import insert_or_keep
 
 
 class ReplayKind(StrEnum):
-    """What was asked for."""
+    """What was requested."""
 
     REPLAY = "replay"
     ROLLBACK = "rollback"
 
 
 class ReplayStatus(StrEnum):
-    """How far it came; one that was killed stays running until it is taken up again."""
+    """How far it has come; a killed one stays RUNNING until it is resumed."""
 
     RUNNING = "running"
     DONE = "done"
@@ -33,7 +33,7 @@ class ReplayStatus(StrEnum):
 
 
 class ViewProgress(StrEnum):
-    """How far one view of it came."""
+    """How far one of its views has come."""
 
     WAITING = "waiting"
     BUILT = "built"
@@ -43,11 +43,11 @@ class ViewProgress(StrEnum):
 
 
 class DecisionKind(StrEnum):
-    """What a person decided about a replay or a rollback."""
+    """A person's decision about a replay or rollback."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
-    # Refreshes of a view that was rolled back go on.
+    # A rolled back view is refreshed again.
     PIN_ENDED = "pin ended"
 
 
@@ -56,8 +56,8 @@ class Decision:
     """Who decided what, and when.
 
     Attributes:
-        reason: as it was written; None where nobody was asked for one.
-        approved_by: who agreed; None where nobody else was asked.
+        reason: as written; None if it was not asked for.
+        approved_by: the person who approved; None if nobody was asked.
     """
 
     what: DecisionKind
@@ -68,18 +68,18 @@ class Decision:
     at: datetime = field(default_factory=utc_now)
 
     def as_dict(self) -> JsonObject:
-        """The form that the control database keeps."""
+        """As stored in the control database."""
         return {**asdict(self), "what": self.what.value, "at": self.at.isoformat()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRecord:
-    """A replay or a rollback.
+    """A replay or rollback.
 
     Attributes:
-        request: what was asked for; two of one request are the same piece of work.
-        plan: what was shown before it began.
-        decisions: of people, as ``Decision.as_dict`` writes them, the oldest first.
+        request: the request; equal requests are the same work.
+        plan: the plan as shown before it began.
+        decisions: people's decisions, as from ``Decision.as_dict``, oldest first.
     """
 
     replay_id: str
@@ -97,19 +97,19 @@ class ReplayRecord:
 
     @property
     def approved_by(self) -> str | None:
-        """Who approved it; None where nobody was asked."""
+        """The person who approved it; None if nobody was asked."""
         return self._who(DecisionKind.APPROVED)
 
     @property
     def rejected_by(self) -> str | None:
-        """Who rejected it; None where nobody did."""
+        """The person who rejected it; None if nobody did."""
         return self._who(DecisionKind.REJECTED)
 
     def _who(self, decided: DecisionKind) -> str | None:
         return next((one["who"] for one in self.decisions if one["what"] == decided.value), None)
 
     def as_dict(self) -> JsonObject:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             **asdict(self),
             "approved_by": self.approved_by,
@@ -119,19 +119,19 @@ class ReplayRecord:
 
 
 def approval(who: str | None) -> list[JsonObject]:
-    """What a record begins with: who approved it, where somebody was asked."""
+    """The initial decisions of a record: the approval, if there is one."""
     return [] if who is None else [Decision(what=DecisionKind.APPROVED, who=who).as_dict()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayView:
-    """One view of it.
+    """One view of a replay.
 
     Attributes:
-        position: in the order of the work, from 0.
-        attempt_id: the newest attempt of the ledger; chunks that are done are counted there.
-        before_version: the published table's version before; None where there was none.
-        difference: how many rows are deleted and inserted, and some of them.
+        position: in the order of processing, from 0.
+        attempt_id: the newest attempt in the ledger, which counts finished pieces.
+        before_version: version of the published table before; None if there was none.
+        difference: numbers of deleted and inserted rows, with examples.
     """
 
     replay_id: str
@@ -146,12 +146,12 @@ class ReplayView:
     updated_at: datetime = field(default_factory=utc_now)
 
     def as_dict(self) -> JsonObject:
-        """The form for programs."""
+        """As a JSON object."""
         return {**asdict(self), "updated_at": self.updated_at.isoformat()}
 
 
 class ViewChange(TypedDict, total=False):
-    """The columns of a view's row that change."""
+    """The columns of a view's row that may change."""
 
     status: ViewProgress
     attempt_id: str | None
@@ -164,7 +164,7 @@ class ViewChange(TypedDict, total=False):
 def begin_replay(
     connection: Connection, record: ReplayRecord, *, views: Collection[str]
 ) -> ReplayRecord:
-    """Record a replay and its views in their order; one of that id is returned as it stands."""
+    """Record a replay and its views in order; an existing one of that id is returned unchanged."""
     if insert_or_keep(connection, REPLAYS, asdict(record)):
         for position, view in enumerate(views):
             row = ReplayView(replay_id=record.replay_id, view=view, position=position)
@@ -176,7 +176,7 @@ def get_replay(connection: Connection, replay_id: str) -> ReplayRecord:
     """The replay.
 
     Raises:
-        ReplayNotFoundError: there is none of that id.
+        ReplayNotFoundError: there is no such replay.
     """
     query = select(REPLAYS).where(REPLAYS.c.replay_id == replay_id)
     row = connection.execute(query).mappings().one_or_none()
@@ -188,7 +188,7 @@ def get_replay(connection: Connection, replay_id: str) -> ReplayRecord:
 def replays(
     connection: Connection, *, statuses: Collection[ReplayStatus] = (), limit: int = 20
 ) -> list[ReplayRecord]:
-    """Replays and rollbacks, the newest first; an empty ``statuses`` means any."""
+    """Replays and rollbacks, newest first; an empty ``statuses`` means any."""
     query = select(REPLAYS).order_by(REPLAYS.c.started_at.desc()).limit(limit)
     if statuses:
         query = query.where(REPLAYS.c.status.in_(statuses))
@@ -198,13 +198,13 @@ def replays(
 def end_replay(
     connection: Connection, replay_id: str, *, status: ReplayStatus, error: str | None = None
 ) -> None:
-    """Note how a replay ended."""
+    """Record how a replay ended."""
     values = {"status": status, "error": error, "updated_at": utc_now()}
     connection.execute(update(REPLAYS).where(REPLAYS.c.replay_id == replay_id).values(values))
 
 
 def add_decision(connection: Connection, replay_id: str, decision: Decision) -> None:
-    """Keep what a person decided; of a replay that is not kept any more, nothing is."""
+    """Record a person's decision; ignored if the replay's record was trimmed."""
     mine = REPLAYS.c.replay_id == replay_id
     known = connection.scalar(select(REPLAYS.c.decisions).where(mine)) or []
     values = {"decisions": [*known, decision.as_dict()], "updated_at": utc_now()}
@@ -212,7 +212,7 @@ def add_decision(connection: Connection, replay_id: str, decision: Decision) -> 
 
 
 def replay_views(connection: Connection, replay_id: str) -> list[ReplayView]:
-    """The views of a replay in their order."""
+    """The views of a replay, in order."""
     query = select(REPLAY_VIEWS).where(REPLAY_VIEWS.c.replay_id == replay_id)
     rows = connection.execute(query.order_by(REPLAY_VIEWS.c.position)).mappings()
     return [ReplayView(**{**row, "status": ViewProgress(row["status"])}) for row in rows]

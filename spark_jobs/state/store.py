@@ -51,20 +51,20 @@ class ControlStore(
     IncidentStore,
     AbstractContextManager["ControlStore"],
 ):
-    """Control state. Safe for many processes and threads; open one in each process."""
+    """Control state, for concurrent processes and threads; open one per process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Connect to a control database and migrate it where needed.
+        """Connect to a control database, and migrate it if necessary.
 
         Args:
-            url: a SQLAlchemy URL of SQLite or PostgreSQL, as ``Settings.control_url`` gives it.
+            url: SQLAlchemy URL of SQLite or PostgreSQL, as from ``Settings.control_url``.
 
         Raises:
-            ControlUnreachableError: nothing answers there.
+            ControlUnreachableError: the database cannot be reached.
             ControlSchemaNewerError: a newer release migrated it.
         """
         store = cls(make_engine(url))
@@ -80,14 +80,14 @@ class ControlStore(
         return store
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self._engine.dispose()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def migrate(self) -> None:
-        """Bring the database to this release's schema; again: no change."""
+        """Migrate the database to this release's schema; idempotent."""
         with self._read() as connection:
             if migrate.schema_version(connection) == SCHEMA_VERSION:
                 return
@@ -108,7 +108,7 @@ class ControlStore(
             return attempts.update_attempt(connection, attempt_id, change=change)
 
     def attempt(self, attempt_id: str) -> RefreshAttempt:
-        """The attempt; ``AttemptNotFoundError`` where there is none."""
+        """The attempt; raises ``AttemptNotFoundError``."""
         with self._read() as connection:
             return attempts.get_attempt(connection, attempt_id)
 
@@ -125,7 +125,7 @@ class ControlStore(
         statuses: Collection[AttemptStatus] = (),
         limit: int = 20,
     ) -> list[RefreshAttempt]:
-        """Attempts, the newest first; an empty ``statuses`` means any."""
+        """Attempts, newest first; an empty ``statuses`` means any."""
         with self._read() as connection:
             return attempts.attempts(
                 connection, view=view, tick=tick, statuses=statuses, limit=limit
@@ -142,29 +142,29 @@ class ControlStore(
             return attempts.judged_before(connection, attempt)
 
     def forget_attempts(self, view: str, *, tick: str, before: datetime, keep: int) -> int:
-        """Drop attempts of a tick that are older, but not the newest; returns how many."""
+        """Delete older attempts of a tick, except for the newest; returns their number."""
         with self._write() as connection:
             return attempts.forget_attempts(connection, view, tick=tick, before=before, keep=keep)
 
     def outcomes(self, *, start: datetime, end: datetime) -> dict[str, dict[AttemptStatus, int]]:
-        """How many attempts of each view ended how in a span of time."""
+        """Number of attempts by view and status, in a time span."""
         with self._read() as connection:
             return days.outcomes(connection, start=start, end=end)
 
     def failed_verdicts(self, *, start: datetime, end: datetime) -> list[tuple[str, JsonObject]]:
-        """Views and verdicts of the audits in which an expectation failed, the oldest first."""
+        """Views and verdicts of audits with a failed expectation, oldest first."""
         with self._read() as connection:
             return days.failed_verdicts(connection, start=start, end=end)
 
     def publications(self, *, start: datetime, end: datetime) -> list[days.Published]:
-        """The publications in a span of time, the oldest first."""
+        """The publications in a time span, oldest first."""
         with self._read() as connection:
             return days.publications(connection, start=start, end=end)
 
-    # Events of assets.
+    # Asset events.
 
     def asset_cursors(self) -> dict[str, AssetCursor]:
-        """How far the publications of each view were told to Airflow, by view."""
+        """The cursor of each view's asset events."""
         with self._read() as connection:
             return asset_cursors.asset_cursors(connection)
 
@@ -176,14 +176,14 @@ class ControlStore(
     # Verifications.
 
     def record_verification(self, record: VerificationRecord) -> None:
-        """Keep the evidence of one verification."""
+        """Record the result of a verification."""
         with self._write() as connection:
             verifications.record_verification(connection, record)
 
     def verifications(
         self, view: str | None = None, *, limit: int = 20
     ) -> list[VerificationRecord]:
-        """The evidence, the newest first."""
+        """Results of verifications, newest first."""
         with self._read() as connection:
             return verifications.verifications(connection, view, limit=limit)
 
@@ -196,37 +196,37 @@ class ControlStore(
     def pin_versions(
         self, tick: str, versions: Mapping[TableName, TableVersion]
     ) -> dict[TableName, TableVersion]:
-        """The same for several tables: of callers at once, one pins all that both name."""
+        """The same for several tables; one of concurrent callers pins all shared tables."""
         with self._write() as connection:
             return ticks.pin_versions(connection, tick, versions=versions)
 
     def pins(self, tick: str) -> dict[TableName, TableVersion]:
-        """What the tick has pinned so far."""
+        """The versions that the tick has pinned so far."""
         with self._read() as connection:
             return ticks.pins(connection, tick)
 
     def note_frontiers(self, notes: Iterable[TableAtFrontier]) -> None:
-        """Keep the versions at which tables show the same transactions of a database."""
+        """Record versions at which tables show the same transactions of a database."""
         with self._write() as connection:
             frontiers.note_frontiers(connection, notes)
 
     def frontiers(self, database: str) -> list[TableAtFrontier]:
-        """What is noted of a source database, the newest frontier first."""
+        """All recorded versions of a source database, newest frontier first."""
         with self._read() as connection:
             return frontiers.frontiers(connection, database)
 
     def forget_ticks(self, *, before: datetime) -> int:
-        """Drop the pins of ticks that are older; returns how many."""
+        """Delete pins of older ticks; returns their number."""
         with self._write() as connection:
             return ticks.forget_ticks(connection, before=before)
 
     def oldest_pins(self, *, since: datetime) -> dict[tuple[str, str], int]:
-        """The oldest version of each table, by name and identity, that ticks since then pinned."""
+        """The oldest version of each table, by name and id, that ticks have pinned since a time."""
         with self._read() as connection:
             return trimming.oldest_pins(connection, since=since)
 
     def trim(self, *, before: datetime, dry_run: bool = False) -> trimming.Trimmed:
-        """Drop or sum up what is older and nobody asks for any more; see ``trimming``."""
+        """Delete or sum up old rows; see ``trimming``."""
         with self._write() as connection:
             trimmed = trimming.trim(connection, before=before)
             if dry_run:
@@ -237,7 +237,7 @@ class ControlStore(
 
     @contextmanager
     def lease(self, table: TableName | str, *, owner: str, seconds: float) -> Iterator[LeaseKeeper]:
-        """Hold the table's lease, renewing it as long as the block runs.
+        """Hold the table's lease and renew it while the context lasts.
 
         Raises:
             LeaseTakenError: another owner holds it.
@@ -257,41 +257,41 @@ class ControlStore(
                 leases.release(connection, taken)
 
     def renew_lease(self, lease: Lease, *, seconds: float) -> Lease:
-        """Extend a lease; ``LeaseLostError`` where it is held no longer."""
+        """Extend a lease; raises ``LeaseLostError``."""
         with self._write() as connection:
             return leases.renew(connection, lease, seconds=seconds)
 
     def lease_holder(self, table: TableName | str) -> Lease | None:
-        """Who may write the table now, or None."""
+        """The current lease of the table, or None."""
         with self._read() as connection:
             return leases.holder(connection, str(table))
 
     def epoch(self, table: TableName | str) -> int:
-        """The table's epoch, from 1."""
+        """The table's epoch; starts at 1."""
         with self._read() as connection:
             return epochs.epoch(connection, str(table))
 
     def bump_epoch(self, table: TableName | str, *, reason: str, above: int = 0) -> int:
-        """Raise the table's epoch beyond ``above`` too, and return it."""
+        """Raise the table's epoch, to more than ``above``, and return it."""
         with self._write() as connection:
             return epochs.bump_epoch(connection, str(table), reason=reason, above=above)
 
     # Silver batches and streams.
 
     def record_silver_batch(self, batch: SilverBatch) -> None:
-        """Record what became of a batch; again: the row is replaced."""
+        """Record the counts of a batch; a repeat replaces its row."""
         with self._write() as connection:
             batches.record_silver_batch(connection, batch)
 
     def silver_batch_recorded(self, silver: str, *, epoch: int, batch_id: int) -> bool:
-        """Whether a batch of a silver table has ended."""
+        """Whether a batch of a silver table has finished."""
         with self._read() as connection:
             return batches.silver_batch_recorded(connection, silver, epoch=epoch, batch_id=batch_id)
 
     def silver_totals(
         self, silver: str, *, epoch: int | None = None, since: datetime | None = None
     ) -> SilverTotals:
-        """The sums over a silver table's batches: of one epoch or all, those of late or all."""
+        """Sums over a silver table's batches, optionally of one epoch or since a time."""
         with self._read() as connection:
             return batches.silver_totals(connection, silver, epoch=epoch, since=since)
 
@@ -308,12 +308,12 @@ class ControlStore(
         state: StreamState = StreamState.RUNNING,
         error: str | None = None,
     ) -> None:
-        """Note that a query lives, or how it ended."""
+        """Record that a query is alive, or how it ended."""
         beat = Heartbeat(query=query, at=at, state=state, error=error)
         self.record_reports([beat])
 
     def record_reports(self, reports: Iterable[StreamProgress | Heartbeat]) -> None:
-        """Note what several queries report in one transaction."""
+        """Record the reports of several queries in one transaction."""
         with self._write() as connection:
             for report in reports:
                 if isinstance(report, Heartbeat):
@@ -321,15 +321,15 @@ class ControlStore(
                 else:
                     progress.record_progress(connection, report)
 
-    # What sources send.
+    # Schema drift.
 
     def record_arrivals(self, found: Iterable[drift.Arrival]) -> None:
-        """Note since when columns of a source arrive."""
+        """Record since when columns of a source arrive."""
         with self._write() as connection:
             drift.record_arrivals(connection, found)
 
     def arrivals(self, source: str) -> list[drift.Arrival]:
-        """Every declared column of a source that has arrived."""
+        """All declared columns of a source that have arrived."""
         with self._read() as connection:
             return drift.arrivals(connection, source)
 
@@ -344,17 +344,17 @@ class ControlStore(
             return drift.drifts(connection, source)
 
     def accept_drifts(self, source: str, *, columns: Iterable[str], by: str, reason: str) -> int:
-        """Accept the open differences of some columns; returns how many."""
+        """Accept the open differences of some columns; returns their number."""
         with self._write() as connection:
             return drift.accept_drifts(connection, source, columns=columns, by=by, reason=reason)
 
     def forget_query(self, query: str) -> None:
-        """Drop the row of a query that runs no more."""
+        """Delete the row of a query that no longer exists."""
         with self._write() as connection:
             progress.forget_query(connection, query)
 
     def progress(self) -> list[StreamProgress]:
-        """Every query's row, by name."""
+        """The rows of all queries, by name."""
         with self._read() as connection:
             return progress.progress(connection)
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
-# Rises by one with each change of the tables below; see migrate.py.
+# Raised by one with each change of the tables below; see migrate.py.
 SCHEMA_VERSION: Final = 12
 
 METADATA: Final = MetaData()
@@ -32,7 +32,7 @@ SCHEMA = Table(
     Column("migrated_at", UtcDateTime, nullable=False),
 )
 
-# The ledger: one row for each attempt to refresh a gold view.
+# The ledger: one row per attempt to refresh a gold view.
 ATTEMPTS = Table(
     "attempts",
     METADATA,
@@ -58,14 +58,14 @@ ATTEMPTS = Table(
     Column("error", Text),
     # A person; NULL: a schedule or a stream.
     Column("asked_by", String(250)),
-    # The sequence becomes the Delta transaction's version: two attempts of one epoch that shared
-    # it would shadow each other silently.
+    # The sequence is the Delta transaction's version: of two attempts with the same one, Delta
+    # would silently skip the second.
     UniqueConstraint("view", "epoch", "sequence", name="attempts_sequence"),
     Index("attempts_by_view", "view", "started_at"),
     Index("attempts_by_tick", "tick"),
 )
 
-# What was compared with its SQL, when, and what was found.
+# Results of comparing published tables with their SQL.
 VERIFICATIONS = Table(
     "verifications",
     METADATA,
@@ -85,7 +85,7 @@ VERIFICATIONS = Table(
     Index("verifications_by_view", "view", "at"),
 )
 
-# Input versions that every view of a tick shares.
+# Input versions that all views of a tick read.
 TICKS = Table(
     "ticks",
     METADATA,
@@ -112,7 +112,7 @@ LEASES = Table(
     "leases",
     METADATA,
     Column("resource", String(250), primary_key=True),
-    # NULL once released: the row stays, because the fencing number must only ever rise.
+    # NULL once released: the row stays, because the fencing number must only grow.
     Column("owner", String(250)),
     Column("fencing", BigInteger, nullable=False),
     Column("acquired_at", UtcDateTime, nullable=False),
@@ -128,7 +128,7 @@ EPOCHS = Table(
     Column("bumped_at", UtcDateTime, nullable=False),
 )
 
-# Views that a rollback keeps at an earlier version until somebody releases them.
+# Views that a rollback pins to an earlier version.
 PINNED_VIEWS = Table(
     "pinned_views",
     METADATA,
@@ -175,12 +175,12 @@ REPLAY_VIEWS = Table(
     Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# What was applied: the manifest, the plan that was shown, and how far it came.
+# Deployments: manifest, plan and progress.
 DEPLOYMENTS = Table(
     "deployments",
     METADATA,
     Column("deployment_id", String(80), primary_key=True),
-    # Of two machines that apply on one base, one is refused.
+    # Unique: of two machines that apply to the same base, one fails.
     Column("number", BigInteger, nullable=False),
     Column("status", String(20), nullable=False),
     Column("in_force", Integer, nullable=False),
@@ -189,7 +189,7 @@ DEPLOYMENTS = Table(
     Column("settings", json_column_type(), nullable=False),
     Column("plan", json_column_type(), nullable=False),
     Column("steps", json_column_type(), nullable=False),
-    # Tables that are declared no more and still there, by name.
+    # Tables that are no longer declared but still exist, by name.
     Column("kept", json_column_type(), nullable=False),
     Column("error", Text),
     Column("started_at", UtcDateTime, nullable=False),
@@ -229,7 +229,7 @@ STREAM_PROGRESS = Table(
     Column("deployment", BigInteger),
 )
 
-# Since when each declared column of a source arrives, in the order of commits.
+# First arrival of each declared column, in the order of commits.
 SOURCE_COLUMNS = Table(
     "source_columns",
     METADATA,
@@ -239,7 +239,7 @@ SOURCE_COLUMNS = Table(
     Column("sequence", String(120), nullable=False),
 )
 
-# Differences between what is declared and what arrives; ``told`` is part of what tells them apart.
+# Differences between declarations and records; ``told`` is part of their key.
 SCHEMA_DRIFT = Table(
     "schema_drift",
     METADATA,
@@ -259,7 +259,7 @@ SCHEMA_DRIFT = Table(
     Column("reason", Text),
 )
 
-# Faults of Airflow's tasks, each from its first failure to the run that shows that it is over.
+# Faults of Airflow tasks, from the first failure until a run succeeds.
 INCIDENTS = Table(
     "incidents",
     METADATA,
@@ -278,7 +278,7 @@ INCIDENTS = Table(
     Column("resolved_at", UtcDateTime),
 )
 
-# How far the publications of each gold view were told to Airflow.
+# Cursors of asset events, by gold view.
 ASSET_CURSORS = Table(
     "asset_cursors",
     METADATA,

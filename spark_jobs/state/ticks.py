@@ -1,4 +1,4 @@
-"""Ticks: the input versions that every view of one scheduling tick shares."""
+"""Ticks: the input versions that all views of a scheduling tick read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from spark_jobs.state.tables import TICKS
 from spark_jobs.state.types import utc_now
 from spark_jobs.state.upsert import insert_or_keep
 
-# Stands where an attempt's tick would: continuous refreshes follow no schedule, and the views of
-# one pass share versions in the memory of their process.
+# The tick of continuous refreshes: they follow no schedule, and the views of a pass share versions
+# in memory.
 CONTINUOUS: Final = "continuous"
 
 
 def pin_versions(
     connection: Connection, tick: str, *, versions: Mapping[TableName, TableVersion]
 ) -> dict[TableName, TableVersion]:
-    """Pin versions of tables for a tick; the first caller wins, and all get what it pinned.
+    """Pin versions of tables for a tick; the first caller wins, and all get its versions.
 
-    Of callers that name the same tables, one pins all of them: they go in by name, and the others
-    wait at the first.
+    Rows are inserted in the order of names. So of concurrent callers with the same tables, one pins
+    all of them, and the others wait at the first row.
     """
     now = utc_now()
     for table, version in sorted(versions.items()):
@@ -41,7 +41,7 @@ def pin_versions(
 
 
 def pins(connection: Connection, tick: str) -> dict[TableName, TableVersion]:
-    """What the tick has pinned so far."""
+    """The versions that the tick has pinned so far."""
     rows = connection.execute(select(TICKS).where(TICKS.c.tick == tick)).all()
     return {
         TableName.parse(row.table_name): TableVersion(row.table_id, row.version) for row in rows
@@ -49,5 +49,5 @@ def pins(connection: Connection, tick: str) -> dict[TableName, TableVersion]:
 
 
 def forget_ticks(connection: Connection, *, before: datetime) -> int:
-    """Drop pins that are older; returns how many."""
+    """Delete older pins; returns their number."""
     return connection.execute(delete(TICKS).where(TICKS.c.pinned_at < before)).rowcount

@@ -1,4 +1,4 @@
-"""What the control database keeps of the past: rows that nobody asks for any more leave it."""
+"""Trims the control database: deletes or sums up old rows that nothing needs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from spark_jobs.state.batches import COUNTS
 from spark_jobs.state.incidents import forget_incidents
 from spark_jobs.state.tables import ATTEMPTS, SILVER_BATCHES, TICKS, VERIFICATIONS
 
-# The newest stay however old they are: plans learn from the last refreshes of a view, and a batch
-# that is run again replaces its own row.
+# The newest rows are kept at any age: the cost model uses the last refreshes of a view, and a
+# repeated batch replaces its own row.
 NEWEST_KEPT = 100
 _ENDED = (
     AttemptStatus.PUBLISHED,
@@ -26,7 +26,7 @@ _ENDED = (
 
 @dataclass(frozen=True)
 class Trimmed:
-    """How many rows left, or would."""
+    """Number of rows that were, or would be, deleted."""
 
     attempts: int
     verifications: int
@@ -39,12 +39,13 @@ class Trimmed:
 
 
 def trim(connection: Connection, *, before: datetime, keep: int = NEWEST_KEPT) -> Trimmed:
-    """Drop attempts that ended and verifications that are older, and sum up older batches.
+    """Delete old finished attempts and verifications, and sum up old batches.
 
     Args:
-        connection: a transaction that writes.
-        before: what is younger stays.
-        keep: so many stay of each view and status, of each view, of each silver table and epoch.
+        connection: a write transaction.
+        before: newer rows are kept.
+        keep: rows to keep of each view and status, of each view, and of each silver table and
+            epoch.
     """
     attempts = _drop(
         connection,
@@ -68,7 +69,7 @@ def trim(connection: Connection, *, before: datetime, keep: int = NEWEST_KEPT) -
 
 
 def oldest_pins(connection: Connection, *, since: datetime) -> dict[tuple[str, str], int]:
-    """The oldest version of each table and its identity that a tick since then has pinned."""
+    """The oldest version of each table, by name and id, that ticks have pinned since a time."""
     columns = TICKS.c.table_name, TICKS.c.table_id
     query = select(*columns, func.min(TICKS.c.version)).where(TICKS.c.pinned_at >= since)
     return {
@@ -97,7 +98,7 @@ def _drop(
 def _fold_batches(connection: Connection, *, before: datetime, keep: int) -> int:
     """Sum up the older batches of each table and epoch in the last of them.
 
-    Reconciling sums all rows, so nothing changes for it.
+    Reconciliation uses only sums, so it is not affected.
     """
     columns = SILVER_BATCHES.c
     groups = connection.execute(select(columns.silver, columns.epoch).distinct()).all()

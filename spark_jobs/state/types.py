@@ -1,4 +1,4 @@
-"""Column types that mean the same in SQLite and in PostgreSQL, and the engine that carries them."""
+"""Column types with the same meaning in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JsonObject = dict[str, Any]
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An instant; SQLite keeps no time zone, so there it is stored as UTC without one."""
+    """A timestamp; SQLite has no time zones, so there it is stored in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -34,10 +34,10 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 def json_column_type() -> JSON:
-    """A JSON object; Python's None is SQL's NULL, not the JSON word."""
+    """A JSON object; Python's None is SQL NULL, not JSON null."""
     return JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 
 def utc_now() -> datetime:
-    """This machine's clock."""
+    """The current time by this machine's clock."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""``INSERT … ON CONFLICT`` for both databases; SQLAlchemy's core has no common word for it."""
+"""``INSERT … ON CONFLICT`` for both databases; SQLAlchemy Core has no common construct."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 
 def insert_or_keep(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row; where its key is there already, keep the old one. True: inserted."""
+    """Insert a row unless its key exists; returns whether it was inserted."""
     insert = _insert(connection, table, row)
-    # SQLAlchemy drops the count of an INSERT on Postgres unless it is told to keep it.
+    # On PostgreSQL SQLAlchemy drops the row count of an INSERT by default.
     counted = {"preserve_rowcount": True}
     done = connection.execute(insert.on_conflict_do_nothing(), execution_options=counted)
     return done.rowcount > 0
 
 
 def insert_or_replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or replace the one that has its key."""
+    """Insert a row, or replace the row with the same key."""
     insert = _insert(connection, table, row)
     keys = [column.name for column in table.primary_key]
     changed = {name: value for name, value in row.items() if name not in keys}

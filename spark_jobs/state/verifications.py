@@ -1,4 +1,4 @@
-"""The evidence of verifications: what was compared, and what was found."""
+"""Results of verifications."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_jobs.state.types import JsonObject, utc_now
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationRecord:
-    """A row of the evidence.
+    """The result of one verification.
 
     Attributes:
-        version: the published table's Delta version that was compared.
+        version: version of the published table that was compared.
         finding: a ``Finding`` of ``gold.verify``.
-        vector: the versions of the inputs.
-        rows: rows that were compared; None where the log does not count them.
-        sample: the buckets that were compared, with their counts; None where all rows were.
-        largest_difference: the largest relative difference of floats that was accepted.
+        vector: versions of the inputs.
+        rows: number of compared rows; None if the log does not tell.
+        sample: the compared buckets with their counts; None if all rows were compared.
+        largest_difference: largest relative difference of floats that was accepted.
     """
 
     view: str
@@ -41,14 +41,14 @@ class VerificationRecord:
 
 
 def record_verification(connection: Connection, record: VerificationRecord) -> None:
-    """Keep the evidence of one verification."""
+    """Record the result of a verification."""
     connection.execute(insert(VERIFICATIONS).values(asdict(record)))
 
 
 def verifications(
     connection: Connection, view: str | None = None, *, limit: int = 20
 ) -> list[VerificationRecord]:
-    """The evidence, the newest first."""
+    """Results of verifications, newest first."""
     query = select(VERIFICATIONS).order_by(VERIFICATIONS.c.at.desc())
     if view is not None:
         query = query.where(VERIFICATIONS.c.view == view)

@@ -1,4 +1,4 @@
-"""Delta tables on a storage root, and the Spark sessions that reach them.
+"""Delta tables below a storage root, and the Spark sessions that read and write them.
 
-The only package that says "delta": where tables lie, what their logs say, how they are written.
+The only package that knows Delta: locations of tables, their logs, and how they are written.
 """

@@ -1,6 +1,6 @@
-"""A JVM of Spark that runs as another account than this process.
+"""Starts the JVM of a Spark session as another account of the machine.
 
-Its files are in a folder of its own; what it has to know comes over the connection between them.
+Its files are in a directory of its own; settings are passed over the connection to it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from spark_jobs.storage.errors import JvmNotStartedError
 from spark_jobs.storage.java_compiler import SHIPPED
 from spark_jobs.storage.rights import usual_rights
 
-# The bits of Linux's capabilities: to give files away, to reach into what was given away, and to
-# become another account.
+# Linux capabilities: change a file's owner, access files of other accounts, switch accounts.
 _CHOWN, _DAC_OVERRIDE, _SETGID, _SETUID = 0, 1, 6, 7
 _NEEDED = sum(1 << bit for bit in (_CHOWN, _DAC_OVERRIDE, _SETGID, _SETUID))
-# What a JVM gets of this process's environment, which may hold secrets.
+# Environment variables that the JVM inherits; the others may hold secrets.
 _INHERITED = ("JAVA_HOME", "LANG", "LC_ALL", "PATH", "TZ")
 _OWN = "own"
 _CONNECTION = "connection"
@@ -35,7 +34,7 @@ _END_SECONDS = 20
 
 @dataclass(frozen=True)
 class Account:
-    """An account of the machine, with its first group and no other."""
+    """An account of the machine, with its primary group only."""
 
     name: str
     uid: int
@@ -43,35 +42,35 @@ class Account:
 
     @classmethod
     def named(cls, name: str) -> Account:
-        """The account of that name.
+        """The account with this name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such account.
         """
         found = pwd.getpwnam(name)
         return cls(name, found.pw_uid, found.pw_gid)
 
 
 def may_change_accounts(status: Path = Path("/proc/self/status")) -> bool:
-    """Whether this process may start others as another account; root in a container may not."""
+    """Whether this process may start processes as another account; root in a container may not."""
     try:
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
         return int(lines["CapEff"], 16) & _NEEDED == _NEEDED
     except (OSError, KeyError, ValueError):
-        # No Linux.
+        # Not Linux.
         return os.geteuid() == 0
 
 
 def own_folder(files: Path) -> Path:
-    """Where the account's process writes, and nobody else."""
+    """The directory that only the account's process writes to."""
     return files / _OWN
 
 
 def make_folders(files: Path, account: Account) -> None:
-    """Make a folder that others go through, and in it the account's own, new and empty.
+    """Create a directory, and in it the account's own one, empty.
 
-    Nothing is written into the account's folder after it was given away: the account could have
-    put a link there.
+    Nothing is written to the account's directory after its owner changed: the account could have
+    put a symbolic link there.
     """
     with usual_rights():
         files.mkdir(parents=True, exist_ok=True)
@@ -87,23 +86,23 @@ def make_folders(files: Path, account: Account) -> None:
 
 @contextmanager
 def jvm_of(account: Account, conf: Mapping[str, str], *, files: Path) -> Iterator[None]:
-    """Start a JVM as the account; PySpark's next session in this process is in it.
+    """Start a JVM as the account; the next PySpark session of this process uses it.
 
-    It ends with this process, or with the context.
+    It ends with the context, or with this process.
 
     Args:
-        account: whose rights it has.
-        conf: the session's configuration; everybody may read it.
-        files: as ``make_folders`` made it.
+        account: the account to run as.
+        conf: configuration of the session; every account can read it.
+        files: directory that ``make_folders`` created.
 
     Raises:
-        JvmNotStartedError: it ended, or does not answer.
+        JvmNotStartedError: the JVM exited, or does not answer.
     """
     own, home = own_folder(files), SHIPPED.parent
     connection = own / _CONNECTION
     options = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     process = subprocess.Popen(
-        # As with PySpark's own start, Ctrl-C is for this process.
+        # Ignore Ctrl-C in the JVM, as PySpark does: only this process handles it.
         [
             *("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh"),
             *(str(home / "bin/spark-submit"), *options, "pyspark-shell"),
@@ -139,7 +138,7 @@ def jvm_of(account: Account, conf: Mapping[str, str], *, files: Path) -> Iterato
             for name in given:
                 os.environ.pop(name, None)
     finally:
-        # It ends when nobody holds the other end any more, if it came so far as to look.
+        # The JVM exits when its standard input is closed.
         if process.stdin:
             process.stdin.close()
         try:

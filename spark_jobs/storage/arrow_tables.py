@@ -1,8 +1,8 @@
-"""Delta tables written from this process, by delta-rs: for ``writer``.
+"""Writes Delta tables from this process with delta-rs, for ``writer``.
 
-Spark writes ten rows in as many jobs as a million. What a row is has been decided before; here rows
-are only moved. Each write is one commit, and one try: a commit that somebody else made first may
-hold rows that were not looked at.
+Spark needs as many jobs for ten rows as for a million. These functions only write rows; they do not
+validate them. Each write is one commit without retries: a commit that another writer made first may
+contain rows that the caller has not seen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_jobs.storage.rows import Merge
 def create(
     rows: pa.Table, location: str, *, comments: Mapping[str, str | None] | None = None
 ) -> DeltaTable:
-    """Create a table with a change feed, and with these rows and descriptions of columns."""
+    """Create a table with a change feed, rows and column comments."""
     described = rows if comments is None else _described(rows, comments)
     write_deltalake(
         plain_location(location), described, mode="error", configuration=dict(CHANGE_FEED)
@@ -46,16 +46,16 @@ def replace(
     metadata: Mapping[str, Any],
     comments: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Replace rows and columns of a table in one commit; creates it where there is none.
+    """Replace rows and columns of a table in one commit; creates it if it does not exist.
 
     Args:
-        rows: of the table.
+        rows: the new content.
         location: of the table.
-        metadata: what the commit says about itself.
-        comments: the columns' descriptions, by name.
+        metadata: user metadata of the commit.
+        comments: column comments, by name.
 
     Raises:
-        TableMovedError: somebody else committed at the same moment; nothing was written.
+        TableMovedError: another writer committed at the same time; nothing was written.
     """
     with _unmoved(location):
         write_deltalake(
@@ -76,16 +76,16 @@ def append(
     txn: Txn | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add rows right after a table's version, unless the transaction was committed before.
+    """Append rows on top of the table's version, unless the transaction was committed before.
 
     Args:
-        table: as it is now.
-        rows: of its columns.
-        txn: the identity of the write.
-        metadata: what the commit says about itself.
+        table: at its newest version.
+        rows: with the table's columns.
+        txn: identity of the write.
+        metadata: user metadata of the commit.
 
     Raises:
-        TableMovedError: somebody else committed first; nothing was written.
+        TableMovedError: another writer committed first; nothing was written.
     """
     if _committed(table, txn):
         return
@@ -98,12 +98,12 @@ def append(
 def open_for_change(
     location: str, kinds: Mapping[str, str], key: Sequence[str]
 ) -> DeltaTable | None:
-    """A table as it is now, if ``change`` can write rows into it; otherwise None.
+    """The table at its newest version if ``change`` can write to it; otherwise None.
 
     Args:
         location: of the table.
-        kinds: the Spark SQL types of the rows' columns.
-        key: columns that tell the table's rows apart; with none all columns do.
+        kinds: Spark SQL types of the rows' columns.
+        key: columns that identify a row; empty: all columns do.
     """
     if not moved(kinds.values()) or not compared(kinds[one] for one in key or kinds):
         return None
@@ -120,18 +120,18 @@ def change(
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
-    """Take rows out of a table and put rows into it, in one commit right after its version.
+    """Delete and insert rows in one commit on top of the table's version.
 
     Args:
-        table: as ``open_for_change`` gave it.
-        deleted: rows of the table's columns, each once; every copy in the table goes; None: none.
-        inserted: rows of the table's columns; all of them come; None: none.
-        key: columns that tell the table's rows apart; with none all columns do.
-        txn: the identity of the write.
-        metadata: what the commit says about itself.
+        table: as ``open_for_change`` returned it.
+        deleted: rows to delete, each once; all copies in the table are deleted. None: none.
+        inserted: rows to insert. None: none.
+        key: columns that identify a row; empty: all columns do.
+        txn: identity of the write.
+        metadata: user metadata of the commit.
 
     Raises:
-        TableMovedError: somebody else committed first; nothing was written.
+        TableMovedError: another writer committed first; nothing was written.
     """
     commit = _commit(metadata, txn)
     columns = pa.schema(table.schema().to_arrow())
@@ -160,16 +160,17 @@ def change(
 
 @usual_rights()
 def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
-    """Merge rows in one commit right after a table's version, unless it was committed before.
+    """Merge rows in one commit on top of the table's version, unless committed before.
 
     Args:
-        table: as it is now.
-        rows: its columns and those that conditions read; at most one row has a key.
-        how: which rows to update, insert and delete; no row is deleted without one of its key.
-        txn: the identity of the write.
+        table: at its newest version.
+        rows: the table's columns and those that conditions read; keys are unique.
+        how: conditions to update, insert and delete; a row is deleted only if a source row has its
+            key.
+        txn: identity of the write.
 
     Raises:
-        TableMovedError: somebody else committed first; nothing was written.
+        TableMovedError: another writer committed first; nothing was written.
     """
     if _committed(table, txn):
         return
@@ -186,7 +187,7 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
         " AND ".join(f"t.{_name(key)} = s.{_name(key)}" for key in how.keys),
         source_alias="s",
         target_alias="t",
-        # Otherwise files are skipped by the bounds of their keys, which the log must tell exactly.
+        # Otherwise delta-rs skips files by their key statistics, which must be exact.
         streamed_exec=not bounded(kinds),
         commit_properties=_commit(txn=txn),
     )
@@ -211,10 +212,10 @@ def _in_columns(rows: pa.Table | None, columns: pa.Schema) -> pa.Table:
 
 @contextmanager
 def _unmoved(location: str) -> Iterator[None]:
-    """Say of a commit that another came first.
+    """Turn a conflict with another commit into ``TableMovedError``.
 
     Raises:
-        TableMovedError: so it was; nothing was written.
+        TableMovedError: another writer committed first; nothing was written.
     """
     try:
         yield
@@ -223,7 +224,7 @@ def _unmoved(location: str) -> Iterator[None]:
 
 
 def _committed(table: DeltaTable, txn: Txn | None) -> bool:
-    """As Delta skips a transaction: by its number, in which those of one application only grow."""
+    """Whether the transaction was committed, by Delta's rule: versions of an app id only grow."""
     last = None if txn is None else table.transaction_version(txn.app_id)
     return txn is not None and last is not None and last >= txn.version
 

@@ -1,6 +1,7 @@
-"""Who may call functions of this process over the port that PySpark opens for its JVM.
+"""Restricts which accounts may call into this process over PySpark's callback port.
 
-PySpark asks nobody there: whoever connects could call a batch of a stream, or try passwords.
+PySpark does not authenticate there: any local account could run a stream's batch function or try
+passwords.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A JVM connects with a socket for both versions of the protocol.
+# JVM sockets may be in either table, because they support IPv4 and IPv6.
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED = "01"
 _LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7
@@ -26,48 +27,48 @@ _LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7
 
 @dataclass(frozen=True)
 class Callers:
-    """Lets connections of some accounts in.
+    """Accepts connections of some accounts only.
 
-    Py4J hands each new connection to what would encrypt it; that is the one place where it can be
-    looked at before anything is read.
+    Py4J passes each new connection to its TLS context before it reads anything; this class takes
+    the place of that context.
 
     Attributes:
-        uids: the accounts.
+        uids: allowed user ids.
     """
 
     uids: frozenset[int]
 
-    def wrap_socket(self, given: socket.socket, *, server_side: bool) -> socket.socket:
-        """The connection, or in its place one that has ended: an error would end the server."""
+    def wrap_socket(self, connection: socket.socket, *, server_side: bool) -> socket.socket:
+        """The connection, or a closed one in its place: an exception would stop the server."""
         del server_side
-        uid = peer(given)
+        uid = peer(connection)
         if uid in self.uids:
-            return given
+            return connection
         logger.warning("a call from outside was refused uid=%s", "unknown" if uid is None else uid)
-        given.close()
+        connection.close()
         ended, other = socket.socketpair()
         other.close()
         return ended
 
 
 def only_from(spark: SparkSession, uids: Collection[int] = ()) -> None:
-    """Let none but this account and some others call functions of this process.
+    """Accept calls into this process only from this account and from ``uids``.
 
     Args:
-        spark: a classic session that has not opened its port yet.
-        uids: the others.
+        spark: a classic session whose callback port is not open yet.
+        uids: further user ids.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way into Java
     if all(one.exists() for one in _TABLES[:1]):
         gateway.python_parameters.ssl_context = Callers(frozenset({os.geteuid(), *uids}))
 
 
-def peer(given: socket.socket) -> int | None:
-    """Which account the other end of a connection on this machine is of; None where it has gone.
+def peer(connection: socket.socket) -> int | None:
+    """The user id that owns the other end of a loopback connection; None if that end has closed.
 
-    An end that is being closed belongs to nobody any more, and the kernel calls it root's.
+    The kernel reports an end that is closing as root's.
     """
-    here, there = given.getsockname()[1], given.getpeername()[1]
+    here, there = connection.getsockname()[1], connection.getpeername()[1]
     for local, remote, state, uid in _connections():
         if (local, remote, state) == (there, here, _ESTABLISHED):
             return uid

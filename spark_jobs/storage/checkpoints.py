@@ -1,7 +1,7 @@
-"""What a streaming checkpoint says, and small files beside it. Spark itself is not needed.
+"""Reads streaming checkpoints and writes small files next to them, without Spark.
 
-A checkpoint holds a numbered file of planned offsets for each batch and a numbered file for each
-batch that ended; the offsets of the last ended batch are where its query goes on.
+A checkpoint has one numbered file of planned offsets per batch, and one numbered file per finished
+batch. A query resumes at the offsets of the last finished batch.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from spark_jobs.state.epochs import FIRST_EPOCH
 from spark_jobs.storage.errors import CheckpointFormatError
 from spark_jobs.storage.lake import Lake, remote_location
 
-# How Spark writes the offsets of a batch.
+# Version line of Spark's offset files.
 FORMAT = "v1"
 
 
 @dataclass(frozen=True)
 class BatchOffsets:
-    """Where a batch ended, as its one source tells it.
+    """The end offsets of a batch of a query with one source.
 
     Attributes:
-        at: when it was planned; None where that is not told.
+        at: when the batch was planned; None if unknown.
     """
 
     batch_id: int
@@ -36,26 +36,26 @@ class BatchOffsets:
 
 
 def last_committed(checkpoint: str) -> BatchOffsets | None:
-    """The last batch that ended, or None where none did."""
+    """The last finished batch, or None."""
     ended = _numbers(f"{checkpoint}/commits")
     return None if not ended else planned(checkpoint, max(ended))
 
 
 def last_planned(checkpoint: str) -> int | None:
-    """The number of the last batch that was planned, ended or not."""
+    """The number of the last planned batch, finished or not."""
     return max(_numbers(f"{checkpoint}/offsets"), default=None)
 
 
 def planned(checkpoint: str, batch_id: int) -> BatchOffsets | None:
-    """Where a batch ends, or None where it is not planned.
+    """The offsets of a planned batch; None if it is not planned.
 
     Raises:
-        CheckpointFormatError: another version of Spark wrote it in a form of its own.
+        CheckpointFormatError: another version of Spark wrote the file in another format.
     """
     text = read_text(f"{checkpoint}/offsets/{batch_id}")
     if text is None:
         return None
-    # A version, the query's metadata, then one line for each source.
+    # The version, the query's metadata, then one line per source.
     version, *lines = text.splitlines() or [""]
     if version != FORMAT:
         raise CheckpointFormatError(checkpoint, found=version, known=FORMAT)
@@ -65,15 +65,15 @@ def planned(checkpoint: str, batch_id: int) -> BatchOffsets | None:
 
 
 def query_id(checkpoint: str) -> str | None:
-    """The id of the query that the checkpoint belongs to; None before its first start."""
+    """The id of the query that owns the checkpoint; None before its first start."""
     text = read_text(f"{checkpoint}/metadata")
     return None if text is None else str(json.loads(text)["id"])
 
 
 def damage(checkpoint: str) -> str | None:
-    """What keeps a query from going on where its checkpoint ends, as a sentence; None if nothing.
+    """Why a query cannot resume from its checkpoint, as a sentence; None if it can.
 
-    A checkpoint in which nothing is planned is as good as none, and has no damage.
+    A checkpoint without a planned batch counts as empty, not as damaged.
     """
     newest = last_planned(checkpoint)
     if newest is None:
@@ -86,7 +86,7 @@ def damage(checkpoint: str) -> str | None:
         text = read_text(f"{checkpoint}/{name}")
         if text is None:
             return f"{checkpoint}/{name} is missing"
-        # After its version, an offsets file has a line for the query and one for its source.
+        # After the version, an offsets file has a line for the query and one for its source.
         lines = text.splitlines() if name == "metadata" else text.splitlines()[1:]
         if len(lines) < (2 if name.startswith("offsets") else 1) or not all(map(_is_json, lines)):
             return f"{checkpoint}/{name} is not whole"
@@ -94,7 +94,7 @@ def damage(checkpoint: str) -> str | None:
 
 
 def newest_epoch(lake: Lake, query: str) -> int:
-    """The highest number among a query's checkpoints and the files beside them, or the first."""
+    """The highest epoch among a query's checkpoints and the files next to them."""
     system, path = _resolve(lake.checkpoints(query))
     listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     numbers = (entry.base_name.partition(".")[0] for entry in listed)
@@ -102,7 +102,7 @@ def newest_epoch(lake: Lake, query: str) -> int:
 
 
 def newest_checkpoint(lake: Lake, query: str) -> str:
-    """Where the checkpoint of a query's newest epoch lies, or is to lie."""
+    """The checkpoint of a query's newest epoch; it may not exist yet."""
     return lake.checkpoint(query, newest_epoch(lake, query))
 
 
@@ -115,7 +115,7 @@ def _is_json(line: str) -> bool:
 
 
 def read_text(location: str) -> str | None:
-    """A small file's text, or None where there is none."""
+    """The text of a small file, or None if it does not exist."""
     system, path = _resolve(location)
     if system.get_file_info(path).type is not fs.FileType.File:
         return None
@@ -124,7 +124,7 @@ def read_text(location: str) -> str | None:
 
 
 def write_text(location: str, text: str) -> None:
-    """Write a small file, whole or not at all."""
+    """Write a small file atomically."""
     system, path = _resolve(location)
     if isinstance(system, fs.LocalFileSystem):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +145,6 @@ def _numbers(directory: str) -> list[int]:
 def _resolve(location: str) -> tuple[fs.FileSystem, str]:
     if not remote_location(location):
         return fs.LocalFileSystem(), location
-    # Hadoop and Arrow call the same store by different schemes.
+    # Hadoop and Arrow use different URL schemes for S3.
     system, path = fs.FileSystem.from_uri(location.replace("s3a://", "s3://", 1))
     return system, str(path)

@@ -1,8 +1,8 @@
-"""Removing files that no readable version needs, beside the table's writer.
+"""Deletes files that no retained version needs, while the table's writer runs.
 
-Nothing is committed: on a file system only the writer's process may commit to a table. The list of
-files is the one that a vacuum would remove; a file that was written, or left the table, within the
-hours that are kept is never on it, so neither are those of a write that is under way.
+It makes no commit: on a file system only the writer's process may commit to a table. It deletes the
+files that a vacuum would delete. Files that were written or removed within the retention are kept,
+so files of unfinished writes are kept too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LOG = "_delta_log"
 
 
 def cleanable(location: str) -> bool:
-    """Whether there is a table of which it can be told which files it needs."""
+    """Whether the table exists and its log tells which files it needs."""
     table = log.open_table(location)
     return table is not None and files_are_rows(table)
 
 
 def stored_files(location: str) -> dict[str, int]:
-    """The files below a table's folder but for its log: bytes by path."""
+    """Sizes in bytes of the files below a table's directory, by path; the log is left out."""
     if not remote_location(location):
         return dict(_local_files(Path(plain_location(location))))
     files = PyFileSystem(DeltaStorageHandler(location))
@@ -42,14 +42,14 @@ def stored_files(location: str) -> dict[str, int]:
 
 
 def past_files(location: str, *, since: datetime, now: datetime) -> frozenset[str]:
-    """The files that only versions before an instant need, or none: their paths.
+    """Paths of files that only versions before an instant need, or that no version needs.
 
     Change feed files are among them, and what a write left that was never committed.
 
     Args:
-        location: of a table that is ``cleanable``.
-        since: versions from then on stay readable, and so do their changes.
-        now: the present.
+        location: of a table for which ``cleanable`` is true.
+        since: versions from then on stay readable, with their change feed.
+        now: the current time.
     """
     table = log.open_table(location)
     if table is None:
@@ -63,7 +63,7 @@ def past_files(location: str, *, since: datetime, now: datetime) -> frozenset[st
 
 
 def remove_files(location: str, paths: Iterable[str]) -> None:
-    """Remove files of a table; those that are gone are fine."""
+    """Delete files of a table; missing ones are ignored."""
     if remote_location(location):
         files = DeltaStorageHandler(location)
         for path in paths:
@@ -74,7 +74,7 @@ def remove_files(location: str, paths: Iterable[str]) -> None:
 
 
 def bytes_of(paths: Iterable[str], stored: Mapping[str, int]) -> int:
-    """The bytes of some files."""
+    """The total size of some files."""
     return sum(stored.get(one, 0) for one in paths)
 
 
@@ -87,4 +87,4 @@ def _local_files(root: Path) -> Iterator[tuple[str, int]]:
             if path.is_file():
                 yield relative.as_posix(), path.stat().st_size
         except FileNotFoundError:
-            continue  # its writer took it away meanwhile
+            continue  # its writer has deleted it

@@ -1,4 +1,4 @@
-"""Columns of tables for Spark: their names in SQL, types, comments and comparisons."""
+"""Columns of Spark tables: quoted names, types, comments and comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ColumnSpec(Protocol):
-    """A column to create: its type is written as in Spark SQL."""
+    """A column to create; ``type`` is a Spark SQL type."""
 
     @property
     def name(self) -> str: ...
@@ -22,10 +22,10 @@ class ColumnSpec(Protocol):
 
 
 def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
-    """The columns of another DataFrame, in its order and with its types; all others are dropped.
+    """Select the columns of another DataFrame, in its order, cast to its types.
 
-    A type is given as text: over Spark Connect, a string type that was read from a schema
-    carries its collation, and readers other than Spark refuse a table that says so.
+    Types are passed as text: over Spark Connect, a string type from a schema carries its collation,
+    and other Delta readers refuse a table with collations.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -41,7 +41,7 @@ def with_types_of(frame: DataFrame, like: DataFrame) -> DataFrame:
 
 
 def same_row(left: str, right: str, columns: Iterable[str]) -> list[Column]:
-    """The condition of a join on whole rows of two aliased DataFrames; NULL equals NULL."""
+    """Join conditions of two aliased DataFrames on whole rows; NULL equals NULL."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     names = [quoted(one) for one in columns]
@@ -58,10 +58,10 @@ def quoted(name: str) -> str:
 
 
 def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructType:
-    """The columns as Spark's schema, with descriptions as column comments."""
+    """The columns as a Spark schema, with descriptions as comments."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
 
-    # Spark parses the types under names of our own, so that no column name has to be quoted.
+    # Parse the types under generated names, so that no column name needs quoting.
     ddl = ", ".join(f"c{index} {column.type}" for index, column in enumerate(columns))
     parsed = spark.createDataFrame([], ddl).schema.fields if columns else []
     return StructType(
@@ -73,5 +73,5 @@ def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructTyp
 
 
 def comment(description: str | None) -> dict[str, str]:
-    """A column's description as the metadata that Delta shows as its comment."""
+    """Column metadata with the description, which Delta shows as the comment."""
     return {"comment": description} if description else {}

@@ -1,8 +1,8 @@
-"""Joining the small files of a table, by the one who may write it.
+"""Compacts the small files of a table; only its writer may call this.
 
-After Spark's commit to a stream's table Delta does it (see ``streams``). A published table, or that
-of a stream whose batch was small, is written without Spark, so whoever wrote it does it. The commit
-says of each file that no row changed: change feeds, streams and refreshes pass over it.
+Delta compacts a stream's table after commits by Spark (see ``streams``). Published tables, and
+stream tables after small batches, are written without Spark, so the writer calls this module. The
+commit is marked as changing no data: change feeds, streams and refreshes skip it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _SMALL = "spark.databricks.delta.optimize.minFileSize"
 def join_small_files(
     location: str, maintenance: MaintenanceSettings, *, spark: Callable[[], SparkSession]
 ) -> int | None:
-    """Join a table's small files where there are too many of them.
+    """Compact a table's small files if there are too many.
 
-    The caller has the sole right to write the table, and what it wrote stands already: an error
-    is logged, and the next write tries again.
+    The caller is the only writer, and its own write is committed already. So an error is logged,
+    and the next write tries again.
 
     Args:
-        location: of the table, which has no partitions.
-        maintenance: what is small, and too many.
-        spark: a session, for tables that are not rewritten without.
+        location: of the table, which is not partitioned.
+        maintenance: file size that counts as small, and the number that is too many.
+        spark: opens a session, for tables that delta-rs does not rewrite.
 
     Returns:
-        how many files there are now; None where nothing was done.
+        the number of files now; None if nothing was done.
     """
     try:
-        if small_files(location, maintenance) < policy.joined_at(maintenance.small_files):
+        if small_files(location, maintenance) < policy.small_file_limit(maintenance.small_files):
             return None
         return _join(location, maintenance, spark)
     except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows
@@ -56,7 +56,7 @@ def join_small_files(
 
 
 def small_files(location: str, maintenance: MaintenanceSettings) -> int:
-    """How many files of a table are small; 0 where there is no table."""
+    """The number of small files; 0 if there is no table."""
     table = log.open_table(location)
     if table is None:
         return 0
@@ -68,19 +68,19 @@ def small_files(location: str, maintenance: MaintenanceSettings) -> int:
 def join_partition(
     table: DeltaTable, maintenance: MaintenanceSettings, *, column: str, value: str
 ) -> int | None:
-    """Join the small files of one partition where there are too many of them, without Spark.
+    """Compact the small files of one partition if there are too many, without Spark.
 
-    The caller has the sole right to write the table, and what it wrote stands already: an error
-    is logged, and the next write tries again.
+    The caller is the only writer, and its own write is committed already. So an error is logged,
+    and the next write tries again.
 
     Args:
-        table: as it is now; may be written without Spark.
-        maintenance: what is small, and too many.
-        column: that partitions the table.
-        value: the partition's.
+        table: at its newest version, writable by delta-rs.
+        maintenance: file size that counts as small, and the number that is too many.
+        column: the partition column.
+        value: the partition's value.
 
     Returns:
-        how many files the table has now; None where nothing was done.
+        the table's number of files now; None if nothing was done.
     """
     try:
         files = log.files(table)
@@ -90,7 +90,7 @@ def join_partition(
         )
         if int(pc.sum(small_ones).as_py() or 0) < maintenance.small_files:
             return None
-        # Up to the size that is no longer small, so that a record is not copied again and again.
+        # Target the smallest size that is not small, so that records are not copied repeatedly.
         table.optimize.compact(
             partition_filters=[(column, "=", value)],
             target_size=maintenance.small_file_bytes,
@@ -114,7 +114,7 @@ def _join(
         with session_values(session, {_SMALL: str(maintenance.small_file_bytes)}):
             session.sql(f"OPTIMIZE delta.{quoted(location)}").collect()
     else:
-        # One task and one try, like every write without Spark: see ``arrow_tables``.
+        # One task and no retry, as for all writes by delta-rs: see ``arrow_tables``.
         table.optimize.compact(
             max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
         )

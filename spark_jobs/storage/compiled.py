@@ -1,4 +1,4 @@
-"""Compiling a project as its settings say, with the columns of foreign Delta tables."""
+"""Compiles the project of the settings, with the schemas of its external Delta tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compile_settings(settings: Settings) -> Manifest:
     """Compile the project and write its manifest.
 
     Raises:
-        ProblemsError: all problems of all declarations; the old manifest stays.
+        ProblemsError: all problems of all declarations; the old manifest is kept.
     """
     manifest = compiled(settings)
     manifest.write(settings.manifest_file)
@@ -29,7 +29,7 @@ def compile_settings(settings: Settings) -> Manifest:
 
 
 def compiled(settings: Settings) -> Manifest:
-    """Compile the project as its settings say; nothing is written.
+    """Compile the project; writes nothing.
 
     Raises:
         ProblemsError: all problems of all declarations.
@@ -45,7 +45,7 @@ def compiled(settings: Settings) -> Manifest:
 
 
 def deployment_of(path: Path) -> str | None:
-    """The deployment that put a manifest file in force; None where it was only compiled."""
+    """The id of the deployment that wrote a manifest file; None if it was only compiled."""
     try:
         return Manifest.read(path).deployment
     except (FileNotFoundError, ValidationError):
@@ -53,7 +53,7 @@ def deployment_of(path: Path) -> str | None:
 
 
 def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]]:
-    """The manifest as far as it can be told, and all problems; nothing is written."""
+    """The manifest as far as it compiles, and all problems; writes nothing."""
     return read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
@@ -65,11 +65,11 @@ def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]
 
 
 def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
-    """Tells the manifest as it is now: the same object until the project is recompiled.
+    """A function that returns the current manifest: the same object until the file changes.
 
     Args:
         path: the manifest file.
-        first: what holds while there is no file.
+        first: used while there is no file.
     """
     known, mark = first, None
 
@@ -77,7 +77,7 @@ def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
         nonlocal known, mark
         try:
             found = path.stat()
-            # A manifest is put in place whole, as another file.
+            # A manifest is replaced as a whole file, so its inode changes.
             if mark != (found.st_ino, found.st_mtime_ns):
                 mark = (found.st_ino, found.st_mtime_ns)
                 known = Manifest.read(path)
@@ -90,9 +90,9 @@ def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
 
 
 def delta_schema(location: str) -> dict[str, str]:
-    """The columns of the Delta table at a location, from its log.
+    """Column types of the Delta table at a location, by name, from its log.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     return {column.name: column.type for column in log.schema(location)}

@@ -1,4 +1,4 @@
-"""The one truth of Spark's configuration: this process, the Connect server, streams, a cluster."""
+"""Spark's configuration for all processes: this one, the Connect server, streams, a cluster."""
 
 from __future__ import annotations
 
@@ -15,24 +15,22 @@ from spark_jobs.storage.log_store import in_s3, store_conf, store_jars
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 CONNECT_URL_FILE = "run/spark-connect.url"
 
-# What a query may mean differently without; set on every session, on servers of others too.
+# Settings that change the result of queries; set on every session, also of foreign servers.
 SEMANTIC_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # Spark's old form of a timestamp holds nanoseconds: readers other than Spark see years before
-    # 1677 and after 2262 as other years, silently.
+    # Not INT96, whose nanoseconds overflow silently in other readers before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A file that is gone must fail a read: skipping it would lose rows silently.
+    # A missing file must fail the read: skipping it would lose rows silently.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # With it, SELECT '${env:NAME}' shows the environment of the server.
+    # If on, SELECT '${env:NAME}' shows the server's environment.
     "spark.sql.variable.substitute": "false",
 }
 
-# Driver and executor are one process, so neither can lose the other. Spark would believe so after a
-# machine slept or stood still for two minutes, and end what runs; what is waited for across
-# such a pause is still worth having.
-STANDING_STILL = {
+# In local mode driver and executor are one process. After the machine was suspended for two
+# minutes, Spark would still consider the executor lost and fail its jobs.
+NO_TIMEOUTS = {
     "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
     "spark.rpc.askTimeout": "1h",
     "spark.sql.broadcastTimeout": "3600",
@@ -40,11 +38,11 @@ STANDING_STILL = {
 
 
 def session_conf(settings: Settings) -> dict[str, str]:
-    """The configuration of every Spark that this project starts.
+    """The configuration of every Spark session that this project starts.
 
     Raises:
-        JarsMissingError: Delta's jars are not where the settings say.
-        StoreJarsMissingError: the lake is in S3, and what reaches it is not there.
+        JarsMissingError: Delta's jars are not in the directory that the settings name.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
     """
     jars = all_jars(settings)
     folders = [settings.spark_jars, *([settings.s3_jars] if in_s3(settings.lake) else [])]
@@ -62,29 +60,29 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.state / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.databricks.delta.snapshotPartitions": str(settings.spark.snapshot_partitions),
-        # Delta keeps the logs of the last 10,000 tables, a megabyte of plans each, and every
-        # refresh has a staged table of its own: they would fill the heap.
+        # Delta caches 10,000 logs by default, each with a megabyte of plans. Every refresh has a
+        # staged table of its own, so they would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "200",
-        # Readers other than Spark (delta-rs, DuckDB) must be able to read every table.
+        # Other readers (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
-        # Of a repeated key in a JSON object the last one counts; the record is not refused.
+        # The last of repeated keys in a JSON object wins; the record is not rejected.
         "spark.sql.variant.allowDuplicateKeys": "true",
-        # Else every call that builds a column keeps the stack that made it, for an error's text: a
-        # tenth of the CPU of a small query, and each task is sent all of them.
+        # Otherwise each Column call records its stack for error messages: a tenth of a small
+        # query's CPU time, and sent with each task.
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Spark keeps the compiled code of 100 stages; some ten views need more, and compiling again
-        # takes most of the time of a small query.
+        # The default of 100 compiled stages is too few for ten views, and recompiling takes most of
+        # a small query's time.
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # The web pages know no password. Where somebody switches them on, every account here sees
-        # the plans, and none can end a job.
+        # Spark's web UI has no login. If it is enabled, every local account sees the plans, but
+        # cannot kill jobs.
         "spark.ui.enabled": "false",
         "spark.ui.killEnabled": "false",
-        # The login of Kafka's source is no word that Spark hides of itself.
+        # Spark does not redact the login of its Kafka source by default.
         "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|jaas",
-        # What the web pages keep of the past lies in the driver's heap, and a session that lasts
-        # for weeks runs some hundred thousand queries.
+        # The UI keeps finished queries on the driver's heap; a session that lives for weeks runs
+        # hundreds of thousands.
         "spark.sql.ui.retainedExecutions": "100",
         "spark.sql.maxPlanStringLength": "20000",
         "spark.connect.grpc.binding.address": LOOPBACK,
@@ -98,8 +96,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(settings.state / "spark-local"),
-            **(STANDING_STILL if settings.spark_master.startswith("local") else {}),
-            # Executors find the same directory: nothing is copied to them.
+            **(NO_TIMEOUTS if settings.spark_master.startswith("local") else {}),
+            # Executors see the same directory, so no jar is copied to them.
             "spark.executor.extraClassPath": conf["spark.driver.extraClassPath"],
         }
     else:
@@ -113,11 +111,11 @@ def session_conf(settings: Settings) -> dict[str, str]:
 
 
 def authentication(settings: Settings) -> dict[str, str]:
-    """What Spark's processes on this machine ask of each other before they talk.
+    """The authentication settings of Spark processes on this machine.
 
-    Whoever reaches a driver's port could else run code as its account. A driver that computes alone
-    makes up a secret; those of the local stack's cluster read one from a file. Of another cluster
-    its owner says what it asks for.
+    Without them, anyone who reaches a driver's port could run code as its account. A local driver
+    generates a secret; the local stack's cluster reads one from a file. The settings of any other
+    cluster are up to its owner.
     """
     alone = settings.spark_master.partition("[")[0] == "local"
     if not alone and not of_own_cluster(settings):
@@ -135,22 +133,22 @@ def authentication(settings: Settings) -> dict[str, str]:
 
 
 def of_own_cluster(settings: Settings) -> bool:
-    """Whether executors are those of the local stack's own cluster."""
+    """Whether the executors belong to the local stack's own cluster."""
     return settings.local.spark_workers > 0 and not settings.spark.master
 
 
 def pages_enabled(settings: Settings) -> bool:
-    """Whether Spark's web pages were switched on."""
+    """Whether Spark's web UI is enabled."""
     return settings.spark.conf.get("spark.ui.enabled", "").lower() == "true"
 
 
 def cluster_secret_file(settings: Settings) -> Path:
-    """The properties that hold the secret of the local stack's cluster; for their owner only."""
+    """The properties file with the secret of the local stack's cluster; only its owner reads it."""
     return settings.secrets_dir / "spark-cluster.conf"
 
 
 def on_this_machine(master: str) -> bool:
-    """Whether a master's driver and executors run here and reach each other on loopback.
+    """Whether a master's driver and executors run on this machine and connect over loopback.
 
     >>> [on_this_machine(one) for one in ("local[2]", "spark://127.0.0.1:7077", "yarn")]
     [True, True, False]
@@ -159,10 +157,10 @@ def on_this_machine(master: str) -> bool:
 
 
 def avro_limits(settings: Settings) -> list[str]:
-    """Options of a JVM that decodes Avro.
+    """JVM options that limit what decoding Avro allocates.
 
-    A broken record may claim a length of 2 GiB, and Avro makes room before it reads: the process
-    would end, and meet the record again after each start.
+    A corrupt record may claim a length of 2 GiB, and Avro allocates before it reads: the process
+    would run out of memory, again after each restart.
     """
     most = settings.streams.max_record_bytes
     limited = ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
@@ -170,11 +168,11 @@ def avro_limits(settings: Settings) -> list[str]:
 
 
 def session_environment(settings: Settings) -> dict[str, str]:
-    """Environment variables that a JVM started for this project needs beside its conf.
+    """Environment variables of a JVM that this project starts.
 
-    Spark's web pages bind every interface unless ``SPARK_LOCAL_IP`` says otherwise; no
-    configuration key does that. PySpark puts all configuration on the driver's command line, which
-    everybody may read, so a driver finds the cluster's secret in a file.
+    Spark's web UI binds all interfaces unless ``SPARK_LOCAL_IP`` is set. PySpark puts configuration
+    on the driver's command line, which all accounts can read, so a driver reads the cluster's
+    secret from a file.
     """
     if not on_this_machine(settings.spark_master):
         return {}
@@ -186,17 +184,17 @@ def session_environment(settings: Settings) -> dict[str, str]:
 
 
 def all_jars(settings: Settings) -> list[Path]:
-    """The extra jars of Spark's class path, and those that a lake in S3 asks for.
+    """Extra jars of Spark's class path, with those for S3 if the lake is there.
 
     Raises:
-        JarsMissingError: Delta is not where the settings say.
-        StoreJarsMissingError: the lake is in S3, and what reaches it is not there.
+        JarsMissingError: Delta is not in the directory that the settings name.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
     """
     return [*spark_jars(settings), *(store_jars(settings) if in_s3(settings.lake) else [])]
 
 
 def spark_jars(settings: Settings) -> list[Path]:
-    """The extra jars of Spark's class path.
+    """Extra jars of Spark's class path.
 
     Raises:
         JarsMissingError: the directory is missing, or Delta is not in it.
@@ -208,7 +206,7 @@ def spark_jars(settings: Settings) -> list[Path]:
 
 
 def check_java() -> None:
-    """Refuse to start a JVM where there is no Java.
+    """Check that Java is installed.
 
     Raises:
         JavaMissingError: no ``java`` in JAVA_HOME or on PATH.
@@ -220,5 +218,5 @@ def check_java() -> None:
 
 
 def connect_url_file(settings: Settings) -> Path:
-    """The file that names the local stack's Connect server while it runs for this state."""
+    """The file with the URL of the local stack's Connect server; exists while that runs."""
     return settings.state / CONNECT_URL_FILE

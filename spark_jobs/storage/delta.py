@@ -1,28 +1,27 @@
-"""What all that reads or writes Delta tables shares: identities of writes, properties, words."""
+"""Shared by all readers and writers of Delta tables: write identities, properties, columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The column that tells rows to delete from rows to insert.
+# The column that marks the rows to delete among the source rows of a merge.
 FLAG = "__leaves"
-# The column of Delta's change feed that says what became of a row.
+# The column of Delta's change feed with the kind of change.
 CHANGE_TYPE = "_change_type"
-# Its values for rows that came; with the others a row went.
+# Its values for inserted rows; all others mark deleted rows.
 CAME = ("insert", "update_postimage")
 
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
-# For a table that refreshes commit to: whoever opens it reads every commit since the last time the
-# log was condensed, 40 ms for a hundred of them, and delta-rs condenses every hundred by default.
+# For tables that refreshes commit to: opening a table reads all commits since the last log
+# checkpoint, 40 ms for a hundred, and delta-rs writes one only every hundred by default.
 SHORT_LOG = {"delta.checkpointInterval": "10"}
 
 
 @dataclass(frozen=True)
 class Txn:
-    """A write's identity: Delta commits each pair once, and skips a repeat silently.
+    """Identity of a write: Delta commits each pair once, and skips a repeat silently.
 
-    A version that is lower than or equal to the last committed one is skipped too, so versions of
-    one app id only grow.
+    Versions of an app id must grow: Delta also skips a version below the last committed one.
     """
 
     app_id: str

@@ -1,4 +1,4 @@
-"""Conditions of the storage: no Java, no jars, no server, no table."""
+"""Error conditions of storage: Java, jars, servers, tables, checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.errors import LakehouseError
 
 
 class JavaMissingError(LakehouseError):
-    """Spark has no Java to run on."""
+    """Java is not installed."""
 
     condition = "JAVA_MISSING"
     looked_for: str
@@ -23,7 +23,7 @@ class JavaMissingError(LakehouseError):
 
 
 class JvmNotStartedError(LakehouseError):
-    """A JVM that should run as another account ended at once, or does not answer."""
+    """A JVM under another account exited at once, or does not answer."""
 
     condition = "JVM_NOT_STARTED"
     account: str
@@ -39,7 +39,7 @@ class JvmNotStartedError(LakehouseError):
 
 
 class JarsMissingError(LakehouseError):
-    """The directory of Spark's extra jars does not hold Delta."""
+    """The directory of Spark's extra jars lacks Delta."""
 
     condition = "JARS_MISSING"
     directory: str
@@ -48,7 +48,7 @@ class JarsMissingError(LakehouseError):
 
 
 class StoreJarsMissingError(LakehouseError):
-    """The lake is in S3, and the jars by which Spark reaches it are not there."""
+    """The lake is in S3, and the jars for S3 are missing."""
 
     condition = "STORE_JARS_MISSING"
     directory: Path
@@ -57,12 +57,12 @@ class StoreJarsMissingError(LakehouseError):
 
 
 class SparkUnreachableError(LakehouseError):
-    """A Spark Connect server is named, by a setting or by the local stack, and does not answer.
+    """A Spark Connect server does not answer; a setting or the local stack names it.
 
     Attributes:
         remote: the server's URL.
-        seconds: how long it was tried.
-        announced_in: the file in which the local stack names it; None where spark.remote does.
+        seconds: how long the client tried.
+        announced_in: the local stack's file that names it; None if spark.remote does.
     """
 
     condition = "SPARK_UNREACHABLE"
@@ -90,7 +90,7 @@ class SparkUnreachableError(LakehouseError):
 
 
 class TableMissingError(LakehouseError):
-    """A table that must exist has no Delta log."""
+    """A required table does not exist."""
 
     condition = "TABLE_MISSING"
     location_of_table: str
@@ -99,7 +99,7 @@ class TableMissingError(LakehouseError):
 
 
 class TableMovedError(LakehouseError):
-    """Somebody committed to a table between looking at it and writing to it."""
+    """Another writer committed to a table between a read and a write."""
 
     condition = "TABLE_MOVED"
     location_of_table: str
@@ -110,7 +110,7 @@ class TableMovedError(LakehouseError):
 
 
 class LogUnreadableError(LakehouseError):
-    """A Delta log is there and does not make sense."""
+    """A Delta log exists but cannot be read."""
 
     condition = "DELTA_LOG_UNREADABLE"
     location_of_table: str
@@ -121,7 +121,7 @@ class LogUnreadableError(LakehouseError):
 
 
 class TableUnknownError(LakehouseError):
-    """A name that no table has which this project writes."""
+    """No table of this project has that name."""
 
     condition = "TABLE_UNKNOWN"
     table: str
@@ -132,7 +132,7 @@ class TableUnknownError(LakehouseError):
 
 
 class VersionsGoneError(LakehouseError):
-    """Versions of a table that do not exist, or that cleaning up has taken."""
+    """The versions of a table do not exist, or were vacuumed."""
 
     condition = "VERSIONS_GONE"
     table: str
@@ -144,7 +144,7 @@ class VersionsGoneError(LakehouseError):
 
 
 class CheckpointFormatError(LakehouseError):
-    """A streaming checkpoint is in a form that this release does not read."""
+    """A streaming checkpoint has a format that this release cannot read."""
 
     condition = "CHECKPOINT_FORMAT"
     checkpoint: str

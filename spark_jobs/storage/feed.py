@@ -1,4 +1,4 @@
-"""Counting what a change feed holds, without Spark: how many rows differ in some columns."""
+"""Counts the net changes of a change feed in some columns, without Spark."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _WEIGHT = "__w"
 
 @dataclass(frozen=True)
 class ChangeFeed:
-    """The changes of a range of versions, held in memory.
+    """The changes of a version range, in memory.
 
     Attributes:
-        rows: the table's columns, and a weight of 1 for a row that came, -1 for one that went.
+        rows: the table's columns, and the weight 1 for an inserted row, -1 for a deleted one.
     """
 
     rows: pa.Table
 
     def net(self, columns: Collection[str] | None) -> RowsMoved | None:
-        """How many rows left and entered, looking at some columns only.
+        """Count the deleted and inserted rows, restricted to some columns.
 
-        A row that went and came back the same is not counted: an update of other columns is none.
+        A row that was deleted and inserted unchanged is not counted, nor is an update of other
+        columns.
 
         Args:
-            columns: in lower case, others are ignored; None: all that were read.
+            columns: lower-case names; None: all columns that were read.
 
         Returns:
-            None where values of a column cannot be told apart here: arrays, structs and maps.
+            None if a column has values that Arrow cannot group: arrays, structs and maps.
         """
         names = [
             one
@@ -52,7 +53,7 @@ class ChangeFeed:
         if any(pa.types.is_nested(kept.schema.field(name).type) for name in names):
             return None
         if not names:
-            # Only how many rows there are can matter.
+            # Without columns only the number of rows can differ.
             difference = pc.sum(kept.column(_WEIGHT)).as_py() or 0
             return RowsMoved(max(-difference, 0), max(difference, 0))
         summed = kept.group_by(names).aggregate([(_WEIGHT, "sum")]).column(f"{_WEIGHT}_sum")
@@ -64,16 +65,16 @@ class ChangeFeed:
 def change_feed(
     location: str, *, after: int, upto: int, columns: Collection[str] | None
 ) -> ChangeFeed | None:
-    """The changes after one version, up to another, of some columns.
+    """The changes of the versions in (after, upto], in some columns.
 
     Args:
         location: of the table.
         after: the version before the first change.
-        upto: the version of the last.
-        columns: in lower case; None: all.
+        upto: the version of the last change.
+        columns: lower-case names; None: all.
 
     Returns:
-        None where files alone do not tell it, one of them is gone, or there are too many rows.
+        None if files do not give the changes, a file is missing, or there are too many rows.
     """
     files = feed_files(location, after=after, upto=upto)
     table = log.open_table(location, version=upto)
@@ -89,7 +90,7 @@ def change_feed(
     weighted = pa.schema([*wanted, pa.field(_WEIGHT, pa.int64())])
     store = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     parts, rows = [], 0
-    for paths, weight in ((files.changes, None), (files.came, 1), (files.went, -1)):
+    for paths, weight in ((files.changes, None), (files.added, 1), (files.removed, -1)):
         for path in paths:
             try:
                 with store.open_input_file(unquote(path)) as file:
@@ -97,7 +98,7 @@ def change_feed(
                     rows += read.metadata.num_rows
                     if not policy.COUNTED.fits(rows=rows):
                         return None
-                    # Writers differ in how they write a type, for instance strings.
+                    # Writers store the same type differently, strings for instance.
                     parts.append(_weighted(read, weighted.names, weight).cast(weighted, safe=False))
             except FileNotFoundError:
                 return None
@@ -105,7 +106,7 @@ def change_feed(
 
 
 def _weighted(file: ParquetFile, names: Sequence[str], weight: int | None) -> pa.Table:
-    """A file's rows with their weight; None: the rows say themselves what became of them."""
+    """A file's rows with their weight; None: ``_change_type`` of each row gives it."""
     own = [one for one in names if one != _WEIGHT]
     if weight is None:
         rows = file.read(columns=[*own, CHANGE_TYPE])

@@ -1,6 +1,6 @@
-"""Spark's own plan decides what a person's query may do: ``Guard.java``, and what it is told.
+"""Restricts what a user's query may read, by a Spark extension (``Guard.java``) and its policy.
 
-The class is an extension of every session. It looks into plans only where a policy holds.
+The extension is part of every session, and checks plans only while a policy is set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JAVA_SOURCE: Final = Path(__file__).with_name("Guard.java")
 EXTENSION: Final = "tidemark.Guard"
 # As in Guard.java.
 KEY: Final = "spark.tidemark.reads"
-# A session that reads nothing but Delta tables, whatever its policy; as in Guard.java.
+# Set for a session that may read only Delta tables, under any policy; as in Guard.java.
 ONLY_DELTA: Final = "spark.tidemark.onlyDelta"
 REFUSED: Final = "[QUERY_NOT_READ_ONLY] "
 _JAR: Final = "tidemark-guard-{}.jar"
@@ -37,8 +37,8 @@ class AllowedTable:
     """A Delta table that a query may read.
 
     Attributes:
-        version: None for each version.
-        masked: columns whose values only the mask may read, in lower case.
+        version: the allowed version; None: all.
+        masked: lower-case names of columns that only the mask function may read.
     """
 
     location: str
@@ -48,7 +48,7 @@ class AllowedTable:
 
 @dataclass(frozen=True)
 class Policy:
-    """What one query may read; the functions are the same for all."""
+    """The tables and views that a query may read; allowed functions are the same for all."""
 
     tables: tuple[AllowedTable, ...] = ()
     views: tuple[str, ...] = ()
@@ -70,12 +70,11 @@ class Policy:
 
 
 @contextmanager
-def held_to(spark: SparkSession, policy: Policy) -> Iterator[None]:
-    """Hold all that a session analyses to a policy while the context lasts.
+def enforced(spark: SparkSession, policy: Policy) -> Iterator[None]:
+    """Enforce a policy on all queries of a session while the context lasts.
 
     Args:
-        spark: a session that runs nothing else. One of a server without the extension runs
-            whatever it is given.
+        spark: a session used for nothing else. A server without the extension enforces nothing.
         policy: what may be read.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -84,22 +83,22 @@ def held_to(spark: SparkSession, policy: Policy) -> Iterator[None]:
     try:
         yield
     finally:
-        # A server that is gone has said so before.
+        # If the server is gone, the query has failed already.
         with suppress(PySparkException):
             spark.conf.unset(KEY)
 
 
 def guard_jar(settings: Settings) -> Path:
-    """Where the extension lies, as its source is now."""
+    """The extension's jar; its name contains the hash of the source."""
     digest = hashlib.sha256(JAVA_SOURCE.read_bytes()).hexdigest()[:12]
     return settings.spark_jars / _JAR.format(digest)
 
 
 def ensure_guard(settings: Settings) -> None:
-    """Compile the extension beside Delta's jars, unless it is there as its source is now.
+    """Compile the extension next to Delta's jars, unless the jar exists.
 
     Raises:
-        JarsMissingError: it is not there and cannot be put there.
+        JarsMissingError: the jar is missing and cannot be written.
     """
     jar = guard_jar(settings)
     if jar.exists():

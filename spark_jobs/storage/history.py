@@ -1,4 +1,4 @@
-"""Which commits of a table touched rows, and taking a table's files away. No Spark."""
+"""Finds which commits of a table changed rows, and deletes old files and tables. No Spark."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from spark_jobs.storage import log
 from spark_jobs.storage.lake import plain_location, remote_location
 from spark_jobs.storage.rights import usual_rights
 
-# A longer range is taken for changed: reading it would cost more than it can save.
+# A longer range counts as changed: reading it would cost more than it can save.
 MOST_COMMITS = 500
 _ROW_ACTIONS = frozenset({"add", "remove"})
 
 
 def rows_changed(location: str, *, after: int, upto: int) -> bool:
-    """Whether any commit after one version, up to another, touched rows, names or types.
+    """Whether any commit in (after, upto] changed rows, column names or types.
 
-    Compaction, properties and commits that carry nothing but a transaction do not. Where a commit
-    is not readable any more the answer is yes. Stops at the first commit that did, and looks for
-    no file, as ``changes_between`` must.
+    Compactions, property changes and commits with only a transaction do not. If a commit cannot be
+    read, the answer is yes. Unlike ``changes_between`` it stops at the first such commit, and does
+    not check that files exist.
     """
     if upto - after > MOST_COMMITS:
         return True
@@ -49,14 +49,14 @@ def rows_changed(location: str, *, after: int, upto: int) -> bool:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a range of commits holds.
+    """What a range of commits contains.
 
     Attributes:
-        rows_changed: whether any commit touched rows or columns.
-        fed: whether the change feed has every commit of the range, and its files are there.
-        reshaped: whether the columns changed.
-        rows: about how many rows were written, changed or removed; None where a commit does not
-            say.
+        rows_changed: whether any commit changed rows or columns.
+        fed: whether the change feed covers the whole range and its files exist.
+        reshaped: whether columns changed.
+        rows: approximate number of rows written, changed or removed; None if a commit does not
+            tell.
     """
 
     rows_changed: bool
@@ -66,7 +66,7 @@ class Changes:
 
 
 def changes_between(location: str, *, after: int, upto: int) -> Changes:
-    """What the commits after one version, up to another, hold; unreadable ones are no feed."""
+    """What the commits in (after, upto] contain; an unreadable commit breaks the feed."""
     unknown = Changes(rows_changed=True, fed=False, reshaped=False, rows=None)
     if upto - after > MOST_COMMITS:
         return unknown
@@ -98,31 +98,32 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
 
 @dataclass(frozen=True)
 class FeedFiles:
-    """The files that a range of commits recorded its changes in: paths as the log has them.
+    """The files with the changes of a range of commits, as paths in the log.
 
     Attributes:
-        changes: rows that say themselves what became of them.
-        came: rows that all came.
-        went: rows that all went.
+        changes: files whose rows have a ``_change_type``.
+        added: data files; all their rows were inserted.
+        removed: data files; all their rows were deleted.
     """
 
     changes: tuple[str, ...]
-    came: tuple[str, ...]
-    went: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
 
     @property
     def all(self) -> tuple[str, ...]:
-        return self.changes + self.came + self.went
+        return self.changes + self.added + self.removed
 
 
 def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
-    """The change feed after one version, up to another, as files.
+    """The files of the change feed in (after, upto].
 
-    Where a commit has files of changes they alone count; otherwise it added and removed whole
-    files, as the format's rules for readers of the change feed have it.
+    If a commit has change files, only these count; otherwise its added and removed data files do,
+    as the Delta protocol says.
 
     Returns:
-        None where whole files do not tell it: deletion vectors, partitions, other columns or
+        None if files do not give the changes: deletion vectors, partitions, changed columns or
+            protocol, or an unreadable commit.
         another protocol in between, a commit that is not readable.
     """
     found: dict[str, list[str]] = {"cdc": [], "add": [], "remove": []}
@@ -141,7 +142,7 @@ def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
 
 
 def _actions(location: str, version: int) -> list[Mapping[str, Any]] | None:
-    """The actions of a commit, or None where it is not readable any more."""
+    """The actions of a commit; None if it is no longer readable."""
     files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     try:
         with files.open_input_file(f"_delta_log/{version:020}.json") as file:
@@ -158,10 +159,10 @@ def _fed_from(location: str, version: int) -> bool:
 
 
 def _files_before(action: Mapping[str, Any]) -> Iterator[str | None]:
-    """The files that only the past needs, and that cleaning up may have taken: by their paths.
+    """Paths of files that only old versions need, so that a vacuum may have deleted them.
 
-    They are those of the change feed, and those that a commit removed: with them the older
-    version goes. None stands for a path that is not below the table.
+    They are the files of the change feed, and the data files that a commit removed. None stands for
+    a path outside of the table.
     """
     file = action.get("cdc") or action.get("remove")
     if file is None:
@@ -176,8 +177,8 @@ def _relative(path: str) -> str | None:
     return None if path.startswith("/") or ":/" in path else path
 
 
-# ZeroMQ's digits to base 85, in which the log writes the names of deletion vectors, in the order
-# of the digits that Python knows.
+# The log encodes names of deletion vectors in ZeroMQ's base 85 (Z85). Map its digits to those of
+# Python's base64.b85decode.
 _DIGITS = (
     string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
 )
@@ -186,7 +187,7 @@ _PYTHON_DIGITS += "!#$%&()*+-;<=>?@^_`{|}~"
 
 
 def _vector_path(name: str) -> str:
-    """The file of a deletion vector: a folder, which may be empty, and 20 digits.
+    """The file of a deletion vector, from its directory prefix (may be empty) and 20 digits.
 
     >>> _vector_path("ab^-aqEH.-t@S}K{vb[*k^")
     'ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
@@ -198,7 +199,7 @@ def _vector_path(name: str) -> str:
 
 
 def _have(location: str, paths: Iterable[str | None]) -> bool:
-    """Whether all of the files are there."""
+    """Whether all files exist."""
     known = [path for path in paths if path is not None]
     if len(known) < len(set(paths)):
         return False
@@ -209,7 +210,7 @@ def _have(location: str, paths: Iterable[str | None]) -> bool:
     return all(one.type is FileType.File for one in files.get_file_info(known))
 
 
-# As Spark and as delta-rs name them.
+# Names of metrics in Spark and in delta-rs.
 _COUNTED = (
     ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
     ("num_target_rows_inserted", "num_target_rows_updated", "num_target_rows_deleted"),
@@ -219,7 +220,7 @@ _COUNTED = (
 
 
 def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
-    """The rows that a commit wrote, changed or removed: by its metrics, or by its files."""
+    """The rows that a commit wrote, changed or removed, from its metrics or its files."""
     info: Mapping[str, Any] = next(
         (one["commitInfo"] for one in actions if "commitInfo" in one), {}
     )
@@ -241,19 +242,19 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
 
 
 def first_lost(location: str, *, after: int, upto: int) -> int | None:
-    """The first version after one, up to another, whose commit is not readable; None: all are."""
+    """The first version in (after, upto] whose commit is not readable; None if all are."""
     versions = range(after + 1, upto + 1)
     return next((one for one in versions if _actions(location, one) is None), None)
 
 
 def rows_of_commit(location: str, version: int) -> int | None:
-    """About how many rows a commit wrote, changed or removed; None where it does not say."""
+    """Approximate number of rows that a commit wrote, changed or removed; None if unknown."""
     actions = _actions(location, version)
     return None if actions is None else _rows_of(actions)
 
 
 def readable(location: str, version: int) -> bool:
-    """Whether a version's commit and all of its files are still there."""
+    """Whether a version's commit and all of its files still exist."""
     try:
         table = log.open_table(location, version=version)
     except LakehouseError:
@@ -265,7 +266,7 @@ def readable(location: str, version: int) -> bool:
 
 
 def folders(location: str) -> list[str]:
-    """The names of the folders below a folder; none where it is not there."""
+    """Names of the subdirectories; empty if the directory does not exist."""
     if not remote_location(location):
         root = Path(plain_location(location))
         return sorted(one.name for one in root.iterdir() if one.is_dir()) if root.is_dir() else []
@@ -276,16 +277,16 @@ def folders(location: str) -> list[str]:
 
 @usual_rights()
 def vacuum(location: str, *, days: float) -> None:
-    """Remove files that no version of the last days needs."""
+    """Delete files that no version of the last ``days`` days needs."""
     if log.table_version(location) is not None:
         hours = round(24 * days)
-        # Of its own: it goes on to the versions that cleaning up commits.
+        # Not from the cache: vacuum's commits change this object's version.
         table = DeltaTable(plain_location(location))
         table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
 
 def remove_table(location: str) -> None:
-    """Remove a table's files; one that is gone is fine."""
+    """Delete a table's files; a missing table is ignored."""
     if remote_location(location):
         files = PyFileSystem(DeltaStorageHandler(location))
         for one in files.get_file_info(FileSelector("", recursive=True, allow_not_found=True)):
@@ -300,10 +301,7 @@ def _touches_rows(action: Mapping[str, Any]) -> bool:
 
 
 def _columns_changed(location: str, after: int, upto: int) -> bool:
-    """Whether names or types changed: a query may trip over that without any row changing.
-
-    So may a column be another one under the same name, where the log maps names to columns.
-    """
+    """Whether column names, types or their mapping changed, which may break a query."""
     try:
         return log.shape(location, after) != log.shape(location, upto)
     except LakehouseError:

@@ -1,6 +1,6 @@
-"""Compiles what is ours in Java, with the compiler that Spark has for its own queries.
+"""Compiles this project's Java files with the compiler that Spark embeds for its queries.
 
-A development kit for Java is not asked for, and most machines have none.
+So no JDK is needed, which most machines do not have.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def compile_jar(source: Path, jar: Path, classpath: Sequence[str]) -> None:
     """Compile one file into a jar.
 
     Args:
-        source: Java without lambdas and without arguments of generic types.
-        jar: is replaced.
-        classpath: jars and patterns, the compiler's own among them.
+        source: Java code without lambdas and without generic method arguments.
+        jar: file to write or replace.
+        classpath: jars and glob patterns, including the compiler's.
     """
     [py4j] = SHIPPED.glob("py4j-*.jar")
     gateway: Any = JavaGateway.launch_gateway(
@@ -37,9 +37,9 @@ def compile_jar(source: Path, jar: Path, classpath: Sequence[str]) -> None:
         classes = {str(name): bytes(code) for name, code in compiler.getBytecodes().items()}
     finally:
         gateway.shutdown()
-    # Two processes may find it missing at once.
+    # Two processes may compile it at the same time.
     fresh = jar.with_suffix(f".{os.getpid()}")
-    # Beside the jars that Maven fetched, and with their rights.
+    # With the same permissions as the jars that Maven fetched.
     with usual_rights(), zipfile.ZipFile(fresh, "w") as archive:
         for name, code in classes.items():
             archive.writestr(f"{name.replace('.', '/')}.class", code)

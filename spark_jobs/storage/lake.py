@@ -1,7 +1,7 @@
-"""Where each table lies below the storage root. Names only: nothing here reads or writes.
+"""Locations of tables below the storage root. Only names: nothing here reads or writes.
 
-The root is an absolute path or the URL of an object store, so parts are joined with "/" and never
-with the operating system's path functions.
+The root is an absolute path or the URL of an object store, so parts are joined with "/", never with
+the functions of ``os.path``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Manifest(Protocol):
 
 
 def plain_location(location: str) -> str:
-    """A ``file:`` URL as the path it stands for, any other location without a trailing slash.
+    """A ``file:`` URL as a path; any other location without a trailing slash.
 
     >>> plain_location("file:///data/my%20lake/")
     '/data/my lake'
@@ -39,7 +39,7 @@ def plain_location(location: str) -> str:
 
 
 def remote_location(location: str) -> bool:
-    """Whether a location is on an object store, out of reach of the file system.
+    """Whether a location is in an object store and not on a file system.
 
     >>> remote_location("s3a://bucket/lake"), remote_location("file:///lake")
     (True, False)
@@ -47,7 +47,7 @@ def remote_location(location: str) -> bool:
     return "://" in plain_location(location)
 
 
-# What lies in the lake beside the layers.
+# Reserved directories of the lake, in addition to the layers.
 _KINDS = (
     "changes",
     "checkpoints",
@@ -63,9 +63,10 @@ _KINDS = (
 
 
 def lock_directory(lake: str, state: Path) -> Path:
-    """Where lock files lie: in the lake, so that whoever writes there on this machine meets them.
+    """The directory of lock files: in the lake, so that all writers on this machine share it.
 
-    An object store has no locks; there they keep the processes of one state directory apart.
+    An object store has no locks; there only processes with the same state directory exclude each
+    other.
 
     >>> str(lock_directory("/lake", Path("/state"))), str(lock_directory("s3a://b", Path("/state")))
     ('/lake/_locks', '/state/locks')
@@ -92,51 +93,51 @@ class Lake:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The names of all folders right below the root."""
+        """Names of all top-level directories."""
         return (*Layer, *(f"{RESERVED_DIRECTORY_PREFIX}{kind}" for kind in _KINDS))
 
     def location(self, table: TableName) -> str:
-        """A table that this project writes."""
+        """A table of one of the layers."""
         return f"{self.root}/{table.layer}/{table.name}"
 
     def quarantine(self, silver: str) -> str:
-        """The rejected records of a silver table."""
+        """Rejected records of a silver table."""
         return self._reserved("quarantine", silver)
 
     def releases(self, silver: str) -> str:
-        """What a person decided about rejected records of a silver table, and what came of it."""
+        """Decisions about rejected records of a silver table, and their outcomes."""
         return self._reserved("releases", silver)
 
     def tombstones(self, silver: str) -> str:
-        """The deleted keys of a silver table, so that a late change cannot bring them back."""
+        """Deleted keys of a silver table, so that a late change cannot bring them back."""
         return self._reserved("tombstones", silver)
 
     def changes(self, silver: str) -> str:
-        """The changes that the SCD type 2 rows of a silver table are made of."""
+        """All changes from which the SCD type 2 rows of a silver table are computed."""
         return self._reserved("changes", silver)
 
     def rebuild(self, silver: str) -> str:
-        """Where a silver table is built from bronze beside the live one."""
+        """A silver table that is being rebuilt from bronze."""
         return self._reserved("rebuild", silver)
 
     def staging(self, view: str, attempt: str) -> str:
-        """One attempt's result before it is published."""
+        """The staged result of an attempt."""
         return self._reserved("staging", f"{view}/{attempt}")
 
     def state(self, view: str, definition: str, number: int) -> str:
-        """The groups that the maintenance of a view keeps; another definition has others."""
+        """A table of aggregate state of a view; each definition has its own."""
         return f"{self.states(view, definition)}/{number}"
 
     def states(self, view: str, definition: str = "") -> str:
-        """All groups that are kept for a definition of a view; without one, for the view."""
+        """All aggregate state of a definition of a view; without a definition, of the view."""
         return self._reserved("state", f"{view}/{definition[:16]}".rstrip("/"))
 
     def environment(self, name: str, view: str = "") -> str:
-        """A view's table in a virtual environment; without a view, all of its tables."""
+        """A view's table in an environment; without a view, the directory of all its tables."""
         return self._reserved("environments", f"{name}/{view}".rstrip("/"))
 
     def checkpoint(self, query: str, epoch: int) -> str:
-        """A streaming query's checkpoint; a new epoch starts a new one."""
+        """A streaming query's checkpoint of an epoch."""
         return f"{self.checkpoints(query)}/{epoch}"
 
     def checkpoints(self, query: str) -> str:
@@ -149,13 +150,13 @@ class Lake:
 
 @dataclass(frozen=True)
 class TableLocations:
-    """Every table's location: in the lake, or where somebody else's Delta table lies."""
+    """Locations of all tables: in the lake, or of an external Delta table."""
 
     lake: Lake
     manifest: _Manifest
 
     def of(self, table: TableName) -> str:
-        """The location of a table that SQL can name."""
+        """The location of a table, by its name in SQL."""
         if table.layer is Layer.BRONZE:
             source = self.manifest.sources.get(table.name)
             if source is not None and source.location is not None:
@@ -165,7 +166,7 @@ class TableLocations:
 
 @dataclass(frozen=True)
 class EnvironmentLocations(TableLocations):
-    """The same within a virtual environment: its own views lie there, all else in production.
+    """Locations within an environment: its own views, and production for all other tables.
 
     >>> class Nothing:
     ...     sources = {}
@@ -178,7 +179,7 @@ class EnvironmentLocations(TableLocations):
     views: Collection[str]
 
     def of(self, table: TableName) -> str:
-        """The location of a table that SQL can name."""
+        """The location of a table, by its name in SQL."""
         if table.layer is Layer.GOLD and table.name in self.views:
             return self.lake.environment(self.environment, table.name)
         return super().of(table)

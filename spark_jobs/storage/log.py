@@ -1,7 +1,7 @@
-"""What Delta logs say: versions, commits, transaction ids, schema and size. Reads only, no Spark.
+"""Reads Delta logs: versions, commits, transaction ids, schemas and sizes. No Spark.
 
-Reading through delta-rs takes milliseconds and works on object stores; credentials come from the
-environment variables that every client of that store reads.
+delta-rs reads a log in milliseconds, also in an object store, with credentials from the usual
+environment variables.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from spark_jobs.storage.lake import plain_location
 
 _FEED = "delta.enableChangeDataFeed"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
-# Node, time and length of a file.
+# Inode, modification time and length of a file.
 _Stat = tuple[int, int, int]
 _COMMIT = re.compile(r"\d{20}\.json")
-# Versions of tables that are remembered: what a few refreshes at a time read and write.
+# Size of the caches: table versions that a few concurrent refreshes use.
 _KEPT = 64
-# Where Delta's names of types differ from Spark SQL's.
+# Type names that differ between Delta and Spark SQL.
 _SPARK_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 _T = TypeVar("_T")
@@ -50,7 +50,7 @@ class Commit:
     """One commit of a table.
 
     Attributes:
-        metadata: the user's metadata where it is a JSON object, otherwise None.
+        metadata: the user metadata, if it is a JSON object; otherwise None.
     """
 
     version: int
@@ -62,7 +62,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column as the log has it; the type in Spark SQL's words."""
+    """A column in the log, with its Spark SQL type."""
 
     name: str
     type: str
@@ -72,7 +72,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class TableSize:
-    """How much a version of a table holds; rows is None where a file carries no count."""
+    """The size of a table version; ``rows`` is None if a file has no row count."""
 
     rows: int | None
     bytes: int
@@ -80,10 +80,10 @@ class TableSize:
 
 
 def once_a_version(compute: Callable[[str, int | None], _T]) -> _OfVersion[_T]:
-    """Compute something once for each version of a table: what a version holds never changes.
+    """Cache a function of a table version: the content of a version never changes.
 
     Args:
-        compute: given a location and a version, or None for the newest.
+        compute: called with a location and a version, or None for the newest.
     """
 
     @lru_cache(maxsize=_KEPT)
@@ -104,28 +104,28 @@ def once_a_version(compute: Callable[[str, int | None], _T]) -> _OfVersion[_T]:
 
 
 def table_version(location: str) -> TableVersion | None:
-    """The table's identity and newest version, or None where there is no table."""
+    """The table's id and newest version; None if there is no table."""
     table = open_table(location)
     return None if table is None else TableVersion(str(table.metadata().id), table.version())
 
 
 def commits(location: str, *, limit: int | None = None) -> list[Commit]:
-    """The newest commits, newest first; all that the log still has when limit is None."""
+    """The newest commits, newest first; ``limit=None``: all that the log still has."""
     table = open_table(location)
     if table is None:
         return []
     stat = _stat(plain_location(location), table.version())
     if limit is None or stat is None:
-        # A whole log may be long, and is seldom asked for.
+        # A whole log may be long and is seldom read, so it is not cached.
         return list(_history(table, limit))
     return list(_kept_history(location, table.version(), stat, limit))
 
 
 def commit(location: str, version: int) -> Commit | None:
-    """The commit of a version; None where it is not readable any more, or does not say when.
+    """The commit of a version; None if it is no longer readable or has no timestamp.
 
-    Its file is read, as the history of a table that was opened at a version begins with the
-    newest commit of all the same.
+    It reads the commit's file, because the history of a table opened at a version still starts at
+    the newest commit.
     """
     files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
     try:
@@ -140,30 +140,30 @@ def commit(location: str, version: int) -> Commit | None:
 
 
 def committed_at(location: str, version: int) -> datetime | None:
-    """When a version was committed; None where its commit is not readable any more."""
+    """When a version was committed; None if its commit is no longer readable."""
     found = commit(location, version)
     return None if found is None else found.timestamp
 
 
 def transaction_version(location: str, app_id: str) -> int | None:
-    """The last transaction version that an application committed, or None."""
+    """The last transaction version of an app id, or None."""
     table = open_table(location)
     return None if table is None else table.transaction_version(app_id)
 
 
 @once_a_version
 def schema(location: str, version: int | None = None) -> tuple[TableColumn, ...]:
-    """The columns at a version, or at the newest.
+    """The columns at a version, by default the newest.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     table = existing_table(location, version=version)
     return columns_of(json.loads(table.schema().to_json()))
 
 
 def columns_of(schema: Mapping[str, Any]) -> tuple[TableColumn, ...]:
-    """The columns of a schema as the log has it: Delta's form of JSON."""
+    """The columns of a schema in Delta's JSON form."""
     return tuple(
         TableColumn(
             field["name"],
@@ -176,27 +176,27 @@ def columns_of(schema: Mapping[str, Any]) -> tuple[TableColumn, ...]:
 
 
 def shape(location: str, version: int) -> object:
-    """The columns at a version, to be compared: names, types and where the files keep them.
+    """A comparable value of the columns at a version: names, types and physical names.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     table = existing_table(location, version=version)
     return _shape(json.loads(table.schema().to_json()))
 
 
 def has_change_feed(location: str, version: int) -> bool:
-    """Whether commits from a version on record their changed rows.
+    """Whether the change feed was enabled at a version.
 
     Raises:
-        LogUnreadableError: the version is not readable any more.
+        LogUnreadableError: the version is no longer readable.
     """
     table = open_table(location, version=version)
     return table is not None and feeds_changes(table.metadata().configuration)
 
 
 def feeds_changes(properties: Mapping[str, str | None] | None) -> bool:
-    """Whether a table with these properties records its changed rows.
+    """Whether these table properties enable the change feed.
 
     >>> feeds_changes({"delta.enableChangeDataFeed": "true"})
     True
@@ -209,7 +209,7 @@ def size(location: str, version: int | None = None) -> TableSize:
     """Rows, bytes and files of a version, from the log alone.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     table = existing_table(location, version=version)
     actions = files(table)
@@ -224,13 +224,13 @@ def size(location: str, version: int | None = None) -> TableSize:
 
 
 def highest(location: str, column: str) -> str | None:
-    """A bound that no value of a text column is above, from the log alone; of long texts a prefix.
+    """An upper bound of a text column, from the log's statistics; long texts are truncated.
 
     Returns:
-        None where a file with rows has no statistics of the column.
+        None if a file with rows has no statistics of the column.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     actions = files(existing_table(location))
     name = f"max.{column}"
@@ -241,10 +241,10 @@ def highest(location: str, column: str) -> str | None:
 
 
 def rows_by_partition(location: str, column: str) -> dict[str, int]:
-    """Rows of each partition of a table that one column partitions, from the log alone.
+    """Row counts by partition value, of a table with one partition column, from the log alone.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     table = existing_table(location)
     actions = files(table)
@@ -262,19 +262,19 @@ def files(table: DeltaTable) -> pa.Table:
 
 
 def open_table(location: str, *, version: int | None = None) -> DeltaTable | None:
-    """A table at a version, or the newest, to be read only; None where there is none.
+    """A table at a version or the newest, for reading only; None if it does not exist.
 
     Raises:
-        LogUnreadableError: the version is not readable any more.
+        LogUnreadableError: the version is no longer readable.
     """
     return _if_there(location, lambda: _opened(location, version))
 
 
 def open_to_write(location: str) -> DeltaTable | None:
-    """A table as it is now, and not the one that is remembered: whoever writes it moves it on.
+    """A table at its newest version, not from the cache: a write changes the object's version.
 
     Raises:
-        LogUnreadableError: its log is not readable.
+        LogUnreadableError: the log cannot be read.
     """
     return _if_there(location, lambda: DeltaTable(plain_location(location)))
 
@@ -283,8 +283,8 @@ def existing_table(location: str, *, version: int | None = None) -> DeltaTable:
     """A table at a version, or the newest.
 
     Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the version is not readable any more.
+        TableMissingError: the table does not exist.
+        LogUnreadableError: the version is no longer readable.
     """
     table = open_table(location, version=version)
     if table is None:
@@ -303,7 +303,7 @@ def _if_there(location: str, opening: Callable[[], DeltaTable]) -> DeltaTable | 
 
 @once_a_version
 def _opened(location: str, version: int | None = None) -> DeltaTable:
-    """A table, read from its log once for each version: a refresh asks for one some ten times."""
+    """A table, cached by version: a refresh opens the same one about ten times."""
     return DeltaTable(plain_location(location), version=version)
 
 
@@ -320,9 +320,9 @@ def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
 
 
 def _stat(place: str, version: int) -> _Stat | None:
-    """What tells a version from all others; whoever makes a table again writes another file.
+    """What identifies a version's commit file; a recreated table has another file.
 
-    None without a file system of this machine, in a log that was cut off here, or without a table.
+    None for object stores, for a commit that was cleaned up, and without a table.
     """
     try:
         stat = Path(place, "_delta_log", f"{version:020}.json").stat()
@@ -332,7 +332,7 @@ def _stat(place: str, version: int) -> _Stat | None:
 
 
 def _newest(location: str) -> int | None:
-    """The newest version in a log of this machine; None where there is none."""
+    """The newest version in a log on this machine; None if there is no table."""
     try:
         with os.scandir(Path(location, "_delta_log")) as entries:
             found = [one.name for one in entries if _COMMIT.fullmatch(one.name)]

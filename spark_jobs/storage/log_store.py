@@ -1,7 +1,7 @@
-"""A lake in S3: the jars and the settings by which Spark reaches it, and commits.
+"""Jars and settings with which Spark reads and commits to a lake in S3.
 
-``ConditionalLogStore.java`` lets drivers of several machines and delta-rs commit to one table.
-Setup compiles it; every process that commits finds the jar beside the connector's.
+``ConditionalLogStore.java`` lets Spark on several machines and delta-rs commit to one table. Setup
+compiles it; every process that commits has the jar on its class path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCHEME = "s3a://"
 
 
 def in_s3(location: str) -> bool:
-    """Whether Spark reaches a location by its connector for S3.
+    """Whether Spark accesses a location through its S3 connector.
 
     >>> in_s3("s3a://bucket/lake"), in_s3("/lake")
     (True, False)
@@ -27,10 +27,10 @@ def in_s3(location: str) -> bool:
 
 
 def store_jars(settings: Settings) -> list[Path]:
-    """The connector for S3 and the log store.
+    """The S3 connector and the log store.
 
     Raises:
-        StoreJarsMissingError: setup has not fetched the one, or not compiled the other.
+        StoreJarsMissingError: setup has not fetched the connector, or not compiled the log store.
     """
     jars = sorted(settings.s3_jars.glob("*.jar"))
     lacking = [
@@ -42,14 +42,14 @@ def store_jars(settings: Settings) -> list[Path]:
 
 
 def store_conf(settings: Settings) -> dict[str, str]:
-    """What a session needs beside the jars where the lake is in S3.
+    """Settings of a session for a lake in S3, without credentials.
 
-    Keys are not among it: the connector finds them in the environment.
+    The connector reads credentials from environment variables.
     """
     conf = {
         "spark.delta.logStore.s3a.impl": JAVA_CLASS,
-        # The vectored reads that Parquet asks for come from this kind of stream; the other one,
-        # the connector's default, is a library of its own.
+        # The connector's default stream needs another library; this one supports Parquet's vectored
+        # reads too.
         "spark.hadoop.fs.s3a.input.stream.type": "classic",
     }
     if settings.local.object_store:

@@ -1,7 +1,7 @@
-"""Rows of a table by their keys, without Spark.
+"""Looks up rows of a table by key, without Spark.
 
-A batch of few rows pays Spark mostly for reading a table's log, for shuffling rows that stay as
-they are, and for reading the new version back.
+For a small batch most of Spark's time is spent on reading logs, shuffling unchanged rows and
+reading the new version back.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from spark_jobs.storage.plain import plain_table
 
 
 def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
-    """The rows of a table as it is now that have one of some keys, and maybe others.
+    """The rows at the newest version that have one of the keys, and possibly more rows.
 
     Args:
         location: of the table.
-        keys: one column for each of the key, of types that can be looked up.
-        columns: what is read of each row.
+        keys: one column per key column, of types that support lookups.
+        columns: columns to read.
 
     Returns:
-        None where the table's files are not its rows, or many rows have the keys.
+        None if the table is not plain, or too many rows have the keys.
     """
     plain = plain_table(location)
     if plain is None:
@@ -47,7 +47,7 @@ def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.
     files = PyFileSystem(DeltaStorageHandler(plain.location))
     dataset = pads.dataset(paths, schema=schema, format="parquet", filesystem=files)
     found, count = [], 0
-    # Not by a filter of the scan: it compares a file's bounds, whose types differ with its writer.
+    # Not as a scan filter: that compares file statistics, whose types depend on the writer.
     for batch in dataset.to_batches():
         asked_for = [pc.is_in(batch.column(name), one) for name, one in values.items()]
         found.append(batch.filter(reduce(pc.and_, asked_for)).select(columns))
@@ -58,7 +58,7 @@ def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.
 
 
 def _files_in_reach(table: DeltaTable, values: dict[str, pa.Array]) -> list[str]:
-    """The files that can have rows with these values, by the bounds that the log has."""
+    """The files that may contain these values, by the statistics in the log."""
     actions = log.files(table)
     reach = pa.array([True] * actions.num_rows, pa.bool_())
     for name, found in values.items():
@@ -66,7 +66,7 @@ def _files_in_reach(table: DeltaTable, values: dict[str, pa.Array]) -> list[str]
         if not bounded([found.type]) or not {low, high} <= set(actions.column_names):
             continue
         ends = pc.min_max(found)
-        # Without any value the log has no bounds, and no type of them.
+        # If no file has statistics, the column has no type.
         first, last = (actions.column(one).cast(found.type) for one in (low, high))
         inside = pc.and_(pc.less_equal(first, ends["max"]), pc.greater_equal(last, ends["min"]))
         reach = pc.and_(reach, pc.fill_null(inside, fill_value=True).combine_chunks())

@@ -1,6 +1,6 @@
-"""Plain Delta tables, whose Parquet files are their rows, and which of them can be written as such.
+"""Plain Delta tables: their Parquet files contain exactly their rows.
 
-They can be read and written without Delta's own reader and writer; all others are left to those.
+Such tables can be read, and most of them written, without Delta's own reader and writer.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from spark_jobs.storage import log, policy
 from spark_jobs.storage.history import FeedFiles, feed_files
 from spark_jobs.storage.lake import plain_location
 
-# Features of the format that change nothing about how a file is read, or how rows are added.
+# Table features that do not affect reading a file, or appending rows.
 _READ = frozenset({"timestampNtz"})
 _WRITTEN = frozenset({"appendOnly", "invariants", "changeDataFeed", "timestampNtz"})
-# Below the table, and without characters that some reader would have to escape.
+# Relative paths without characters that a reader would have to escape.
 _FILE = re.compile(r"(?!/)[\w.=/-]+")
-# Spark takes the path of a file for a pattern.
+# Spark treats a file path as a glob pattern.
 _PATTERN = frozenset("{}[]*?\\")
 _NO_FILE_ROWS = ("__COLLATIONS", "delta.columnMapping")
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """A version of a table whose files are its rows.
+    """A version of a plain table.
 
     Attributes:
-        identity: another one where the table was recreated.
-        schema: as the log has it: Delta's form of JSON.
-        files: paths below the location.
-        written: whether rows can be added and files rewritten by these rules as well.
-        bytes: of all files.
+        identity: the table id; it changes if the table is recreated.
+        schema: in Delta's JSON form.
+        files: paths relative to the location.
+        written: whether rows can be appended and files rewritten by this module's rules too.
+        bytes: total size of the files.
     """
 
     location: str
@@ -54,7 +54,7 @@ class PlainTable:
 
 @log.once_a_version
 def plain_table(location: str, version: int | None = None) -> PlainTable | None:
-    """A version of a table, or the newest; None where there is none, or it is not plain."""
+    """A version of a table, by default the newest; None if it does not exist or is not plain."""
     table = log.open_table(location, version=version)
     if table is None or _PATTERN & set(plain_location(location)):
         return None
@@ -72,10 +72,10 @@ def plain_table(location: str, version: int | None = None) -> PlainTable | None:
 
 
 def plain_changes(location: str, *, after: int, upto: int) -> tuple[PlainTable, FeedFiles] | None:
-    """The files of a plain table's change feed after one version, up to another.
+    """The change feed files of a plain table in (after, upto].
 
     Returns:
-        the table at the last version, and the files; None where they do not tell the changes.
+        the table at the last version, and the files; None if files do not give the changes.
     """
     table = plain_table(location, upto)
     files = None if table is None else feed_files(location, after=after, upto=upto)
@@ -85,20 +85,20 @@ def plain_changes(location: str, *, after: int, upto: int) -> tuple[PlainTable, 
 
 
 def files_are_rows(table: DeltaTable) -> bool:
-    """Whether a Parquet file of the table holds its rows, under their names, and nothing else."""
+    """Whether the Parquet files contain the rows, under their column names, and nothing else."""
     schema = table.schema().to_json()
     return not any(one in schema for one in _NO_FILE_ROWS) and _features(table)[0]
 
 
 def open_for_adding(location: str) -> DeltaTable | None:
-    """A table as it is now, of any size, if rows can be added to it by these rules."""
+    """The table at its newest version if delta-rs can append rows to it, at any size; else None."""
     table = log.open_to_write(location)
     addable = table is not None and files_are_rows(table) and _features(table)[1]
     return table if addable else None
 
 
 def open_for_rewriting(location: str) -> DeltaTable | None:
-    """A table as it is now, if it is small and its files can be rewritten without Spark."""
+    """The table at its newest version if it is small and delta-rs can rewrite it; else None."""
     table = plain_table(location)
     if table is None or not table.written or not policy.REWRITTEN.fits(size=table.bytes):
         return None
@@ -106,9 +106,9 @@ def open_for_rewriting(location: str) -> DeltaTable | None:
 
 
 def has_nanoseconds(table: PlainTable) -> bool:
-    """Whether a file may hold timestamps in Spark's old form, which delta-rs reads wrongly.
+    """Whether a file may contain INT96 timestamps, which delta-rs misreads.
 
-    It takes them for nanoseconds since 1970 in 64 bits, which end in 2262.
+    It reads them as 64-bit nanoseconds since 1970, which overflow in 2262.
     """
     if '"timestamp"' not in json.dumps(table.schema):
         return False
@@ -124,11 +124,11 @@ def has_nanoseconds(table: PlainTable) -> bool:
 
 
 def _features(table: DeltaTable) -> tuple[bool, bool]:
-    """Whether files can be read as they are, and whether rows can be written into the table."""
+    """Whether files can be read directly, and whether rows can be written to the table."""
     protocol = table.protocol()
     readable = set(protocol.reader_features or ()) <= _READ and protocol.min_reader_version != 2
     writable = set(protocol.writer_features or ()) <= _WRITTEN
-    # A version that lists no features has all that it allows, used or not.
+    # An older protocol version lists no features; it implies all that it allows.
     known = protocol.min_writer_version in {1, 2, 7} or (
         protocol.min_writer_version in {3, 4} and not _is_checked(table)
     )
@@ -136,7 +136,7 @@ def _features(table: DeltaTable) -> tuple[bool, bool]:
 
 
 def _is_checked(table: DeltaTable) -> bool:
-    """Whether the table uses what versions 3 and 4 allow and rows must be written for."""
+    """Whether the table uses constraints or generated columns, which versions 3 and 4 allow."""
     constraints = any(
         one.startswith("delta.constraints.") for one in table.metadata().configuration
     )
@@ -144,6 +144,6 @@ def _is_checked(table: DeltaTable) -> bool:
 
 
 def plain_files(paths: Iterable[str]) -> bool:
-    """Whether files are few, and lie below their table under names that every reader takes."""
+    """Whether there are few files, with relative paths that every reader accepts."""
     found = tuple(paths)
     return policy.SCANNED.fits(files=len(found)) and all(_FILE.fullmatch(one) for one in found)

@@ -1,8 +1,8 @@
-"""Few rows, or Spark? Every threshold, and the one decision between this process and Spark.
+"""All thresholds between work in this process and work in Spark.
 
-Spark needs as many jobs for ten rows as for a million. So a small amount of work is done in this
-process, on Arrow tables, and Spark does the rest. Who has work to do knows its amount; this module
-decides where it is done, and what is cheaper: to merge rows into a table or to write it again.
+Spark needs as many jobs for ten rows as for a million, so small work runs in this process on Arrow
+tables. Callers know the amount of work; this module decides where it runs, and whether merging rows
+is cheaper than rewriting a table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that is done in this process; None: that amount does not matter.
+    """The largest amount of work for this process; None: that measure is unlimited.
 
     Attributes:
-        rows: how many.
-        bytes: of all rows or files.
-        files: how many.
+        rows: number of rows.
+        bytes: total size of rows or files.
+        files: number of files.
     """
 
     rows: int | None = None
@@ -34,68 +34,66 @@ class Limit:
     files: int | None = None
 
     def place(self, *, rows: int | None = 0, size: int | None = 0, files: int | None = 0) -> Place:
-        """Where so much work is done; with an amount that nobody knows, by Spark.
-
-        Args:
-            rows: how many.
-            size: in bytes.
-            files: how many.
+        """Where an amount of work is done; unknown amounts (None) are left to Spark.
 
         >>> Limit(rows=10).place(rows=10), Limit(rows=10).place(rows=11)
         (<Place.LOCAL: 'local'>, <Place.SPARK: 'spark'>)
         >>> Limit(rows=10).place(rows=None), Limit(bytes=2**20).place(rows=10**9)
         (<Place.SPARK: 'spark'>, <Place.LOCAL: 'local'>)
+
+        Args:
+            rows: how many.
+            size: in bytes.
+            files: how many.
         """
         amounts = ((rows, self.rows), (size, self.bytes), (files, self.files))
         fits = all(most is None or (one is not None and one <= most) for one, most in amounts)
         return Place.LOCAL if fits else Place.SPARK
 
     def fits(self, *, rows: int | None = 0, size: int | None = 0, files: int | None = 0) -> bool:
-        """Whether so much work is done in this process; the arguments are those of ``place``."""
+        """Whether the work is done in this process; for the arguments see ``place``."""
         return self.place(rows=rows, size=size, files=files) is Place.LOCAL
 
 
 # Rows that a refresh stages, publishes or looks up.
 RESULT: Final = Limit(rows=250_000)
-# The result of a view that is computed to find out how many rows it has: where it is too large, it
-# is computed once more, by Spark's writer.
+# Expected rows of a view that is computed in order to count them. If the result is too large after
+# all, Spark's writer computes it again.
 EXPECTED_RESULT: Final = Limit(rows=125_000)
-# Changed rows of the inputs. A step over so few is fetched and given back to Spark, which then
-# knows its size when it plans what reads it, and plans nothing of it again.
+# Changed input rows. A step over so few is collected and passed back to Spark, so that later plans
+# know its size and are short.
 CHANGE: Final = Limit(rows=200_000)
-# A batch of a stream, which is held beside everything else that runs in its process.
+# A micro-batch, held in memory next to all other streams of the process.
 BATCH: Final = Limit(rows=100_000, bytes=2**26)
-# Aggregate state. Writing less of it again takes no longer than appending to it, and reading it
-# takes less.
+# Aggregate state. Rewriting a smaller table is as fast as appending, and faster to read.
 STATE: Final = Limit(rows=20_000)
-# Tables whose files are rewritten or read whole: larger ones are merged on all of Spark's cores.
+# Tables that are read or rewritten whole; Spark merges larger ones on all cores.
 REWRITTEN: Final = Limit(bytes=2**28)
-# Files whose footers are read: looking into more takes longer than Spark does.
+# Files whose footers are read; for more files Spark is faster.
 FOOTERS: Final = Limit(files=32)
-# Tables that are read by their files: of larger ones, what Delta's reader skips by statistics is
-# worth more than its jobs cost.
+# Tables that are read file by file; for larger ones Delta's data skipping saves more than its jobs
+# cost.
 SCANNED: Final = Limit(files=200, bytes=2**30)
-# Change feeds that are counted while somebody waits for the answer.
+# Change feeds that an interactive command counts.
 COUNTED: Final = Limit(rows=2_000_000, files=500)
-# Tables that Spark copies to each of its cores instead of moving their rows: it does so up to
-# 10 MiB of the columns that are read, and most queries read some of them.
+# Tables that Spark broadcasts: its limit is 10 MiB of the columns that a query reads, and most
+# queries read only some.
 COPIED: Final = Limit(bytes=32 * 2**20)
-# Results that are compared with the published table. For larger ones that costs more than writing
-# the table again.
+# Results that are compared with the published table; for larger ones rewriting it is cheaper.
 COMPARED: Final = Limit(bytes=2**30)
 
-# Above this share of its rows the change feed of a table is hardly longer with all of them.
+# If more than this share of rows differs, a rewrite makes the change feed hardly longer.
 _SHARE_MERGED: Final = 0.5
-# So few rows are merged in less time than Spark writes a table, however large their share.
+# Merging so few rows is always faster than rewriting a table with Spark.
 _ALWAYS_MERGED: Final = 10_000
-# Adding up so many layers of aggregate state takes less than writing it again.
+# Summing up to this many layers of aggregate state is cheaper than rewriting it.
 MOST_LAYERS: Final = 20
-# Aggregate state is appended to while what changed is at most one part in so many of it.
+# Changes are appended while they have at most 1/CHANGED_PART of the state's rows.
 CHANGED_PART: Final = 4
 
 
 def most_merged(rows: int) -> int:
-    """How many rows of a table of so many may differ for it not to be rewritten.
+    """The largest number of differing rows that are merged into a table of ``rows`` rows.
 
     >>> most_merged(100), most_merged(100_000)
     (10000, 50000)
@@ -103,22 +101,22 @@ def most_merged(rows: int) -> int:
     return max(_ALWAYS_MERGED, round(_SHARE_MERGED * rows))
 
 
-def joined_at(configured: int) -> int:
-    """How many small files of a table are joined: no more than can be looked into.
+def small_file_limit(configured: int) -> int:
+    """The number of small files that triggers a compaction, capped by the footers that are read.
 
     Args:
-        configured: how many are, by the settings.
+        configured: the number in the settings.
     """
     return configured if FOOTERS.files is None else min(configured, FOOTERS.files)
 
 
 def state_is_appended(*, rows: int, layers: int | None, changed: int | None) -> bool:
-    """Whether a change is appended to aggregate state, which is otherwise rewritten.
+    """Whether a change is appended to aggregate state and does not rewrite it.
 
     Args:
-        rows: of the state.
-        layers: how often it was appended to since it was rewritten; None where nobody knows.
-        changed: rows of the inputs; None where nobody knows.
+        rows: rows of the state.
+        layers: appends since the last rewrite; None if unknown.
+        changed: changed input rows; None if unknown.
     """
     if layers is None or layers >= MOST_LAYERS or changed is None:
         return False

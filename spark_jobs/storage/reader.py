@@ -1,8 +1,8 @@
-"""The one reader: a version of a table, or its changes from one version to another.
+"""The only reader of tables: a version, or the changes between two versions.
 
-Spark's own reader of Delta runs several jobs over the log for every version of a table, whatever
-the table's size. delta-rs reads the log in milliseconds; where a table is plain, meaning that its
-Parquet files are its rows, Spark or Arrow is given the files. Any other table is read by Spark.
+Delta's reader in Spark runs several jobs over the log for each table version, however small the
+table is; delta-rs reads the log in milliseconds. So the files of a plain table (see ``plain``) are
+read by Spark or Arrow directly, and all other tables by Delta's reader.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from spark_jobs.storage.plain import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Spark's old form of timestamps would otherwise become nanoseconds, which end in 2262.
+# INT96 timestamps would otherwise become nanoseconds, which overflow in 2262.
 _READ = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 Session = Callable[[], "SparkSession"]
 
 
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
-    """A table at a version, or as it is now; of what columns carry, only their descriptions."""
+    """A table at a version, by default the newest; of column metadata only comments are kept."""
     table = plain_table(location, version)
     if table is None:
         return tables.read(spark, location, version)
@@ -53,14 +53,14 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
 def read_by_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
     """The same by Delta's own reader.
 
-    It is for a check that must not rest on anything of this module, and for tables that streams
-    write: what is read is what the table holds when a job begins.
+    For checks that must not depend on this module, and for tables that streams write: each job
+    reads the version that is newest when it starts.
     """
     return tables.read(spark, location, version)
 
 
 def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
-    """The rows that came and went after one version, up to another.
+    """The inserted and deleted rows of the versions in (after, upto].
 
     Returns:
         the table's columns and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
@@ -73,7 +73,7 @@ def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> Dat
         return tables.changes(spark, location, after=after, upto=upto)
     table, files = plain
     found = _frame_of(spark, table, files.changes, changes=True)
-    for paths, word in ((files.came, "insert"), (files.went, "delete")):
+    for paths, word in ((files.added, "insert"), (files.removed, "delete")):
         if paths:
             rows = _frame_of(spark, table, paths)
             found = found.unionAll(rows.withColumn(CHANGE_TYPE, F.lit(word)))
@@ -81,7 +81,7 @@ def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> Dat
 
 
 def few_rows(location: str) -> pa.Table | None:
-    """The rows of a small table as it is; None where its files hold them in a form of Spark's."""
+    """All rows of a small table; None if it is large or Arrow cannot read its files."""
     table = plain_table(location)
     if table is None or not policy.REWRITTEN.fits(size=table.bytes) or has_nanoseconds(table):
         return None
@@ -98,11 +98,11 @@ def read_columns(
     *,
     where: pc.Expression | None = None,
 ) -> pa.Table:
-    """The columns of a version, or of the newest one, in memory; of the rows that a filter keeps.
+    """Some columns of a version, by default the newest, in memory; optionally filtered.
 
     Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the log does not read.
+        TableMissingError: the table does not exist.
+        LogUnreadableError: the log cannot be read.
     """
     try:
         table = DeltaTable(plain_location(location), version=version)
@@ -114,11 +114,11 @@ def read_columns(
 
 
 def arrow_schema(location: str, version: int, columns: Sequence[str]) -> pa.Schema:
-    """The types of some columns at a version.
+    """The Arrow types of some columns at a version.
 
     Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the version is not readable any more.
+        TableMissingError: the table does not exist.
+        LogUnreadableError: the version is no longer readable.
     """
     table = log.existing_table(location, version=version)
     found = pa.schema(table.schema().to_arrow())
@@ -128,11 +128,11 @@ def arrow_schema(location: str, version: int, columns: Sequence[str]) -> pa.Sche
 def table_rows(
     location: str, version: int, columns: Sequence[str], *, spark: Session
 ) -> Iterator[pa.RecordBatch]:
-    """Some columns of every row at a version.
+    """Some columns of all rows at a version.
 
     Raises:
-        TableMissingError: there is no table.
-        LogUnreadableError: the version is not readable any more.
+        TableMissingError: the table does not exist.
+        LogUnreadableError: the version is no longer readable.
     """
     table = log.existing_table(location, version=version)
     try:
@@ -147,27 +147,27 @@ def table_rows(
 def changed_rows(
     location: str, columns: Sequence[str], *, after: int, upto: int, spark: Session
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The rows that came and went after one version, up to another, in no order.
+    """The inserted and deleted rows of the versions in (after, upto], in no order.
 
     Yields:
-        some columns of the rows, and whether each came (TRUE) or went (FALSE).
+        some columns of the rows, and for each row TRUE (inserted) or FALSE (deleted).
     """
     table = log.open_table(location, version=upto)
     files = feed_files(location, after=after, upto=upto)
     if table is None or files is None or not files_are_rows(table):
         found = tables.changes(spark(), location, after=after, upto=upto)
         named = [*map(quoted, columns), CHANGE_TYPE]
-        yield from map(_told, found.select(*named).toArrow().to_batches())
+        yield from map(_with_flag, found.select(*named).toArrow().to_batches())
         return
     schema = arrow_schema(location, upto, columns)
     with_type = schema.append(pa.field(CHANGE_TYPE, pa.string()))
-    yield from map(_told, _of_files(location, files.changes, with_type))
-    for paths, came in ((files.came, True), (files.went, False)):
+    yield from map(_with_flag, _of_files(location, files.changes, with_type))
+    for paths, came in ((files.added, True), (files.removed, False)):
         for batch in _of_files(location, paths, schema):
             yield batch, pa.array([came] * batch.num_rows, pa.bool_())
 
 
-def _told(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+def _with_flag(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     kinds = batch.column(CHANGE_TYPE).to_pylist()
     came = pa.array([one in CAME for one in kinds], pa.bool_())
     return batch.drop_columns([CHANGE_TYPE]), came

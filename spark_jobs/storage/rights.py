@@ -1,8 +1,8 @@
-"""What other accounts of the machine may read: of the lake gold, of the state directory nothing.
+"""File permissions for other accounts of the machine: gold is readable, state is private.
 
-Files belong to the account that runs the pipeline, so no other one writes them. In the lake, what
-others may read is decided at the folders right below the root; the files below have the usual
-rights. Everything else that the stack writes is for its owner only.
+Files belong to the account that runs the pipeline, so no other account can write them. In the lake,
+the permissions of the top-level directories decide who may read; files below have the usual mode.
+All other files of the stack are private.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _OTHERS, _READ = 0o007, 0o005
 _NEW = 0o750
 _PRIVATE, _USUAL = 0o077, 0o022
 
-# What the stack keeps right below its state directory. The lake may lie there too; PostgreSQL's
-# files are of an account of their own, which keeps them to itself.
+# Directories of the stack in the state directory. The lake may be there too. PostgreSQL's files
+# belong to another account, which protects them itself.
 DIRECTORIES = (
     "airflow",
     "cassandra",
@@ -55,13 +55,13 @@ _users: list[int] = []
 
 
 def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
-    """Make the state directory, and close what the stack keeps in it to other accounts.
+    """Create the state directory, and make the stack's files in it private.
 
-    The directory itself stays as it is: other accounts go through it to the lake.
+    The directory itself keeps its mode: other accounts pass through it to the lake.
 
     Args:
-        state: the directory.
-        makes: the names below it that are made where they are not there.
+        state: the state directory.
+        makes: names of subdirectories to create.
     """
     with usual_rights():
         state.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
         with suppress(FileExistsError):
             (state / name).mkdir(mode=0o700)
     for name in (*DIRECTORIES, *FILES):
-        # One that is not there, or belongs to another account, needs no change.
+        # Missing ones, and those of another account, need no change.
         with suppress(OSError):
             mode = stat.S_IMODE((state / name).stat().st_mode)
             if mode & _PRIVATE:
@@ -78,7 +78,7 @@ def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """What this process and its children make meanwhile is for their owner only."""
+    """Files that this process and its children create in the context are private."""
     before = os.umask(_PRIVATE)
     try:
         yield
@@ -88,10 +88,10 @@ def private_files() -> Iterator[None]:
 
 @contextmanager
 def usual_rights() -> Iterator[None]:
-    """Files of the lake that this process makes meanwhile get the usual rights.
+    """Files of the lake that this process creates in the context get the usual mode.
 
-    The process may be one of the stack's parts, whose files are for their owner only. Spark sets
-    the rights of its tables' files itself, and needs nothing of this.
+    A process of the stack creates private files by default. Spark sets the mode of its files
+    itself.
     """
     with _usual:
         _users.append(os.umask(_USUAL))
@@ -100,25 +100,25 @@ def usual_rights() -> Iterator[None]:
     finally:
         with _usual:
             before = _users.pop()
-            # The first one to come found the process's own mask; the last one to go puts it back.
+            # The outermost context saved the process's umask; restore it when the last one exits.
             if not _users:
                 os.umask(before)
 
 
 def restrict(lake: Lake, *, readable: Collection[Layer]) -> None:
-    """Close a lake's folders to other accounts, except for some layers; makes those that lack.
+    """Deny other accounts access to the lake except some layers; creates missing directories.
 
-    The owner's and the group's rights stay as they are. A folder of another account is left to it,
-    and an object store to its policies.
+    Permissions of owner and group stay. Directories of other accounts are skipped, and so are
+    object stores, which have policies of their own.
 
     Args:
-        lake: its root may not be there yet.
-        readable: the layers that every account may read.
+        lake: its root may not exist yet.
+        readable: layers that every account may read.
     """
     if remote_location(lake.root):
         return
     for name in lake.folders:
-        # Who only reads somebody else's lake makes and changes nothing there.
+        # An account that only reads the lake of another one cannot change it.
         with suppress(OSError), usual_rights():
             _set(Path(lake.root, name), is_readable=name in {*readable})
 

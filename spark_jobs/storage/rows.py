@@ -1,4 +1,4 @@
-"""Rows to write, in Spark or in this process, and their way from one to the other."""
+"""Rows to write, as a DataFrame or as an Arrow table, and conversions between the two."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to write. Who writes them need not know where they are.
+    """Rows to write. The writer need not know where they are.
 
     Attributes:
-        make: gives them to Spark.
-        here: the rows, where they are in this process; all their types can be moved.
-        place: where rows that Spark has are to be handled, by their number as far as it is known.
-        counted: whether it is known exactly; otherwise it is looked whether they are as few as
-            expected.
+        make: returns them as a DataFrame.
+        here: the rows as Arrow data, if they are in this process.
+        place: where to handle rows of a DataFrame, by their expected number.
+        counted: whether that number is exact; otherwise the rows are counted before they are
+            collected.
     """
 
     make: Callable[[], DataFrame]
@@ -38,17 +38,17 @@ class Rows:
 
     @classmethod
     def of(cls, frame: DataFrame, *, place: Place = Place.SPARK) -> Rows:
-        """Rows that Spark has, and where they are to be handled."""
+        """Rows of a DataFrame, and where to handle them."""
         return cls(lambda: frame, place=place)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The rows in Spark."""
+        """The rows as a DataFrame."""
         return self.make()
 
     @cached_property
     def few(self) -> pa.Table | None:
-        """The rows in this process; None where Spark is to handle them."""
+        """The rows as Arrow data; None if Spark is to handle them."""
         if self.here is not None:
             return self.here
         if self.place is Place.SPARK:
@@ -59,36 +59,36 @@ class Rows:
 
     @property
     def table(self) -> pa.Table:
-        """The rows in this process, however many."""
+        """The rows as Arrow data, however many."""
         return to_arrow(self.frame) if self.here is None else self.here
 
     @property
     def columns(self) -> Sequence[str]:
-        """The names of their columns."""
+        """Column names."""
         return self.frame.columns if self.here is None else self.here.column_names
 
     @property
     def kinds(self) -> dict[str, str] | None:
-        """The columns' types as Spark SQL writes them; None for rows that are here."""
+        """Spark SQL types by column; None for Arrow data."""
         if self.here is not None:
             return None
         return {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
 
     @property
     def local(self) -> bool:
-        """Whether they are, or are expected to be, in this process when they are written."""
+        """Whether the rows are, or are expected to be, Arrow data when they are written."""
         return self.here is not None or (self.place is Place.LOCAL and fits_arrow(self.frame))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """Rows to delete, each once and with all its copies, and rows to insert.
+    """Rows to delete, each once for all its copies, and rows to insert.
 
     Attributes:
-        deletes: how many rows are deleted, at most; None: nobody knows.
-        inserts: how many rows are inserted, at most; None: nobody knows.
-        kinds: the columns' types in Spark SQL's words.
-        key: columns that tell the table's rows apart; empty where only all columns do.
+        deletes: upper bound of the rows to delete; None if unknown.
+        inserts: upper bound of the rows to insert; None if unknown.
+        kinds: Spark SQL types by column.
+        key: columns that identify a row; empty: all columns do.
     """
 
     deleted: Rows
@@ -100,16 +100,17 @@ class RowChange:
 
     @property
     def any(self) -> bool:
-        """Whether there may be a row."""
+        """Whether there may be any row."""
         return self.deletes != 0 or self.inserts != 0
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Rows to merge by key: which change, which go in, which leave; conditions over t and s.
+    """A merge by key; conditions in SQL over the aliases t (target) and s (source).
 
     Attributes:
-        delete_others: which rows to delete although no row of the source has their key; over t.
+        delete_others: condition over t: rows without a source row of their key that are deleted
+            too.
     """
 
     keys: tuple[str, ...]
@@ -121,12 +122,12 @@ class Merge:
 
 
 def rows_here(rows: pa.Table, kinds: Mapping[str, str], spark: Callable[[], SparkSession]) -> Rows:
-    """Rows that are in this process.
+    """Rows that are Arrow data in this process.
 
     Args:
-        rows: of any number.
-        kinds: the columns' types in Spark SQL's words.
-        spark: the session to which they are given where Spark must write them.
+        rows: any number of rows.
+        kinds: Spark SQL types by column.
+        spark: opens the session with which Spark writes them, if there are many.
     """
 
     def make() -> DataFrame:
@@ -139,7 +140,7 @@ def rows_here(rows: pa.Table, kinds: Mapping[str, str], spark: Callable[[], Spar
 
 
 def fetched(frame: DataFrame) -> pa.Table | None:
-    """The rows of a DataFrame; None where there are many, or types that cannot be moved."""
+    """The rows of a DataFrame as Arrow data; None if there are many, or types do not convert."""
     if not fits_arrow(frame):
         return None
     limit = policy.RESULT
@@ -148,14 +149,14 @@ def fetched(frame: DataFrame) -> pa.Table | None:
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
-    """All rows of a DataFrame, in this process.
+    """Collect all rows of a DataFrame as Arrow data.
 
-    Spark knows a struct without NULL inside that is NULL itself; to Arrow that is an error.
+    Spark allows a NULL struct whose fields are declared NOT NULL; Arrow does not.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    # As it is written, a type may hold NULL anywhere.
+    # A type parsed from text is nullable at every level.
     wider = {
         name: F.col(quoted(name)).cast(kind)
         for name, kind in kinds.items()
@@ -167,27 +168,27 @@ def to_arrow(frame: DataFrame) -> pa.Table:
 def from_arrow(
     session: SparkSession, rows: pa.Table, schema: Callable[[], StructType]
 ) -> DataFrame:
-    """Rows as a DataFrame; ``schema`` is asked only where there are none.
+    """Arrow data as a DataFrame; ``schema`` is called only if there are no rows.
 
-    Of a table without rows a server of Spark Connect learns no columns.
+    Over Spark Connect, an empty Arrow table loses its columns.
     """
     if not rows.num_rows:
         return session.createDataFrame([], schema())
-    # In one piece: Spark takes an empty piece for the end of the rows.
+    # In one chunk: Spark treats an empty chunk as the end of the data.
     return session.createDataFrame(rows.combine_chunks())
 
 
 def fits_arrow(frame: DataFrame) -> bool:
-    """Whether all types mean the same in Spark, in Arrow and in a table."""
+    """Whether all types have the same meaning in Spark, Arrow and Delta."""
     return moved(field.dataType.simpleString() for field in frame.schema.fields)
 
 
 def place_of(rows: DataFrame, length: Column) -> Place:
-    """Where the rows of a batch are handled; takes a job, which computes them.
+    """Where the rows of a batch are handled; runs a job, which computes the rows.
 
     Args:
-        rows: of the batch.
-        length: of a row, in bytes; NULL counts as nothing.
+        rows: rows of the batch.
+        length: length of a row in bytes; NULL counts as 0.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

@@ -1,7 +1,7 @@
-"""Spark sessions: over Connect where a server is named, otherwise in this process.
+"""Opens Spark sessions: on a Connect server if one is named, otherwise in this process.
 
-A server that is named and does not answer is an error. A session in this process would give the
-same rows, but take the memory of a second Spark, and nobody would learn that the server is down.
+A named server that does not answer is an error. Falling back to this process would take the memory
+of a second Spark, and hide that the server is down.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
     from spark_jobs.storage.accounts import Account
 
-# How long a server may take to answer: one that was killed is back within seconds, or not soon.
+# A server that was killed is restarted within seconds, or will be down for longer.
 ANSWER_SECONDS = 5.0
-# What gRPC calls an answer to somebody who shows no token, or another one.
+# gRPC's status for a missing or wrong token.
 _UNAUTHENTICATED = "UNAUTHENTICATED"
-# Below the state directory; Spark would make them with the rights that the caller gives.
+# Directories in the state directory; Spark would create them with the caller's umask.
 MADE_BY_SPARK = ("spark-local", "spark-warehouse")
-# A session for one command: no warnings between the command's own lines.
+# For the session of one command: no warnings among the command's output.
 QUIET = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 
 
 def open_session(settings: Settings) -> SparkSession:
     """A session for batch work: DataFrame and SQL only, so that it may be a Connect session.
 
-    The setting ``spark.remote`` names a server, or else the local stack has announced its own.
+    The server is named by the setting ``spark.remote``, or else by the local stack.
 
     Raises:
-        SparkUnreachableError: a server is named and does not answer.
-        SecretMissingError: ``security.enabled`` demands a token, and there is none.
-        TokenRefusedError: a server is named and asks for another token.
-        JarsMissingError: a session in this process needs jars that are not there.
+        SparkUnreachableError: the named server does not answer.
+        SecretMissingError: ``security.enabled`` requires a token, and there is none.
+        TokenRefusedError: the server requires another token.
+        JarsMissingError: a session in this process needs jars that are missing.
         JavaMissingError: a session in this process needs Java.
     """
     if settings.spark.remote:
@@ -67,17 +67,17 @@ def open_session(settings: Settings) -> SparkSession:
 def remote_session(
     settings: Settings, remote: str, *, announced_in: Path | None = None
 ) -> SparkSession:
-    """A new session of a Connect server, which is shown the token where there is one.
+    """A new session of a Connect server, with the token if there is one.
 
     Args:
-        settings: whose token it is.
+        settings: have the token.
         remote: the server's URL.
-        announced_in: the file that names the server; None where a setting does.
+        announced_in: the file that names the server; None if a setting does.
 
     Raises:
-        SparkUnreachableError: it does not answer within ``ANSWER_SECONDS``, or refuses.
-        SecretMissingError: ``security.enabled`` demands a token, and there is none.
-        TokenRefusedError: it asks for another token.
+        SparkUnreachableError: the server does not answer within ``ANSWER_SECONDS``.
+        SecretMissingError: ``security.enabled`` requires a token, and there is none.
+        TokenRefusedError: the server requires another token.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -105,10 +105,10 @@ def remote_session(
 
 
 def with_token(remote: str, token: str | None) -> str:
-    """A Connect URL that holds the token, so keep it out of logs.
+    """A Connect URL with the token, so keep it out of logs.
 
-    PySpark sends a token by TLS, except to the host of the name ``localhost``. Where a URL says
-    ``use_ssl=false``, the network is trusted, and the token goes as the header that it would be.
+    PySpark sends a token only over TLS or to the host name ``localhost``. A URL with
+    ``use_ssl=false`` means a trusted network; there the token is sent as an explicit header.
 
     >>> with_token("sc://127.0.0.1:15002", "t"), with_token("sc://a:1/;use_ssl=true", "t")
     ('sc://localhost:15002/;token=t', 'sc://a:1/;use_ssl=true;token=t')
@@ -134,17 +134,17 @@ def driver_session(
     conf: Mapping[str, str] | None = None,
     account: Account | None = None,
 ) -> SparkSession:
-    """A classic session, whose driver is a JVM below this process.
+    """A classic session, whose driver is a JVM child of this process.
 
     Args:
-        settings: where things are.
-        app_name: what Spark calls it.
-        conf: what it has beyond every session's configuration.
-        account: the account of its JVM, where that is another one.
+        settings: project settings.
+        app_name: the application's name in Spark.
+        conf: settings in addition to those of every session.
+        account: account of the JVM, if it is another one.
 
     Raises:
-        JarsMissingError: Delta's jars are not where the settings say.
-        JavaMissingError: there is no Java.
+        JarsMissingError: Delta's jars are not in the directory that the settings name.
+        JavaMissingError: Java is not installed.
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -163,10 +163,10 @@ def driver_session(
 
 
 def _wait_for_answer(remote: str) -> None:
-    """Wait until a server speaks its protocol; the client itself would try for minutes.
+    """Wait until a server answers in its protocol; the client itself would retry for minutes.
 
     Raises:
-        TimeoutError: it does not, within ``ANSWER_SECONDS``.
+        TimeoutError: no answer within ``ANSWER_SECONDS``.
     """
     import grpc  # noqa: PLC0415
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415

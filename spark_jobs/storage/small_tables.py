@@ -1,4 +1,4 @@
-"""Small tables that are brought to given rows: a commit holds what differs, or is not made."""
+"""Small tables that are set to given rows; a commit contains only the differences."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spark_jobs.storage import arrow_tables
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.rows import Merge
 
-_GOES: Final = "__goes"
+_DELETED: Final = "__goes"
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What bringing a table to its rows did.
+class SyncResult:
+    """What ``sync_rows`` changed.
 
     Attributes:
-        version: of the table now.
-        replaced: whether the whole table was written, because its columns or keys are others.
+        version: the table's version now.
+        replaced: whether the table was rewritten, because its columns or keys changed.
     """
 
     inserted: int
@@ -32,62 +32,62 @@ class Brought:
     replaced: bool = False
 
 
-def bring_to(
+def sync_rows(
     rows: pa.Table,
     location: str,
     *,
     keys: Sequence[str],
     comments: Mapping[str, str | None],
     writer: str,
-) -> Brought:
-    """Make a table hold these rows and no others.
+) -> SyncResult:
+    """Make a table contain exactly these rows.
 
     Args:
-        rows: few; no two have the same key.
-        location: of the table, which is created where there is none.
-        keys: the columns that tell rows apart.
-        comments: the columns' descriptions, for a table that is written whole.
-        writer: who writes, for the identity of the commit.
+        rows: few rows with unique keys.
+        location: of the table, which is created if it does not exist.
+        keys: columns that identify a row.
+        comments: column comments, used if the table is rewritten.
+        writer: app id of the transaction.
 
     Raises:
-        TableMovedError: somebody else committed at the same moment; nothing was written.
+        TableMovedError: another writer committed at the same time; nothing was written.
     """
     if not DeltaTable.is_deltatable(location):
         arrow_tables.create(rows, location, comments=comments)
-        return Brought(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
+        return SyncResult(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
     table = DeltaTable(location)
     held = table.to_pyarrow_table()
     was = _by_key(held, keys)
     if _kinds(held.schema) != _kinds(rows.schema) or len(was) != held.num_rows:
         arrow_tables.replace(rows, location, metadata={}, comments=comments)
-        return Brought(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
+        return SyncResult(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
     now = _by_key(rows, keys)
     inserted = [row for key, row in now.items() if key not in was]
     updated = [row for key, row in now.items() if key in was and was[key] != row]
     deleted = [row for key, row in was.items() if key not in now]
     if inserted or updated or deleted:
-        marked = [{**row, _GOES: False} for row in (*inserted, *updated)]
-        marked += [{**row, _GOES: True} for row in deleted]
-        changed = pa.Table.from_pylist(marked, rows.schema.append(pa.field(_GOES, pa.bool_())))
+        marked = [{**row, _DELETED: False} for row in (*inserted, *updated)]
+        marked += [{**row, _DELETED: True} for row in deleted]
+        changed = pa.Table.from_pylist(marked, rows.schema.append(pa.field(_DELETED, pa.bool_())))
         how = Merge(
             keys=tuple(keys),
             columns=tuple(rows.column_names),
-            update=f"NOT s.{_GOES}",
-            insert=f"NOT s.{_GOES}",
-            delete=f"s.{_GOES}",
+            update=f"NOT s.{_DELETED}",
+            insert=f"NOT s.{_DELETED}",
+            delete=f"s.{_DELETED}",
         )
         arrow_tables.merge(table, changed, how, txn=Txn(writer, table.version() + 1))
     version = DeltaTable(location).version()
-    return Brought(len(inserted), len(updated), len(deleted), version)
+    return SyncResult(len(inserted), len(updated), len(deleted), version)
 
 
 def hold(rows: pa.Table, location: str, *, metadata: Mapping[str, Any]) -> None:
-    """Make a table hold these rows, in any order; no commit where it does or there are none yet.
+    """Replace a table's rows unless they are equal in any order; never creates an empty table.
 
     Args:
-        rows: few, of values that can be ordered.
+        rows: few rows of sortable values.
         location: of the table.
-        metadata: what the commit says about itself.
+        metadata: user metadata of the commit.
     """
     if DeltaTable.is_deltatable(location):
         was = DeltaTable(location).to_pyarrow_table().to_pylist()

@@ -1,4 +1,4 @@
-"""What streams need of Delta: tables to write to, and streaming reads."""
+"""Delta tables as targets and sources of streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spark_jobs.storage.rights import usual_rights
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A stream commits every few seconds: Delta joins small files after a commit, in the process that
-# wrote it, and a failure of that fails no batch. The log is condensed less often than by default,
-# because each time costs a job.
+# A stream commits every few seconds. Delta compacts small files after a commit, in the same
+# process; a failure there fails no batch. Log checkpoints are rarer than by default, because each
+# costs a job.
 STREAM_TABLE = {
     "delta.autoOptimize.autoCompact": "true",
     "delta.checkpointInterval": "50",
@@ -31,10 +31,10 @@ BATCH_FILES = 1000
 
 
 def streaming_conf(settings: Settings) -> dict[str, str]:
-    """What the streaming application's session has beyond every session's configuration."""
+    """Settings of the streaming application's session, in addition to those of every session."""
     return {
         "spark.ui.port": str(settings.ports.streams_ui),
-        # Streams and continuous views take turns; neither may hold the cores while the others wait.
+        # Share the cores fairly between streams and continuous views.
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": POOLS.as_uri(),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -45,16 +45,16 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.minBatchesToRetain": "20",
-        # Pages of finished work are of no use to an application without end.
+        # The UI of an endless application needs little history.
         "spark.ui.retainedJobs": "50",
         "spark.ui.retainedStages": "50",
         "spark.ui.retainedTasks": "200",
         "spark.sql.ui.retainedExecutions": "20",
         "spark.sql.streaming.ui.retainedQueries": "30",
-        # Small batches gain nothing from plans that are changed while they run.
+        # Adaptive execution does not help small batches.
         "spark.sql.adaptive.enabled": "false",
-        # Every query brings dozens of generated classes; with Spark's default of 100 they push
-        # each other out and are recompiled in every batch.
+        # Every query has dozens of generated classes. With the default of 100 they evict each other
+        # and are recompiled in every batch.
         "spark.sql.codegen.cache.maxEntries": "5000",
     }
 
@@ -68,10 +68,10 @@ def create_stream_table(
     partition_by: Sequence[str] = (),
     change_feed: bool = False,
 ) -> None:
-    """Create an empty table for a stream to write, unless there is one already.
+    """Create an empty table for a stream, unless it exists.
 
-    An empty table is a log entry. It is written without a Spark job, because an application with
-    dozens of tables would otherwise take a minute to start.
+    It writes only a log entry, without a Spark job: an application with dozens of tables would
+    otherwise need a minute to start.
     """
     properties = {**STREAM_TABLE, **(CHANGE_FEED if change_feed else {})}
     if table_version(location) is None:
@@ -86,9 +86,9 @@ def create_stream_table(
 
 
 def read_stream(spark: SparkSession, location: str) -> DataFrame:
-    """The rows that are appended to a table, from its first version on.
+    """Stream the rows that are appended to a table, from its first version on.
 
-    A commit that changes rows, as forgetting does, brings no new ones and is passed over.
+    Commits that change existing rows, such as forgetting, are skipped.
     """
     return (
         spark.readStream.format("delta")

@@ -1,6 +1,6 @@
-"""Delta tables read and written by Spark, for ``reader`` and ``writer``.
+"""Reads and writes Delta tables with Spark, for ``reader`` and ``writer``.
 
-It uses DataFrames and SQL only, so that it works over Spark Connect.
+Uses DataFrames and SQL only, so that it works over Spark Connect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
-    """A table at a version, or as it is now."""
+    """A table at a version, by default the newest."""
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
@@ -31,7 +31,7 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
 
 
 def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec]) -> None:
-    """Add columns to a table in one commit; they are NULL in the rows that it has."""
+    """Add columns to a table in one commit; existing rows have NULL there."""
     added = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
     spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD COLUMNS ({added})").collect()
 
@@ -44,7 +44,7 @@ def append(
     metadata: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Add rows in one commit; creates the table, with its properties, in that same commit."""
+    """Append rows in one commit, which also creates the table with its properties if needed."""
     _writer(frame, "append", txn, metadata, properties).save(location)
 
 
@@ -57,7 +57,7 @@ def overwrite(
     properties: Mapping[str, str] | None = None,
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Replace rows and columns in one commit; creates the table where there is none."""
+    """Replace rows and columns in one commit; creates the table if it does not exist."""
     writer = _writer(frame, "overwrite", txn, metadata, properties)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
@@ -65,10 +65,10 @@ def overwrite(
 
 
 def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
-    """The rows that came and went after one version, up to another.
+    """The inserted and deleted rows of the versions in (after, upto].
 
     Returns:
-        the table's columns, and those of Delta's change feed (``_change_type`` and two more).
+        the table's columns and those of Delta's change feed (``_change_type`` and two more).
     """
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     versions = {"startingVersion": str(after + 1), "endingVersion": str(upto)}
@@ -85,16 +85,16 @@ def merge_rows(
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
-    """Take rows out of a table and put rows into it, in one commit.
+    """Delete and insert rows in one commit.
 
     Args:
-        spark: the session.
+        spark: session to use.
         location: of the table.
-        deleted: rows of the table's columns, each once; every copy in the table goes.
-        inserted: rows of the table's columns; all of them come.
-        key: columns that tell the table's rows apart; with none all columns do.
-        txn: the identity of the write.
-        metadata: what the commit says about itself.
+        deleted: rows to delete, each once; all copies in the table are deleted.
+        inserted: rows to insert.
+        key: columns that identify a row; empty: all columns do.
+        txn: identity of the write.
+        metadata: user metadata of the commit.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -108,7 +108,7 @@ def merge_rows(
     names = ", ".join(map(quoted, columns))
     values = ", ".join(f"s.{quoted(name)}" for name in columns)
     try:
-        with session_values(spark, _said(txn, metadata)):
+        with session_values(spark, _write_options(txn, metadata)):
             spark.sql(
                 f"MERGE INTO delta.{quoted(location)} AS t USING {view} AS s "
                 f"ON s.{FLAG} AND {same} WHEN MATCHED THEN DELETE "
@@ -119,7 +119,7 @@ def merge_rows(
 
 
 def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
-    """Merge rows into a table in one commit; at most one source row may have a key."""
+    """Merge rows into a table in one commit; source keys are unique."""
     from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
 
     values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
@@ -138,19 +138,19 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
 def delete_rows(
     spark: SparkSession, location: str, condition: str, *, txn: Txn, metadata: Mapping[str, Any]
 ) -> None:
-    """Take the rows of a condition, in Spark SQL, out of a table in one commit."""
-    with session_values(spark, _said(txn, metadata)):
+    """Delete the rows that match a Spark SQL condition, in one commit."""
+    with session_values(spark, _write_options(txn, metadata)):
         spark.sql(f"DELETE FROM delta.{quoted(location)} WHERE {condition}").collect()
 
 
-def _said(txn: Txn, metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration under which a SQL statement carries an identity, and says something."""
+def _write_options(txn: Txn, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Session settings that give a SQL statement its transaction id and user metadata."""
     said = {_METADATA: json.dumps(metadata, sort_keys=True, default=str)}
     return {**_transaction(txn), **said}
 
 
 def _transaction(txn: Txn) -> dict[str, str]:
-    # Statements take their identity from the session; each stream has a session of its own.
+    # SQL statements take their transaction id from the session; each stream has its own session.
     return {f"{_WRITE}.txnAppId": txn.app_id, f"{_WRITE}.txnVersion": str(txn.version)}
 
 
@@ -162,14 +162,14 @@ def empty_values(
     by: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Set values of some rows of a table to NULL, in one commit; their files become past ones.
+    """Set values of some rows to NULL in one commit; old values remain in old files until a vacuum.
 
     Args:
-        places: the rows, each once, by the columns of ``by``.
+        places: the rows, each once, identified by the columns ``by``.
         location: of the table.
-        columns: whose values go.
-        by: columns that tell the table's rows apart, or some of them.
-        metadata: what the commit says about itself.
+        columns: columns to set to NULL.
+        by: columns that identify the rows to change.
+        metadata: user metadata of the commit.
     """
     from delta.tables import DeltaTable  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def empty_values(
 
 @contextmanager
 def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    """Configure the session for a while: SQL statements take options from nowhere else."""
+    """Set session settings for a while: SQL statements take options only from there."""
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in conf}
     for key, value in conf.items():
         spark.conf.set(key, value)
@@ -197,7 +197,7 @@ def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Non
         yield
     finally:
         for key, old in before.items():
-            # Taken away, a key would have Spark's default, not what the session began with.
+            # Restore old values: unset would give Spark's default.
             if old is None:
                 spark.conf.unset(key)
             else:

@@ -1,4 +1,4 @@
-"""Noticing that a Delta table moved, for those who look often: one file is looked at, not read."""
+"""Detects new versions of Delta tables cheaply, by the file of the newest commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.storage.lake import plain_location, remote_location
 
 @dataclass(frozen=True)
 class _Mark:
-    """What tells the file of a table's newest commit from any other."""
+    """Identifies the file of a table's newest commit."""
 
     inode: int
     changed_at: int
@@ -20,19 +20,19 @@ class _Mark:
 
 @dataclass
 class LogWatch:
-    """The newest versions of tables, each read again only when its log has changed.
+    """The newest versions of tables; a log is read again only after it has changed.
 
-    On a file system an unchanged table costs microseconds; its log took milliseconds to read. On
-    an object store every question reads the log.
+    For an unchanged table on a file system, a call takes microseconds and not milliseconds. On an
+    object store each call reads the log.
     """
 
     _seen: dict[str, tuple[TableVersion, _Mark]] = field(default_factory=dict)
 
     def version(self, location: str) -> TableVersion | None:
-        """The table's identity and newest version, or None where there is no table.
+        """The table's id and newest version; None if there is no table.
 
         Raises:
-            LogUnreadableError: the log is not one.
+            LogUnreadableError: the log cannot be read.
         """
         known = self._seen.pop(location, None)
         if known is None or known[1] != _mark(location, known[0].version):
@@ -46,9 +46,9 @@ class LogWatch:
 
 
 def _mark(location: str, version: int) -> _Mark | None:
-    """The mark of a table at its newest version; None where that is not its newest, or remote.
+    """The mark of a table's newest version; None if a newer version exists, or in an object store.
 
-    Another table that lies at the same place now has another file there, at any version.
+    A table that was recreated at the same place has another file.
     """
     if remote_location(location):
         return None

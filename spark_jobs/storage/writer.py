@@ -1,8 +1,8 @@
-"""The one writer: rows are appended to a table, replace it, are merged into it or change it.
+"""The only writer of tables: append, replace, merge, change.
 
-Each call is one commit, with the identity of the write and what it says about itself. Spark needs
-as many jobs for ten rows as for a million; so few rows, in tables that delta-rs can write, are
-written in this process. Nobody else decides about that, and nobody has to know.
+Each call is one commit, with a transaction id and user metadata. Spark needs as many jobs for ten
+rows as for a million, so delta-rs writes few rows, if it supports the table. Only this module
+chooses between them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Joining:
-    """How a stream's table is kept in few files: Delta joins them after Spark's commits only.
+    """How a stream's table is compacted after writes without Spark; Delta does it after Spark's.
 
     Attributes:
-        maintenance: what is small, and too many.
-        partition: the column that partitions the table, and the partition that was written.
+        maintenance: file size that counts as small, and the number that is too many.
+        partition: the partition column, and the value that was written.
     """
 
     maintenance: MaintenanceSettings
@@ -49,18 +49,18 @@ def append(
     after: int | None = None,
     joining: Joining | None = None,
 ) -> None:
-    """Add rows to a table.
+    """Append rows to a table.
 
     Args:
-        rows: of the table's columns.
+        rows: with the table's columns.
         location: of the table.
-        txn: the identity of the write; without, ``metadata`` tells it from others.
-        metadata: what the commit says about itself.
-        after: the version that the rows must follow.
-        joining: for a table that nobody else writes meanwhile.
+        txn: identity of the write; None: ``metadata`` identifies it.
+        metadata: user metadata of the commit.
+        after: version that the commit must follow directly.
+        joining: compact afterwards; the caller must be the only writer.
 
     Raises:
-        TableMovedError: somebody else committed at the same moment, or after that version.
+        TableMovedError: another writer committed at the same time, or after that version.
     """
     table = _open_to_append(rows, location)
     few = None if table is None else rows.few
@@ -85,19 +85,19 @@ def replace(
     partition_by: Sequence[str] = (),
     comments: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Replace rows and columns of a table; creates it where there is none.
+    """Replace rows and columns of a table; creates it if it does not exist.
 
     Args:
-        rows: of the table.
+        rows: the new content.
         location: of the table.
-        txn: the identity of the write, where many rows are written; few are always written.
-        metadata: what the commit says about itself.
-        properties: of the table, beside a log that is condensed often where the rows are few.
-        partition_by: columns by which many rows are divided into files; few need one file.
-        comments: the columns' descriptions, by name, where the rows do not carry them.
+        txn: identity of the write. Ignored if there are few rows: these are always written.
+        metadata: user metadata of the commit.
+        properties: table properties; tables of few rows also get frequent log checkpoints.
+        partition_by: partition columns, if there are many rows.
+        comments: column comments by name, if the rows do not carry them.
 
     Raises:
-        TableMovedError: somebody else committed at the same moment.
+        TableMovedError: another writer committed at the same time.
     """
     few = rows.few
     if few is not None:
@@ -119,14 +119,14 @@ def merge(
     """Merge rows into a table by key, once.
 
     Args:
-        rows: the table's columns and those that conditions read; at most one row has a key.
+        rows: the table's columns and those that conditions read; keys are unique.
         location: of the table.
-        how: which rows to update, insert and delete.
-        txn: the identity of the write.
-        joining: for a table that nobody else writes meanwhile.
+        how: conditions to update, insert and delete.
+        txn: identity of the write.
+        joining: compact afterwards; the caller must be the only writer.
 
     Raises:
-        TableMovedError: somebody else committed at the same moment.
+        TableMovedError: another writer committed at the same time.
     """
     table = _open_to_merge(rows, location, how)
     few = None if table is None else rows.few
@@ -145,14 +145,14 @@ def change(
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
-    """Delete rows and insert rows; a change without rows is a commit too.
+    """Delete and insert rows; a change without rows is committed too.
 
     Args:
-        rows: to delete and to insert.
+        rows: rows to delete and to insert.
         location: of the table.
-        seen: the table's version that the change was made for.
-        txn: the identity of the write.
-        metadata: what the commit says about itself.
+        seen: version of the table that the change was computed for.
+        txn: identity of the write.
+        metadata: user metadata of the commit.
 
     Raises:
         TableMovedError: the table is at another version.
@@ -175,7 +175,7 @@ def change(
 def delete(
     spark: SparkSession, location: str, condition: str, *, txn: Txn, metadata: Mapping[str, Any]
 ) -> None:
-    """Delete the rows of a condition, in Spark SQL."""
+    """Delete the rows that match a Spark SQL condition."""
     tables.delete_rows(spark, location, condition, txn=txn, metadata=metadata)
 
 
@@ -187,17 +187,17 @@ def empty_values(
     by: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Set values of some rows of a table to NULL; see ``tables.empty_values``."""
+    """Set values of some rows to NULL; see ``tables.empty_values``."""
     tables.empty_values(places, location, columns, by=by, metadata=metadata)
 
 
 def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec]) -> None:
-    """Add columns to a table; they are NULL in the rows that it has."""
+    """Add columns to a table; existing rows have NULL there."""
     tables.add_columns(spark, location, columns)
 
 
 def _open_to_append(rows: Rows, location: str) -> DeltaTable | None:
-    """The table as it is now, of any size, if the rows may be added in this process."""
+    """The table at its newest version if this process may append the rows; else None."""
     if not rows.local:
         return None
     return _with_columns(plain.open_for_adding(location), rows.columns)
@@ -207,14 +207,14 @@ def _open_to_merge(rows: Rows, location: str, how: Merge) -> DeltaTable | None:
     if how.delete_others is not None or not rows.local:
         return None
     kinds = rows.kinds
-    # Of rows that are here, the keys were looked up.
+    # The keys of Arrow rows were looked up before, so their types are supported.
     if kinds is not None and not keyed(kinds[key] for key in how.keys):
         return None
     return _with_columns(plain.open_for_rewriting(location), how.columns)
 
 
 def _with_columns(table: DeltaTable | None, columns: Sequence[str]) -> DeltaTable | None:
-    """The table, where it has these columns only: Spark fills others with NULL."""
+    """The table if it has exactly these columns: Spark fills in missing ones with NULL."""
     if table is None or {field.name for field in table.schema().fields} != set(columns):
         return None
     return table
@@ -231,10 +231,10 @@ def _join(table: DeltaTable, location: str, rows: Rows, joining: Joining | None)
 
 
 def _check_follows(location: str, after: int, metadata: Mapping[str, Any] | None) -> None:
-    """Look whether Spark's commit came right after a version; Delta adds rows after any.
+    """Check that Spark's commit directly follows a version; Delta itself appends after any.
 
     Raises:
-        TableMovedError: another commit is there.
+        TableMovedError: another commit came in between.
     """
     commit = log.commit(location, after + 1)
     if commit is None or commit.metadata != dict(metadata or {}):
@@ -254,7 +254,6 @@ def _change_by_spark(rows: RowChange, location: str, txn: Txn, metadata: Mapping
             metadata=metadata,
         )
         return
-    # Without any row it is a commit without files: the watermark moves, readers of the change
-    # feed see nothing.
+    # Without rows the commit has no files: the watermark advances, and the change feed is empty.
     some = inserted if rows.inserts else inserted.limit(0)
     tables.append(some, location, txn=txn, metadata=metadata)

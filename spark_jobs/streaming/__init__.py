@@ -1,1 +1,1 @@
-"""Keeps streaming queries running, and reports how they go."""
+"""The streaming application: keeps streaming queries running and reports their progress."""

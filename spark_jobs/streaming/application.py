@@ -1,4 +1,4 @@
-"""The streaming application: every flow of the project in one driver, one application a lake."""
+"""The streaming application: all streams of a project in one driver; one application per lake."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class StreamsAlreadyRunningError(LakehouseError):
 
 
 def serve(settings: Settings, stopping: threading.Event) -> bool:
-    """Run every stream of the project; False where none can be kept running.
+    """Run all streams of the project; False if none can be kept running.
 
     Raises:
-        StreamsAlreadyRunningError: another process does.
+        StreamsAlreadyRunningError: another application is running.
     """
     from spark_jobs.state.stopped import forget_stopped
 
@@ -47,10 +47,10 @@ def serve(settings: Settings, stopping: threading.Event) -> bool:
 
 @contextmanager
 def sole_application(settings: Settings) -> Iterator[None]:
-    """Keep any other streaming application from starting on this lake.
+    """Hold the lock of the streaming application while the context lasts.
 
     Raises:
-        StreamsAlreadyRunningError: one runs.
+        StreamsAlreadyRunningError: another application holds it.
     """
     from spark_jobs.state.errors import TableLockedError
     from spark_jobs.state.locks import table_lock
@@ -135,7 +135,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                 known = [source.topic for source in manifest.sources.values() if source.topic]
                 return topics.ids(known) if known else {}
 
-            # Refreshes by hand and by schedule follow the compiled project; so does this one.
+            # Continuous refreshes follow the compiled project, like all other refreshes.
             compiled = current_manifest(settings.manifest_file, manifest)
             gold = ContinuousGold(settings, store, compiled, stopping)
             with (
@@ -167,7 +167,7 @@ def _transactions(
     frontiers: Frontiers,
     manifest: Callable[[], Manifest],
 ) -> AbstractContextManager[None]:
-    """Follow the transactions of the source databases as long as the block runs."""
+    """Record versions that show whole transactions, while the context lasts."""
     from spark_jobs.streaming.following import following_transactions
 
     return following_transactions(settings, store, topics, frontiers, manifest)
@@ -184,7 +184,7 @@ def _watching_connector(settings: Settings) -> AbstractContextManager[None]:
 def _announcing(
     settings: Settings, store: ControlStore, manifest: Callable[[], Manifest]
 ) -> Iterator[None]:
-    """Tell Airflow of publications as long as the block runs."""
+    """Emit Airflow's asset events while the context lasts."""
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.gold.telemetry.announcer import Announcer
     from spark_jobs.stack.airflow_events import airflow_events

@@ -1,4 +1,4 @@
-"""One silver table as it is aimed at commit positions: which version shows a position."""
+"""A silver table that is cut at commit positions: which version shows a position."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spark_jobs.storage.watch import LogWatch
 
 @dataclass(frozen=True)
 class Places:
-    """Where one table's stream reads and writes.
+    """Locations and functions of one table's stream.
 
     Attributes:
-        topic: of the table's source.
-        bronze: where the bronze table lies.
-        bronze_checkpoint: tells where the checkpoint of the bronze table's query lies.
-        silver_checkpoint: tells where that of the table's own query lies.
-        app: tells the application id of the table's writes.
-        recorded: whether a batch of the table has ended.
+        topic: the source's topic.
+        bronze: location of the bronze table.
+        bronze_checkpoint: returns the checkpoint of the bronze table's query.
+        silver_checkpoint: returns the checkpoint of the table's own query.
+        app: returns the Delta app id of the table's writes.
+        recorded: whether a batch of the table has finished.
     """
 
     tables: SilverTables
@@ -56,15 +56,12 @@ class CutTable:
         return self.places.topic
 
     def aim(self, position: int | None) -> None:
-        """Cut the table at a position; None: apply its batches as they come.
-
-        Whoever aims holds ``frontier.still``.
-        """
+        """Cut the table at a position; None: do not cut. The caller holds ``frontier.still``."""
         self._landed = self._quiet = None
         self.frontier.aim(position)
 
     def passed(self, position: int) -> bool:
-        """Whether the table is known to have changes from after a position."""
+        """Whether the table is known to have changes after a position."""
         return self.frontier.reached is not None and self.frontier.passed(position)
 
     def at_work(self) -> bool:
@@ -73,42 +70,42 @@ class CutTable:
 
     def missed(self, position: int) -> bool:
         """Whether no version of the table can show a position any more."""
-        # A batch says how far it goes before it is cut.
+        # A batch announces its positions before it is cut.
         if self.at_work() or not self.passed(position):
             return False
         return all(cut.position != position for cut in self.cuts())
 
     def cuts(self) -> list[Cut]:
-        """Where batches were cut lately; each shows its position, if it is ``complete``."""
+        """The latest cuts of batches; each shows its position if it is ``complete``."""
         return list(self.frontier.cuts)
 
     def complete(self, cut: Cut, ends: Mapping[int, int]) -> bool:
-        """Whether a batch that was cut had all changes up to there.
+        """Whether a cut batch had all changes up to its position.
 
-        A partition holds its changes in the order of commits: one from after the position says
-        that all of before are there. Of several partitions each would have to say so.
+        Each partition has its changes in the order of commits. So if the batch continues after the
+        cut in a partition, it has all earlier changes of that partition.
 
         Args:
             cut: one of ``cuts``.
-            ends: of the topic's partitions, when the position was aimed at.
+            ends: end offsets of the topic's partitions when the target was set.
         """
         if len(ends) <= 1:
             return True
         if not self._has_landed(ends) or self._landed is None:
             return False
         batch = planned(self.places.silver_checkpoint(), cut.batch_id)
-        # All versions of bronze before the one that the batch ends in.
+        # The batch covers all bronze versions before the one that it ends in.
         return batch is not None and batch.offsets["reservoirVersion"] > self._landed.version
 
     def version_at(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
-        """The version of a quiet table that has every change up to a position, and none after it.
+        """The version of an idle table with all changes up to a position and none after it.
 
         Args:
-            position: that the table was aimed at last.
-            ends: of its topic's partitions; what comes before them holds all of those changes.
+            position: the table's last target.
+            ends: end offsets of its topic; all changes up to the position are before them.
 
         Returns:
-            None where changes are still to come, or some from after the position are there.
+            None if changes are missing, or if later ones are included.
         """
         if not self._has_landed(ends):
             return None
@@ -121,13 +118,13 @@ class CutTable:
         return version
 
     def read_next(self) -> dict[int, int]:
-        """The offset after the last that bronze has, or reads in the batch at work."""
+        """The offset after the last one that bronze has, or is reading in the current batch."""
         checkpoint = self.places.bronze_checkpoint()
         newest = last_planned(checkpoint)
         return self._offsets(None if newest is None else planned(checkpoint, newest))
 
     def _has_landed(self, ends: Mapping[int, int]) -> bool:
-        """Whether bronze has every record before the ends; its version is kept then."""
+        """Whether bronze has all records before the ends; remembers its version then."""
         if self._landed is None:
             read = self._offsets(last_committed(self.places.bronze_checkpoint()))
             if all(read.get(one, 0) >= end for one, end in ends.items()):
@@ -139,7 +136,7 @@ class CutTable:
         return {int(partition): int(offset) for partition, offset in read.items()}
 
     def _settled(self, position: int) -> TableVersion | None:
-        """The newest version, where the table has taken up what landed, and nothing later."""
+        """The newest version, if the table has applied all of bronze and no later position."""
         places = self.places
         applied = applied_version(
             places.tables, places.silver_checkpoint(), app_id=places.app(), recorded=places.recorded
@@ -153,10 +150,10 @@ class CutTable:
         return table_version(places.tables.table)
 
     def _unapplied(self, applied: int, landed: TableVersion) -> bool:
-        """Whether bronze has records that the table did not take up; -1: it took up none."""
+        """Whether bronze has records that the table has not applied; ``applied`` -1: none are."""
         if applied < 0:
             return bool(size(self.places.bronze, landed.version).files)
         if applied >= landed.version:
             return False
-        # A compaction brings no records, and no batch follows it.
+        # A compaction adds no records and triggers no batch.
         return changes_between(self.places.bronze, after=applied, upto=landed.version).rows_changed

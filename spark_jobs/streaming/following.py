@@ -1,4 +1,4 @@
-"""Follows the transactions of the source databases while the streaming application runs."""
+"""Wires up the recording of transaction frontiers for the streaming application."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def following_transactions(
     frontiers: Frontiers,
     manifest: Callable[[], Manifest],
 ) -> Iterator[None]:
-    """Note the versions that show whole transactions as long as the block runs.
+    """Record versions that show whole transactions, while the context lasts.
 
     Args:
-        settings: of the installation.
-        store: where versions are noted.
-        topics: asks the cluster.
-        frontiers: shared with the flows of the silver tables.
-        manifest: the project as it is compiled now.
+        settings: project settings.
+        store: stores the versions.
+        topics: queries Kafka.
+        frontiers: shared with the streams of the silver tables.
+        manifest: returns the current manifest.
     """
 
     def table(compiled: Manifest, name: str) -> CutTable:
@@ -58,7 +58,7 @@ def cut_table(
     compiled: Manifest,
     name: str,
 ) -> CutTable:
-    """What reads and aims one silver table."""
+    """The ``CutTable`` of one silver table."""
     entry = compiled.silver[name]
     source = compiled.sources[entry.source]
     bronze = BronzeFlow(source, settings, topics)

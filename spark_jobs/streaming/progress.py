@@ -1,4 +1,4 @@
-"""What a streaming query's own report says, as the control database keeps it."""
+"""Converts Spark's progress reports to rows of the control database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.state.types import utc_now
 
 
 def read_progress(name: str, report: Mapping[str, Any]) -> StreamProgress:
-    """One report of a query with one source.
+    """Convert a report of a query with one source.
 
     Args:
         name: the query's name.
@@ -33,7 +33,7 @@ def read_progress(name: str, report: Mapping[str, Any]) -> StreamProgress:
 
 
 def _lag(end: Any, latest: Any) -> int | None:
-    """Records between two Kafka offsets; other sources do not number records."""
+    """Records between two Kafka offsets; None for other sources."""
     if not _kafka(end) or not _kafka(latest):
         return None
     return sum(

@@ -1,7 +1,7 @@
 """Keeps streaming queries running in one driver: starts, restarts, reports and stops them.
 
-It knows nothing of what the queries do. A query that fails is started again after a growing pause;
-one that is refused stays visible as refused and is tried again slowly; the others go on.
+It does not know what the queries do. A failed query is restarted after a growing pause; a refused
+one is reported as refused and retried slowly; the others continue.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ WAIT_SECONDS = 3.0
 REFUSED_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 60.0
 STOP_SECONDS = 10.0
-# After this many failures in a row of every query, a fresh driver is the better cure.
+# If every query has failed this often in a row, restart the driver.
 HOPELESS_FAILURES = 5
 
 
 class Flow(Protocol):
-    """A query that can be started again and again."""
+    """A query that can be started repeatedly."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Flow(Protocol):
 
 @dataclass(frozen=True)
 class Declared:
-    """The flows that should run, and the number of the deployment that says so."""
+    """The flows that should run, and the number of their deployment."""
 
     number: int | None
     flows: Sequence[Flow]
@@ -60,7 +60,7 @@ class Declared:
 class _Slot:
     flow: Flow
     number: int | None = None
-    # Whether its tables may be missing.
+    # Whether its tables may not exist yet.
     fresh: bool = False
     query: StreamingQuery | None = None
     state: StreamState = StreamState.STARTING
@@ -72,14 +72,14 @@ class _Slot:
 
 @dataclass
 class Supervisor:
-    """Runs flows until it is told to stop.
+    """Runs flows until it is stopped.
 
     Attributes:
-        refused: the class of errors that only an operator can cure.
-        topic_ids: asks for the identities of all topics; None where no flow needs them.
-        beat: called with every round, for what runs in this driver beside the queries.
-        number: of the deployment that the flows are from; None where they follow none.
-        declared: tells the flows that should run where that has changed, else None.
+        refused: class of errors that only an operator can resolve.
+        topic_ids: returns the ids of all topics; None if no flow needs them.
+        beat: called in every round, for other work of this driver.
+        number: number of the flows' deployment; None if they follow none.
+        declared: returns the flows that should run if they changed, else None.
     """
 
     spark: SparkSession
@@ -93,17 +93,17 @@ class Supervisor:
     declared: Callable[[], Declared | None] | None = None
 
     def run(self) -> bool:
-        """Run until ``stopping`` is set; False where no query can be kept running."""
+        """Run until ``stopping`` is set; False if no query can be kept running."""
         slots = [_Slot(flow, self.number) for flow in self.flows]
         watched = time.monotonic()
         try:
-            # What an earlier run said of a query does not stand while this run comes to it.
+            # Replace the states that an earlier run reported.
             self.store.record_reports([_report(slot) for slot in slots])
             while not self.stopping.is_set():
                 self._take_up(slots)
                 for slot in slots:
                     self._tend(slot, slots)
-                # In one transaction: one for each would cost more than the reports themselves.
+                # In one transaction, which is cheaper than one per query.
                 self.store.record_reports([_report(slot) for slot in slots])
                 if self.beat is not None:
                     self.beat()
@@ -119,7 +119,7 @@ class Supervisor:
         return True
 
     def _take_up(self, slots: list[_Slot]) -> None:
-        """Start, restart and stop what a new deployment declares otherwise; the others go on."""
+        """Start, restart and stop what a new deployment changes; the other queries continue."""
         try:
             found = self.declared() if self.declared is not None else None
         except Exception as error:  # noqa: BLE001 - what runs goes on until the next round
@@ -153,7 +153,7 @@ class Supervisor:
         if slot.query is None:
             if time.monotonic() >= slot.next_try:
                 self._start(slot)
-                # Starting all of them takes a while; none is silent meanwhile.
+                # Starting all queries takes a while; report meanwhile.
                 self.store.record_reports([_report(one) for one in slots])
         elif not slot.query.isActive:
             error = slot.query.exception() or RuntimeError("query ended unexpectedly")
@@ -173,7 +173,7 @@ class Supervisor:
         slot.state, slot.error = StreamState.RUNNING, None
 
     def _failed(self, slot: _Slot, error: Exception) -> None:
-        before, slot.error = slot.error, _told(error)
+        before, slot.error = slot.error, _error_text(error)
         if isinstance(error, self.refused):
             slot.state, pause = StreamState.REFUSED, REFUSED_SECONDS
         elif isinstance(error, LakehouseError):
@@ -217,7 +217,7 @@ class Supervisor:
 
 
 def _drain(slots: Sequence[_Slot]) -> None:
-    """Stop each query between two batches, or within one when it takes too long."""
+    """Stop each query between two batches, or during one if it takes too long."""
     deadline = time.monotonic() + STOP_SECONDS
     waiting = [slot for slot in slots if slot.query is not None]
     while waiting:
@@ -230,7 +230,7 @@ def _drain(slots: Sequence[_Slot]) -> None:
 
 
 def _report(slot: _Slot) -> StreamProgress | Heartbeat:
-    """How a query stands; its last batch too, where it runs and has ended one."""
+    """A query's state, with its last batch if it is running and has finished one."""
     last = slot.query.lastProgress if slot.query is not None else None
     seen = read_progress(slot.flow.name, _as_dict(last)) if last else None
     if seen is not None and (slot.last is None or seen.batch_id != slot.last.batch_id):
@@ -264,7 +264,7 @@ def _stop_query(slot: _Slot) -> None:
         logger.warning("query did not stop name=%s error=%s", slot.flow.name, error)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return error.render() if isinstance(error, LakehouseError) else str(error)
 
 

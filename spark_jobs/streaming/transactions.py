@@ -1,9 +1,9 @@
-"""Notes at which versions the silver tables of a database show the same transactions.
+"""Records the versions at which silver tables of a database show the same transactions.
 
-One thread of the streaming application aims all of a database's tables at its newest commit of
-which every change is in Kafka, notes the version of each table that has exactly the changes up to
-there, and aims again when all have one. Gold views read the newest position that all of their
-tables have. See ADR 31.
+A thread of the streaming application gives all tables of a database a target: its newest commit of
+which all changes are in Kafka. It records the version of each table that has exactly the changes up
+to it, and sets a new target when all tables have one. Gold views read the newest position that all
+of their tables have. See ADR 31.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
-# A table that is not there by then, and at no batch, is late: it holds back the views that read it,
-# and no others.
+# A table that has not reached the target by then, and is idle, is late: only views that read it
+# wait.
 PATIENCE_SECONDS = 30.0
-# The same for a table that is at a batch.
+# The same for a table in the middle of a batch.
 LONGEST_SECONDS = 300.0
 STOP_SECONDS = 10.0
-# Where no position is in what all tables read next, one that they reach later is aimed at.
+# If no position is within what all tables read next, choose one that they reach later.
 WAIT_SECONDS = 5.0
 KEPT = 60
 
-# The offset that the next record gets, by topic and partition.
+# The offset of the next record, by topic and partition.
 Ends = Mapping[str, Mapping[int, int]]
 
 
 @dataclass
 class Round:
-    """One position that the tables of a database are aimed at.
+    """A target position of a database's tables.
 
     Attributes:
-        ends: of the tables' topics; what comes before them holds every change up to the position.
-        noted: the version of each table that is there.
-        missed: tables that had gone beyond it.
+        ends: end offsets of the tables' topics; all changes up to the position are before them.
+        noted: the version of each table that has reached it.
+        missed: tables that have passed it.
     """
 
     position: int
@@ -75,23 +75,23 @@ class Database:
     name: str
     tables: tuple[CutTable, ...]
     round: Round | None = None
-    # By position, the newest last: a late table may still be cut at one of before.
+    # By position, newest last: a late table may still be cut at an earlier one.
     _rounds: dict[int, Round] = field(default_factory=dict)
     _late: set[TableName] = field(default_factory=set)
-    # Positions that were seen since the last aim, the oldest first, with the ends that the topics
-    # had then: a position comes before everything that was sent after it was stored.
+    # Positions seen since the last target, oldest first, with the end offsets at that time: all
+    # changes up to a position are before these ends.
     _seen: list[tuple[int, Ends]] = field(default_factory=list)
-    # Since when the next position may be aimed at.
+    # Since when the next target may be set.
     _free_since: float | None = None
 
     def look(
         self, position: int | None, ends: Callable[[list[str]], Ends], *, now: float
     ) -> list[Shown]:
-        """Aim where that is due; returns which versions show which position.
+        """Set a target if one is due; returns versions that show positions.
 
         Args:
-            position: up to which commit all changes are in Kafka; None where that is not known.
-            ends: asks Kafka for the ends of topics.
+            position: the commit up to which all changes are in Kafka; None if unknown.
+            ends: queries the end offsets of topics.
             now: seconds of a monotonic clock.
         """
         if position is not None and (not self._seen or self._seen[-1][0] < position):
@@ -103,7 +103,7 @@ class Database:
         return [*self._cut(), *self._quiet(self.round)]
 
     def _over(self, aimed: Round, now: float) -> bool:
-        """Whether the next position may be aimed at."""
+        """Whether the next target may be set."""
         spent = now - aimed.began
         waiting = [one for one in self.tables if one.name not in aimed.noted.keys() | aimed.missed]
         if spent > PATIENCE_SECONDS:
@@ -112,17 +112,17 @@ class Database:
             }
         if any(one.name not in self._late for one in waiting):
             return False
-        # Tables that are all late would be aimed anew before any of them gets there.
+        # If all tables are late, wait: otherwise none would ever reach a target.
         return not waiting or bool(aimed.noted) or spent > PATIENCE_SECONDS
 
     def _aim(self, now: float) -> None:
-        """Aim all tables at a position that none has passed, where there is one."""
+        """Set a target that no table has passed, if there is one."""
         self._free_since = now if self._free_since is None else self._free_since
         late = now - self._free_since > WAIT_SECONDS
         after = -1 if self.round is None else self.round.position
         if self._seen[-1][0] <= after:
             return
-        # The newest that is in what every table reads next; or else the newest of all.
+        # The newest position within what every table reads next, or else the newest of all.
         read = {table.topic: table.read_next() for table in self.tables}
         near = [one for one in self._seen if _covered(one[1], read)]
         with ExitStack() as held:
@@ -141,11 +141,11 @@ class Database:
         self._free_since = None
 
     def _passed(self, position: int) -> bool:
-        """Whether any table has gone beyond: aiming at it would come to nothing."""
+        """Whether any table has passed a position, so that it is useless as a target."""
         return any(table.passed(position) for table in self.tables)
 
     def _cut(self) -> Iterator[Shown]:
-        """Versions at which batches were cut, at this position or at one of before."""
+        """Versions at which batches were cut, at this position or an earlier one."""
         for table in self.tables:
             for cut in table.cuts():
                 aimed = self._rounds.get(cut.position)
@@ -155,7 +155,7 @@ class Database:
                     yield self._noted(aimed, table, cut.version)
 
     def _quiet(self, aimed: Round) -> Iterator[Shown]:
-        """Versions of tables that have all up to this position, and nothing later."""
+        """Versions of idle tables with all changes up to this position and none after it."""
         for table in self.tables:
             if any(cut.position == aimed.position for cut in table.cuts()):
                 continue
@@ -164,7 +164,7 @@ class Database:
                 if table.missed(aimed.position) and table.name not in aimed.noted:
                     aimed.missed.add(table.name)
             elif aimed.noted.get(table.name) != version:
-                # What is repaired at a position moves the version that shows it.
+                # A repair at the same position creates a new version.
                 yield self._noted(aimed, table, version)
 
     def _noted(self, aimed: Round, table: CutTable, version: TableVersion) -> Shown:
@@ -175,7 +175,7 @@ class Database:
 
 
 def _covered(ends: Ends, read: Ends) -> bool:
-    """Whether what is read of each topic holds everything before its ends."""
+    """Whether the offsets that were read include everything before the ends."""
     return all(
         read.get(topic, {}).get(partition, 0) >= end
         for topic, partitions in ends.items()
@@ -185,13 +185,13 @@ def _covered(ends: Ends, read: Ends) -> bool:
 
 @dataclass
 class TransactionNotes:
-    """Looks at every database again and again while the streaming application runs.
+    """Checks all databases periodically while the streaming application runs.
 
     Attributes:
-        positions: up to which commit all changes of each database are in Kafka.
-        ends: asks Kafka for the ends of topics.
-        manifest: the project as it is compiled now; a new object where it was recompiled.
-        table: makes what reads and aims one table.
+        positions: returns, by database, the commit up to which all changes are in Kafka.
+        ends: queries the end offsets of topics.
+        manifest: returns the current manifest; a new object after a recompilation.
+        table: creates the ``CutTable`` of a table.
     """
 
     store: ControlStore
@@ -206,22 +206,22 @@ class TransactionNotes:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End between two looks."""
+        """Stop between two checks."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
 
     def look(self) -> int:
-        """Look at every database once; returns how many versions were noted.
+        """Check all databases once; returns the number of recorded versions.
 
         Raises:
             KafkaUnreachableError: no broker answers.
-            LakehouseError: the broker refuses the request.
+            LakehouseError: the broker rejects the request.
         """
         self._follow(self.manifest())
         if not self.databases:

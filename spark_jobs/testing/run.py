@@ -63,7 +63,7 @@ class StepResult:
         return not self.missing and not self.unexpected
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {**vars(self), **passed_keys(passed=self.passed)}
 
 
@@ -80,7 +80,7 @@ class CaseResult:
         return self.verification.passed and all(one.passed for one in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "view": self.case.view,
             "steps": [one.as_dict() for one in self.steps],

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.query import query_tables
 from spark_jobs.graph.sql import delta_relation, masked_relation, pin_tables
-from spark_jobs.storage.guard import ONLY_DELTA, AllowedTable, Policy, held_to
+from spark_jobs.storage.guard import ONLY_DELTA, AllowedTable, Policy, enforced
 from tests.properties.grammar import Grammar
 from tests.properties.tables import TYPES
 from tests.spark.exploits import PLAIN
@@ -91,7 +91,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_only_reads_passes(spark: SparkSession, lake: Lake, name: str) -> None:
-    with held_to(spark, lake.policy):
+    with enforced(spark, lake.policy):
         rows = spark.sql(lake.sql(RIGHT[name])).limit(5).collect()
     if name == "masks":
         assert [tuple(row) for row in rows] == [("***", None)]
@@ -101,7 +101,7 @@ def test_what_only_reads_passes(spark: SparkSession, lake: Lake, name: str) -> N
 def test_all_else_is_refused(spark: SparkSession, lake: Lake, name: str) -> None:
     text = lake.sql({**PLAIN, **LEAKS}[name])
     with (
-        held_to(spark, lake.policy),
+        enforced(spark, lake.policy),
         pytest.raises(Exception, match=r"\[QUERY_NOT_READ_ONLY\] "),
     ):
         spark.sql(text).collect()
@@ -161,7 +161,7 @@ def test_queries_that_people_ask_pass(spark: SparkSession, lake: Lake) -> None:
     relations = {name: delta_relation(f"{lake.folder}/{name}", 0) for name in TYPES}
     policy = Policy(tuple(AllowedTable(f"{lake.folder}/{name}", 0) for name in TYPES))
     grammar = Grammar(random.Random(11))
-    with held_to(spark, policy):
+    with enforced(spark, policy):
         for _ in range(20):
             text = grammar.query()
             assert query_tables(text, known=TYPES)

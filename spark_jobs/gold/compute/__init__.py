@@ -1,1 +1,1 @@
-"""What a refresh computes: relations at pinned versions, programs, aggregate state, differences."""
+"""Computing a refresh: pinned relations, incremental programs, aggregate state, differences."""

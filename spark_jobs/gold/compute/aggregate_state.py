@@ -1,7 +1,7 @@
-"""Aggregate state: counts and sums beside a view, which an incremental refresh adds changes to.
+"""Reads, writes and cleans up aggregate state: a hidden table of counts and sums per group.
 
-A publication names the versions that belong to it. The groups of an attempt that was never
-published are other versions of the same table, and nobody reads them.
+A publication records the version of the table that belongs to it. Versions that were written by
+attempts that were never published are not read.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from spark_jobs.storage.policy import Place
 from spark_jobs.storage.rows import Rows
 
 _VERSIONS_BETWEEN_SWEEPS = 50
-# What an attempt has just written is among so many commits, however many rivals it has.
+# A commit that this attempt has just made is among this many newest ones, even with rivals.
 _NEWEST = 20
 
 
 def takes(groups: AggregateState, work: WorkItem) -> bool:
-    """Whether an attempt's change is appended to the groups; otherwise they are rewritten."""
+    """Whether this attempt appends its change to the table; otherwise it rewrites the table."""
     return groups.takes(work.changed)
 
 
 def append_groups(groups: AggregateState, added: Rows, work: WorkItem) -> None:
-    """Append what an attempt adds to groups that take it.
+    """Append an attempt's change to the aggregate state.
 
     Raises:
-        TableMovedError: somebody else wrote them at the same moment.
+        TableMovedError: another process wrote the table at the same time.
     """
     if groups.known is None:
         raise AssertionError("only groups of a known version take a change")
@@ -41,10 +41,10 @@ def append_groups(groups: AggregateState, added: Rows, work: WorkItem) -> None:
 
 
 def write_groups(groups: AggregateState, after: Rows, work: WorkItem) -> None:
-    """Write all groups again.
+    """Replace all rows of the aggregate state.
 
     Raises:
-        TableMovedError: somebody else wrote them at the same moment.
+        TableMovedError: another process wrote the table at the same time.
     """
     few = groups.known is not None and policy.STATE.fits(rows=groups.rows)
     after = after if few else replace(after, place=Place.SPARK)
@@ -53,7 +53,7 @@ def write_groups(groups: AggregateState, after: Rows, work: WorkItem) -> None:
 
 
 def written_groups(location: str, work: WorkItem) -> TableVersion:
-    """The groups that an attempt wrote; a rival's may be newer."""
+    """The version that this attempt wrote; another attempt may have written a newer one."""
     current = log.table_version(location)
     for commit in log.commits(location, limit=_NEWEST):
         if current is not None and (commit.metadata or {}).get("attempt") == work.attempt_id:
@@ -62,9 +62,9 @@ def written_groups(location: str, work: WorkItem) -> TableVersion:
 
 
 def sweep_groups(context: GoldContext, view: str) -> None:
-    """Remove the groups of other definitions, and now and then files of versions long past.
+    """Delete the state of old definitions, and vacuum the current one every few dozen versions.
 
-    Groups that somebody still needs are counted again: no result hangs on them.
+    A refresh that finds its version deleted computes the state again from all rows.
     """
     definition = context.lake.states(view, context.entry(view).fingerprint)
     for name in folders(context.lake.states(view)):

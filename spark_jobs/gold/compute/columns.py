@@ -1,4 +1,4 @@
-"""Columns of a published table computed again, beside those that stay as they are."""
+"""Computes some columns of a published table again and keeps the others."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def with_columns(
     computed: DataFrame,
     columns: Collection[str],
 ) -> DataFrame:
-    """The published rows with some of their columns from the view's SQL, matched by its key.
+    """The published rows with some columns recomputed by the view's SQL, joined by the view's key.
 
-    Spark computes no other columns, and nothing that only they need.
+    Spark prunes all columns that are not asked for.
 
     Args:
-        context: where the tables are.
-        work: it names the versions that are published.
+        context: settings, manifest and locations of the project.
+        work: the refresh; its vector must be the one that is published.
         computed: the result of the view's SQL at these versions.
-        columns: those to take from it, the key not among them.
+        columns: names of the columns to recompute; key columns are not allowed.
 
     Returns:
-        all columns of ``computed``, in its order and with its descriptions.
+        all columns of ``computed``, in its order and with its comments.
 
     Raises:
-        BaseMovedError: the newest publication comes from other versions.
+        BaseMovedError: the newest publication was computed from other versions.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

@@ -23,7 +23,7 @@ class Difference:
 
 
 def same_columns(left: DataFrame, right: DataFrame) -> bool:
-    """Whether names and types agree, in order; nothing else of a schema bears on rows."""
+    """Whether names and types agree, in order; nullability and comments are ignored."""
     return [(f.name, f.dataType) for f in left.schema.fields] == [
         (f.name, f.dataType) for f in right.schema.fields
     ]
@@ -36,15 +36,15 @@ def has_incomparable(frame: DataFrame) -> bool:
 
 
 def multiset_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
-    """The rows in which two multisets differ, and a last column that says by how many.
+    """The rows whose counts differ, with their columns and the difference in a last column.
 
-    Positive: so many more in ``actual``. One aggregation does what EXCEPT ALL does both ways: the
-    row is absent from both differences exactly when its weights cancel.
+    A positive weight counts extra copies in ``actual``. One aggregation replaces EXCEPT ALL in both
+    directions: a row is in neither difference exactly when its weights sum to zero.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     names = expected.columns
-    # Plain names for the work, because a user's column may be called anything.
+    # Temporary names, because a user's column may have any name.
     plain = [f"c{index}" for index in range(len(names))]
     weighed = (
         expected.toDF(*plain)
@@ -58,7 +58,7 @@ def multiset_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
 
 
 def count_difference(expected: DataFrame, actual: DataFrame) -> Difference:
-    """How much two multisets of the same columns differ, in one job."""
+    """Count the missing and the unexpected rows of ``actual``, in one Spark job."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     weight = F.col(_WEIGHT)
@@ -76,7 +76,7 @@ def count_difference(expected: DataFrame, actual: DataFrame) -> Difference:
 def differing_rows(
     expected: DataFrame, actual: DataFrame, *, limit: int
 ) -> tuple[dict[str, str | None], ...]:
-    """Some of the rows that differ, as text; the key "" holds by how many they do."""
+    """Some of the rows that differ, each as {column: text}; the key "" has the signed count."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     names = expected.columns

@@ -1,4 +1,4 @@
-"""The program of an incremental refresh, and the publication that it builds on."""
+"""Derives the program of an incremental refresh, and finds the publication it starts from."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from spark_jobs.planning.work import WorkItem
 
 
 def base_of(context: GoldContext, work: WorkItem) -> Publication:
-    """The publication that an incremental attempt builds on.
+    """The publication that an incremental attempt applies its change to.
 
     Raises:
-        BaseMovedError: the newest one is not what the plan saw, or of another definition.
+        BaseMovedError: the newest publication is not the planned one, or has another definition.
     """
     base = latest_publication(context.published_at(work.view))
     vector = work.vector
@@ -49,21 +49,20 @@ def program_of(
     by_name: bool = False,
     remembered: bool = False,
 ) -> tuple[Program, Relations]:
-    """The SQL of the change from a publication to a version vector.
+    """The SQL of the change from a publication to a version vector, and the relations it reads.
 
     Args:
-        context: of the project.
+        context: settings, manifest and locations of the project.
         entry: the view.
-        vector: the versions after the change.
-        clock: what the clock shows then.
-        base: the publication.
-        prefix: the names of all relations start with it.
+        vector: the input versions after the change.
+        clock: the value of CURRENT_TIMESTAMP after the change.
+        base: the publication before the change.
+        prefix: prefix of all relation names.
         by_name: see ``Relations``.
-        remembered: whether a program that was derived before may be taken; prefix and names are
-            then those of every refresh of the view.
+        remembered: whether a cached program may be used; it has the default prefix and names.
 
     Raises:
-        BaseMovedError: the publication had other inputs.
+        BaseMovedError: the publication was computed from another set of inputs.
     """
     ranges = ranges_of(base, vector)
     if ranges is None:

@@ -1,4 +1,4 @@
-"""A view's SQL with every table at its pinned version and the clock stopped."""
+"""A view's SQL with each table at its pinned version and CURRENT_TIMESTAMP as a literal."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def pinned_sql(
     clock: datetime,
     names: Mapping[str, Relation] | None = None,
 ) -> str:
-    """The SQL that Spark runs: the text as its author wrote it, not the canonical one.
+    """The SQL that Spark runs: the author's text, not the canonical form.
 
     Args:
-        context: where the tables are.
+        context: gives the tables' locations.
         entry: the view.
         vector: the inputs' versions.
-        clock: what the clock shows.
-        names: the inputs' names, where they have some; without, Delta's reader is asked for them.
+        clock: the value of CURRENT_TIMESTAMP.
+        names: registered relations, by table; None: Delta's reader is addressed by path and
+            version.
     """
     relations = names or {
         str(table): delta_relation(context.locations.of(table), version.version)
@@ -45,10 +46,10 @@ def pinned_sql(
 
 
 def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None:
-    """Look whether the inputs are still the tables that the plan pinned.
+    """Check that each input is still the table that the plan pinned.
 
     Raises:
-        InputReplacedError: another table lies where the plan pinned one.
+        InputReplacedError: an input was dropped or recreated.
     """
     for table, version in vector:
         current = log.table_version(context.locations.of(table))
@@ -60,10 +61,10 @@ def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None
 def named_inputs(
     context: GoldContext, view: str, vector: VersionVector, *, prefix: str
 ) -> Iterator[dict[str, Relation]]:
-    """Names for the inputs at their versions, read by the cheapest way, while the context lasts.
+    """Register each input at its version as a temporary view, by the cheapest reader.
 
     Raises:
-        InputReplacedError: another table lies where the plan pinned one.
+        InputReplacedError: an input was dropped or recreated.
     """
     check_inputs(context, view, vector)
     found = {str(table): f"{prefix}_{table.layer}_{table.name}" for table, _ in vector}
@@ -85,12 +86,12 @@ def pinned_result(
     clock: datetime,
     names: Mapping[str, Relation] | None = None,
 ) -> DataFrame:
-    """The view's content, with exactly its columns and their descriptions as comments.
+    """The view's rows, with exactly its columns and their descriptions as comments.
 
-    The arguments are those of ``pinned_sql``.
+    For the arguments see ``pinned_sql``.
 
     Raises:
-        InputReplacedError: another table lies where the plan pinned one.
+        InputReplacedError: an input was dropped or recreated.
         QueryFailedError: Spark refuses the query.
         UntypedColumnError: a column has no type.
     """
@@ -110,8 +111,8 @@ def pinned_result(
     if untyped:
         raise UntypedColumnError(entry.name, untyped)
     described = {column.name: column.description for column in entry.columns}
-    # Naming every column again drops what an input's columns carry: their comments, the ids of
-    # column mapping, the lengths of CHAR and VARCHAR.
+    # Aliases drop the metadata of the inputs' columns: comments, ids of column mapping, lengths of
+    # CHAR and VARCHAR.
     return frame.select(
         *(
             F.col(f"`{field.name.replace('`', '``')}`").alias(
@@ -124,7 +125,7 @@ def pinned_result(
 
 @contextmanager
 def query_failures(view: str) -> Iterator[None]:
-    """Tell of Spark's errors in a block as the failure of a view's query.
+    """Turn Spark errors inside the block into ``QueryFailedError``.
 
     Raises:
         QueryFailedError: Spark refuses or fails the query.
@@ -139,12 +140,12 @@ def query_failures(view: str) -> Iterator[None]:
 
 
 def first_lines(error: Exception, *, lines: int = 4) -> str:
-    """The start of an error's text: Spark puts a query plan or a stack trace after it."""
+    """The first lines of an error; Spark appends a query plan or a stack trace."""
     return "\n".join(_text(error).strip().splitlines()[:lines])
 
 
 def _text(error: Exception) -> str:
-    """What an error says; one that a JVM of this process raised says it at its root."""
+    """The message of an error; for a JVM error, that of its root cause."""
     root = getattr(error, "java_exception", None)
     while root is not None and (cause := root.getCause()) is not None:
         root = cause

@@ -1,7 +1,7 @@
-"""A range of a view's rows, recomputed in pieces: the rows to delete and to insert.
+"""Recomputes a range of a view's rows in pieces, as rows to delete and to insert.
 
-Each piece is one commit on the staged table, numbered by its transaction, so that work that was
-killed goes on after the last piece that is there.
+Each piece is one commit on the staged table, with the piece's number as the transaction version. So
+a killed attempt continues after the last piece that it committed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _BEFORE, _AFTER = "__before", "__after"
 
 
 def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: str) -> None:
-    """Stage the change of each piece that is not there yet.
+    """Stage the change of each piece that is not staged yet.
 
     Raises:
-        BaseMovedError: the view was published since; the rows would be those of older inputs.
-        InputReplacedError: another table lies where the plan pinned one.
+        BaseMovedError: the view was published since, so that the rows would show older inputs.
+        InputReplacedError: an input was dropped or recreated.
         QueryFailedError: Spark refuses the query.
     """
     base = base_of(context, work)
@@ -64,11 +64,11 @@ def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: 
 
 
 def within(frame: DataFrame, rows: RowRange, time: TimeRange) -> DataFrame:
-    """The rows of a DataFrame that lie in a range of its time column."""
+    """The rows whose time column lies in a half-open range."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     column = F.col(quoted(rows.column))
-    # The session's zone is UTC, and a literal with a zone would not do for all three types.
+    # The session's time zone is UTC; a literal with a zone does not cast to all three types.
     start, end = (
         F.lit(f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}").cast("timestamp").cast(rows.type)
         for at in (time.start, time.end)
@@ -77,11 +77,11 @@ def within(frame: DataFrame, rows: RowRange, time: TimeRange) -> DataFrame:
 
 
 def _change(published: DataFrame, computed: DataFrame) -> DataFrame:
-    """How many copies of a row there are before and after, where that differs."""
+    """The rows whose number of copies differs, with the numbers before and after."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     names = published.columns
-    # Plain names for the work, because a user's column may be called anything.
+    # Temporary names, because a user's column may have any name.
     own = [f"c{index}" for index in range(len(names))]
     weighed = (
         published.toDF(*own)
@@ -96,7 +96,7 @@ def _change(published: DataFrame, computed: DataFrame) -> DataFrame:
 def _write_piece(
     change: DataFrame, location: str, number: int, metadata: dict[str, object]
 ) -> None:
-    """Write the deleted rows, each once, and the inserted ones with all their copies."""
+    """Append the rows to delete, once each, and the rows to insert, with all copies."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     change = change.persist()
@@ -119,6 +119,6 @@ def _write_piece(
 
 
 def _counted(location: str) -> dict[str, int]:
-    """The rows of the pieces that are there."""
+    """The counts of staged rows by operation, from the newest piece."""
     metadata = log.commits(location, limit=1)[0].metadata or {}
     return {kind: int(metadata["rows"][kind]) for kind in (DELETE, INSERT)}

@@ -1,4 +1,4 @@
-"""The relations that a maintenance program reads, at the versions of one refresh."""
+"""The relations that an incremental program reads, at the versions of one refresh."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.storage import log, policy
 
 @dataclass(frozen=True)
 class Range:
-    """The versions of one input before and after."""
+    """The versions of one input before and after a refresh."""
 
     before: TableVersion
     after: TableVersion
@@ -27,16 +27,16 @@ class Range:
 
 @dataclass
 class Relations:
-    """The relations that a program reads; see ``graph.maintenance``.
+    """Resolves the table names of a program to relations; see ``graph.maintenance``.
 
     Attributes:
         base: the publication that the change is applied to.
-        ranges: of the inputs, by ``layer.name``.
-        prefix: the names of all views that are registered start with it.
-        by_name: whether contents are read through names that an engine gives them. Spark then
-            looks a version of a table up once, and not in every statement.
-        counted: whether groups that are kept had to be counted from all rows.
-        contents: the location and the version of each table that is read through a name.
+        ranges: version ranges of the inputs, by ``layer.name``.
+        prefix: prefix of all registered names.
+        by_name: whether tables are read through names registered with the engine. Spark then
+            resolves a table version once, and not in every statement.
+        counted: whether aggregate state had to be computed from all rows.
+        contents: location and version of each table that is read by name.
     """
 
     context: GoldContext
@@ -51,13 +51,13 @@ class Relations:
 
     @property
     def changed(self) -> frozenset[str]:
-        """The tables with another version than before."""
+        """The tables whose version differs before and after."""
         return frozenset(
             name for name, one in self.ranges.items() if one.before.version != one.after.version
         )
 
     def content(self, table: str, when: When) -> Relation:
-        """A table at its version before or after; aggregate state by the name that they get."""
+        """A table at its version before or after; aggregate state is read by registered name."""
         if table.startswith(f"{LAYER}."):
             return named_relation(f"{self._name(table)}_{when}")
         one = self.ranges[table]
@@ -65,17 +65,17 @@ class Relations:
         return self._content(f"{self._name(table)}_{when}", self.location(table), version.version)
 
     def change(self, table: str) -> Relation:
-        """The name of a table's change."""
+        """The name of a table's change feed."""
         return named_relation(self._name(table))
 
     def groups(self, name: str) -> AggregateState:
-        """The aggregate state of a name, as they were when this was first asked."""
+        """The aggregate state called ``state.N``, looked up once."""
         if name not in self._groups:
             self._groups[name] = aggregate_state(self.context, self.base, view=self.view, name=name)
         return self._groups[name]
 
     def large(self, table: str) -> bool:
-        """Whether Spark would move a table's rows rather than copy them to each of its cores."""
+        """Whether a table is too large for a broadcast join."""
         if table.startswith(f"{LAYER}."):
             groups = self.groups(table)
             return groups.known is not None and not policy.STATE.fits(rows=groups.rows)
@@ -83,19 +83,19 @@ class Relations:
         return not policy.COPIED.fits(size=size.bytes)
 
     def part_types(self, table: str) -> dict[str, str] | None:
-        """The types of aggregate state that lie in parts, by column; None for any other table."""
+        """Column types of aggregate state that is stored in parts; None for any other table."""
         groups = self.groups(table) if table.startswith(f"{LAYER}.") else None
         if groups is None or groups.known is None or not groups.in_parts:
             return None
         return {one.name: one.type for one in log.schema(groups.location, groups.known.version)}
 
     def published(self) -> Relation:
-        """The view's own table before."""
+        """The view's own table before the refresh."""
         location = self.context.published_at(self.view)
         return self._content(f"{self.prefix}_published", location, self.base.version)
 
     def types(self) -> dict[str, dict[str, str]]:
-        """The types of the inputs' columns after the change, by table and lower-case name."""
+        """The column types of the inputs after the change, by table and lower-case column name."""
         return {
             table: {
                 one.name.lower(): one.type
@@ -114,19 +114,19 @@ class Relations:
         return f"{self.prefix}_{table.replace('.', '_')}"
 
     def location(self, table: str) -> str:
-        """Where a table lies."""
+        """The table's location."""
         return self.context.locations.of(TableName.parse(table))
 
 
 def prefix_of(work: RefreshPlan | WorkItem) -> str:
-    """What the names of an attempt's relations begin with: a session may serve several."""
+    """The prefix of an attempt's relation names: several attempts may share a session."""
     return "__" + "".join(one if one.isalnum() else "_" for one in work.attempt_id)
 
 
 def ranges_of(
     base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
 ) -> dict[str, Range] | None:
-    """The range of each input since a publication; None where it had another input."""
+    """The version range of each input since a publication; None if it lacks one of them."""
     found = {}
     for table, after in vector:
         before = base.watermark.vector.get(table)

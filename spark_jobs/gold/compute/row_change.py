@@ -1,4 +1,4 @@
-"""A staged change as rows to delete and rows to insert."""
+"""A staged change as a ``RowChange``: rows to delete and rows to insert."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def change_here(
     key: tuple[str, ...],
     spark: Callable[[], SparkSession],
 ) -> RowChange:
-    """A staged change that is in this process.
+    """A staged change whose rows are Arrow data in this process.
 
     Args:
         rows: the table's columns and ``__operation``.
-        kinds: the columns' types in Spark SQL's words; all are of types that can be grouped by.
-        key: columns that tell the table's rows apart; empty where only all columns do.
-        spark: the session to which the rows are given where Spark must write them.
+        kinds: Spark SQL types by column; all types must be groupable.
+        key: columns that identify a row; empty: all columns do.
+        spark: opens the session to write with, when there are too many rows for delta-rs.
     """
     deletes = pc.equal(rows.column(OPERATION), DELETE)
     deleted = rows.filter(deletes).drop_columns([OPERATION])
@@ -54,14 +54,14 @@ def change_in_spark(
     kinds: Mapping[str, str],
     key: tuple[str, ...],
 ) -> RowChange:
-    """A staged change that Spark reads; the arguments are those of ``change_here``.
+    """A staged change that Spark reads; see ``change_here``.
 
     Args:
         rows: the table's columns and ``__operation``.
-        deletes: how many rows are deleted, at most.
-        inserts: how many rows are inserted.
-        kinds: the columns' types.
-        key: columns that tell the table's rows apart.
+        deletes: upper bound of the rows to delete.
+        inserts: number of rows to insert.
+        kinds: Spark SQL types by column.
+        key: columns that identify a row.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

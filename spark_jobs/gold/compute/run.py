@@ -30,14 +30,14 @@ _States = Mapping[str, TableVersion]
 
 @dataclass(frozen=True)
 class StagedChange:
-    """What an incremental refresh computed.
+    """The result of an incremental refresh.
 
     Attributes:
-        rows: the view's columns and ``__operation``: ``leaves`` (as often as the table has the
-            row) or ``enters``; to be read while the engine is open.
-        states: the versions of the aggregate state that belong to it.
-        counted: whether aggregate state had to be counted from all rows.
-        engine: what computed it.
+        rows: the view's columns and ``__operation``: ``leaves`` deletes all copies of a row,
+            ``enters`` inserts one. Readable while the engine is open.
+        states: the versions of the aggregate state that belong to this result.
+        counted: whether aggregate state had to be computed from all rows.
+        engine: name of the engine that computed it.
     """
 
     rows: Rows
@@ -49,14 +49,14 @@ class StagedChange:
 def staged_change(
     context: GoldContext, work: WorkItem, base: Publication, engine: Engine
 ) -> StagedChange:
-    """Compute the rows to delete and insert, and bring the aggregate state up to date.
+    """Compute the rows to delete and to insert, and update the aggregate state.
 
     Raises:
-        BaseMovedError: somebody published in between.
-        InputReplacedError: another table lies where the plan pinned one.
-        NotTranslatedError: another engine is to compute it. What was written then belongs to no
-            publication, and nobody reads it.
-        TableMovedError: somebody else wrote aggregate state at the same moment.
+        BaseMovedError: another publication was committed after the plan.
+        InputReplacedError: an input was dropped or recreated.
+        NotTranslatedError: this engine cannot compute the refresh. State that it has written
+            belongs to no publication and is ignored.
+        TableMovedError: another process wrote aggregate state at the same time.
     """
     check_inputs(context, work.view, work.vector)
     own = {} if engine.own_names else {"prefix": prefix_of(work)}
@@ -74,7 +74,7 @@ def staged_change(
 
 
 def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) -> StagedChange:
-    """Run a program: all of it is prepared first, and only then is anything written."""
+    """Prepare all steps of a program, then run them: an unsupported step fails before any write."""
     published = relations.published().name
     for name, (location, version) in relations.contents.items():
         engine.table(name, location, version)
@@ -95,7 +95,7 @@ def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) 
 def _prepared(
     step: Step | StateUpdate, engine: Engine, relations: Relations, work: WorkItem
 ) -> Prepared[_States]:
-    """What gives the versions of the aggregate state that a step brings up to date."""
+    """A function that runs a step and returns the versions of the aggregate state it wrote."""
     if isinstance(step, StateUpdate):
         return _state(step, engine, relations, work)
     compute = engine.computed(step.name, step.query)
@@ -110,7 +110,7 @@ def _prepared(
 def _state(
     step: StateUpdate, engine: Engine, relations: Relations, work: WorkItem
 ) -> Prepared[_States]:
-    """Aggregate state: named as it was before and as it is after, and written where it changes."""
+    """Register aggregate state as it was and as it will be, and write it if it changes."""
     table = step.state.table
     old, new = (relations.content(table, when).name for when in (When.OLD, When.NEW))
     groups = relations.groups(table)
@@ -119,7 +119,7 @@ def _state(
         count = engine.computed(old, step.content, large=True)
     else:
         engine.table(old, groups.location, groups.known.version)
-    # Until it is written, what is after has the columns of what is before.
+    # Until the new state is written, its name is an alias of the old one.
     unchanged = engine.same(new, old)
     update, change = (
         None if query is None else engine.typed(query, like=old)

@@ -1,8 +1,8 @@
-"""Where the aggregate state of a view lie, and in how many parts.
+"""Where a view's aggregate state is stored, and in how many parts.
 
-Few groups are rewritten by each refresh. To many, a refresh appends what is to be added, and
-who reads them adds up, until they are rewritten after some refreshes: a log-structured merge
-(O'Neil et al., "The Log-Structured Merge-Tree", 1996).
+A refresh rewrites a small table. To a large one it appends its changes, and readers sum the rows of
+each group until some later refresh rewrites the table: a log-structured merge tree (O'Neil et al.,
+"The Log-Structured Merge-Tree", 1996).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_jobs.names import TableVersion
 from spark_jobs.storage import log, policy
 from spark_jobs.storage.history import readable
 
-# The key of a commit's metadata that says how often groups were appended to.
+# Key in a commit's metadata: how many appends there were since the last rewrite.
 LAYERS = "layers"
 
 
@@ -24,10 +24,10 @@ class AggregateState:
     """A table of aggregate state, as a publication knows it.
 
     Attributes:
-        location: of the table.
-        known: the version that belongs to the publication; None where it or its files are gone.
-        rows: of that version; a group has one for each layer that it is in.
-        layers: how often it was appended to since it was rewritten; None where nobody knows.
+        location: of the Delta table.
+        known: the version that belongs to the publication; None if it was deleted or never written.
+        rows: rows of that version; a group has one row in each layer that changed it.
+        layers: appends since the last rewrite; None if unknown.
     """
 
     location: str
@@ -37,23 +37,23 @@ class AggregateState:
 
     @property
     def in_parts(self) -> bool:
-        """Whether several rows of the table may make up a group, now or after a refresh."""
+        """Whether a group may have several rows, now or after the refresh."""
         return self.layers != 0 or not policy.STATE.fits(rows=self.rows)
 
     def takes(self, changed: int | None) -> bool:
-        """Whether a change of so many rows is appended to the version that is known."""
+        """Whether a change of ``changed`` input rows is appended to the known version."""
         if self.known is None:
             return False
         if not policy.state_is_appended(rows=self.rows, layers=self.layers, changed=changed):
             return False
-        # What an attempt appended that was never published must not be built upon.
+        # Do not append to a version that an unpublished attempt wrote.
         return log.table_version(self.location) == self.known
 
 
 def aggregate_state(
     context: GoldContext, base: Publication, *, view: str, name: str
 ) -> AggregateState:
-    """The groups that belong to a publication of a view, by their name ``state.N``."""
+    """The aggregate state ``state.N`` that belongs to a publication of a view."""
     number = int(name.rpartition(".")[2])
     location = context.lake.state(view, base.watermark.fingerprint, number)
     known = base.watermark.states.get(name)

@@ -1,8 +1,8 @@
-"""Continuous gold: views that are refreshed as soon as their inputs move.
+"""Refreshes continuous gold views as soon as their inputs change.
 
-One thread of the streaming application looks at the logs of their inputs and runs the same refresh
-as everybody else; between two changes it costs no Spark job and reads no log. An error of one view
-is that view's alone.
+One thread of the streaming application polls the Delta logs of the inputs and runs the usual
+refresh steps. While nothing changes it starts no Spark job. A view that fails does not stop the
+others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STOP_SECONDS = 30.0
 
 
 class _Stopped(Exception):  # noqa: N818 - an order, not an error
-    """The application is to end; the attempt stays open and is taken up again."""
+    """The application stops; the open attempt is resumed later."""
 
 
 @dataclass
@@ -50,8 +50,8 @@ class ContinuousGold:
     """Keeps the continuous views of a project up to date.
 
     Attributes:
-        manifest: the compiled project as it is now; a new object where it was recompiled.
-        stopping: set to end it.
+        manifest: gives the current manifest; a new object after each recompilation.
+        stopping: set this event to stop the thread.
     """
 
     settings: Settings
@@ -60,7 +60,7 @@ class ContinuousGold:
     stopping: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     views: list[FollowedView] = field(default_factory=list, init=False)
-    # Who reports is another thread than who follows.
+    # Reporting and refreshing happen in different threads.
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _begun: threading.Event = field(default_factory=threading.Event, init=False)
     _watch: LogWatch = field(default_factory=LogWatch, init=False)
@@ -68,7 +68,7 @@ class ContinuousGold:
 
     @contextmanager
     def following(self, spark: SparkSession) -> Iterator[None]:
-        """Follow in a thread while the context lasts, from the first report on."""
+        """Refresh in a thread while the context lasts, starting with the first ``report``."""
         thread = threading.Thread(target=self._run, args=(spark,), name="gold", daemon=True)
         thread.start()
         try:
@@ -83,21 +83,22 @@ class ContinuousGold:
             self.report()
 
     def report(self) -> None:
-        """Say how each view stands. The first report is the sign to begin.
+        """Record the progress of each view. The first call starts the refreshes.
 
-        It comes when all streams were started: before that, views would take the cores from them
-        and find little to read.
+        It comes when all streams have started: earlier, refreshes would compete with them for the
+        cores and find little to read.
         """
         self._begun.set()
         with self._lock:
             self.store.record_reports([view.progress() for view in self.views])
 
     def follow_once(self, spark: SparkSession) -> int:
-        """Bring every view up to date that is due; returns how many were looked at.
+        """Refresh each view that is due; returns the number of views that were due.
 
-        A view comes after the views that it reads. All of one pass read the same versions: of
-        other tables those that show whole transactions at its start, of continuous views those
-        that the pass leaves. Views whose header asks for the newest have those among themselves.
+        A view comes after the views that it reads. All views of a pass read the same versions: of
+        other tables, those that show whole transactions when the pass begins; of continuous views,
+        those that this pass has published. Views with ``consistency: newest`` share the newest
+        versions instead.
         """
         refresher = self._current(spark)
         loose = dict(self._versions(refresher))
@@ -114,7 +115,7 @@ class ContinuousGold:
 
     def _run(self, spark: SparkSession) -> None:
         session = spark.newSession()
-        # In the application's one pool the jobs of two dozen streams would come first.
+        # A scheduler pool of its own: otherwise its jobs would queue behind those of all streams.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", str(Layer.GOLD))
         problem = None
         self._begun.wait()
@@ -132,7 +133,7 @@ class ContinuousGold:
                 self.stopping.wait(max(0.0, began + pace - time.monotonic()))
 
     def _current(self, spark: SparkSession) -> Refresher:
-        """The refresh of the project as it is compiled now; views that changed start afresh."""
+        """The refresher of the current manifest; state of views that changed is reset."""
         manifest = self.manifest()
         if self._refresher is not None and manifest is self._refresher.context.manifest:
             return self._refresher
@@ -159,10 +160,10 @@ class ContinuousGold:
         return self._refresher
 
     def _versions(self, refresher: Refresher) -> Iterator[tuple[TableName, TableVersion]]:
-        """The newest versions of all that the views read and none of them writes."""
+        """The newest versions of the input tables that no continuous view writes."""
         ours = {view.table for view in self.views}
         for table in {table for view in self.views for table in view.looks_at} - ours:
-            # A table that cannot be read is the trouble of the views that read it, not of all.
+            # An unreadable table must not stop the views that do not read it.
             with suppress(LogUnreadableError, OSError):
                 version = self._newest(refresher, table)
                 if version is not None:
@@ -174,7 +175,7 @@ class ContinuousGold:
     def _follow(
         self, refresher: Refresher, view: FollowedView, pins: dict[TableName, TableVersion]
     ) -> bool:
-        """Bring one view up to date where it is due; whether it was."""
+        """Refresh one view if it is due; returns whether it was."""
         now = self.clock()
         try:
             newest = {
@@ -188,10 +189,10 @@ class ContinuousGold:
         except Exception as error:  # noqa: BLE001 - the other views go on
             if self.stopping.is_set():
                 return True
-            before, told = view.error, _told(error)
-            view.failed(told, now=self.clock())
-            if told != before:
-                logger.warning("view not refreshed name=%s error=%s", view.table, told)
+            before, text = view.error, _error_text(error)
+            view.failed(text, now=self.clock())
+            if text != before:
+                logger.warning("view not refreshed name=%s error=%s", view.table, text)
         return True
 
     def _refresh(
@@ -205,7 +206,7 @@ class ContinuousGold:
         name, started = view.entry.name, self.clock()
         if view.failures:
             ledger.keep_newest_unpublished(refresher.context, name)
-        # What the pass has not pinned yet, it keeps to from its first reader on.
+        # The first view that reads a table pins it for the rest of the pass.
         plan = refresher.follow(name, pin=pins.setdefault)
         if plan.skips:
             view.skipped(plan, newest, now=started)
@@ -233,5 +234,5 @@ class ContinuousGold:
             raise _Stopped
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return error.render() if isinstance(error, LakehouseError) else first_lines(error)

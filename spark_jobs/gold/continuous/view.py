@@ -1,4 +1,4 @@
-"""One continuous view between its refreshes: what it has seen, when it is due, how it stands."""
+"""The state of one continuous view between refreshes: versions seen, next try, progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WAITS = frozenset(
     }
 )
 
-# The newest version of each table that a view looks at: its inputs, and its own.
+# The newest version of each table that a view watches: its inputs and its own table.
 Versions = Mapping[TableName, TableVersion | None]
 
 
@@ -33,14 +33,15 @@ class FollowedView:
     """A view that follows its inputs. Times are seconds of one monotonic clock.
 
     Attributes:
-        clock_seconds: how often it is refreshed where nothing but the clock moves.
-        seen: the versions that it is in line with; None where that is not known.
-        looked_at: when it was found in line, or brought there.
-        failures: refreshes in a row that published nothing they should have.
-        next_try: before that it is left alone.
-        version: of its own table, -1 before the first.
-        rows: rows of its inputs that had changed.
-        vector: what it was last in line with, for people.
+        clock_seconds: interval of refreshes of a view over CURRENT_TIMESTAMP whose inputs do not
+            change.
+        seen: the versions that the view reflects; None if unknown.
+        looked_at: when the view was last known to be up to date.
+        failures: consecutive refreshes that failed or were blocked.
+        next_try: no refresh starts before this time.
+        version: version of the view's own table; -1 before the first publication.
+        rows: input rows that the last refresh found changed.
+        vector: version vector of the last refresh, for people.
     """
 
     entry: GoldEntry
@@ -62,57 +63,57 @@ class FollowedView:
 
     @property
     def looks_at(self) -> tuple[TableName, ...]:
-        """Its inputs; and its own table, which others may change or refresh."""
+        """Its inputs, and its own table, which a replay or a command may write."""
         return (*map(TableName.parse, self.entry.inputs), self.table)
 
     def due(self, newest: Versions, *, now: float) -> bool:
-        """Whether there may be something to do."""
+        """Whether a refresh may have something to do."""
         if now < self.next_try:
             return False
         clock_moved = self.entry.reads_clock and now - self.looked_at >= self.clock_seconds
         return clock_moved or self.seen != newest
 
     def skipped(self, plan: RefreshPlan, newest: Versions, *, now: float) -> None:
-        """Nothing had to be done, or nothing could be."""
+        """Record a plan that skips, because nothing changed or an input is missing."""
         waits = plan.reason.code in _WAITS
-        self._in_line(plan, newest[self.table], now=now)
+        self._up_to_date(plan, newest[self.table], now=now)
         self.state = StreamState.WAITING if waits else StreamState.RUNNING
         self.error = plan.reason.text if waits else None
 
     def refreshed(self, outcome: Outcome, own: TableVersion | None, *, now: float) -> None:
-        """A refresh came to its end.
+        """Record a refresh that ended without an error.
 
         Args:
-            outcome: how.
-            own: what it published; None where somebody else was faster.
+            outcome: its result.
+            own: the version that it published; None if another process published first.
             now: the time.
         """
-        self._in_line(outcome.plan, own, now=now)
+        self._up_to_date(outcome.plan, own, now=now)
         self.state, self.error = StreamState.RUNNING, None
         self.at = utc_now()
         estimate = outcome.plan.estimate
         self.rows = 0 if estimate is None else estimate.changed or 0
         if own is None:
-            # Somebody else's publication is there; it is looked at next.
+            # Another process published: compare again in the next pass.
             self.seen = None
 
     def blocked(
         self, plan: RefreshPlan, own: TableVersion | None, error: str, *, now: float
     ) -> None:
-        """The gate blocked the result: the same inputs would be blocked again."""
+        """Record a blocked result: the same inputs would be blocked again."""
         failures = self.failures
-        self._in_line(plan, own, now=now)
+        self._up_to_date(plan, own, now=now)
         self.state, self.error = StreamState.BLOCKED, error
         self._pause(failures, now=now)
 
     def failed(self, error: str, *, now: float) -> None:
-        """A refresh ended with an error; trying again may help."""
+        """Record an error; a later try may succeed."""
         self.seen = None
         self.state, self.error = StreamState.FAILED, error
         self._pause(self.failures, now=now)
 
     def progress(self) -> StreamProgress:
-        """The row that says how the view stands."""
+        """The view's row in the progress table."""
         return StreamProgress(
             query=str(self.table),
             batch_id=self.version,
@@ -124,7 +125,7 @@ class FollowedView:
             error=self.error,
         )
 
-    def _in_line(self, plan: RefreshPlan, own: TableVersion | None, *, now: float) -> None:
+    def _up_to_date(self, plan: RefreshPlan, own: TableVersion | None, *, now: float) -> None:
         inputs = {table: plan.vector.get(table) for table in self.looks_at}
         self.seen = {**inputs, self.table: own}
         self.version = self.version if own is None else own.version

@@ -1,1 +1,1 @@
-"""What computes a refresh: Spark or DuckDB, behind one interface; callers do not know which."""
+"""The engines that compute a refresh, Spark and DuckDB, behind one interface."""

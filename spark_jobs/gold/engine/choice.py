@@ -1,8 +1,8 @@
-"""Which engine computes a refresh: decided here, by the setting ``gold.engine``, and nowhere else.
+"""Chooses the engine of a refresh, by the setting ``gold.engine``; no other module does.
 
-Spark takes a second of two cores for what DuckDB does in a hundredth, as long as the data fits one
-machine. A table that is not plain, an expression that is not on the list of ``graph.duck``, a value
-that does not fit its type: in all such cases Spark computes, as if nobody had tried.
+On data that fits one machine, DuckDB needs a hundredth of Spark's CPU time. Spark computes what
+DuckDB cannot: tables that are not plain, expressions that ``graph.duck`` does not list, values that
+overflow their type.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ def computed(
     *,
     changed: int | None = None,
 ) -> Iterator[_T]:
-    """What the first engine gives that can compute it, which stays open while the context lasts.
+    """Compute with the first engine that can; the engine stays open while the context lasts.
 
     Args:
-        context: of the refresh.
-        view: that is refreshed.
-        compute: asks an engine; may be called with more than one.
-        changed: how many rows of the inputs changed; None where nobody knows, or all are read.
+        context: settings, manifest and locations of the project.
+        view: the view that is refreshed.
+        compute: called with an engine, and again with the next one if that one cannot.
+        changed: number of changed input rows; None if unknown, or if all rows are read.
 
     Raises:
-        LakehouseError: from the function.
+        LakehouseError: raised by ``compute``.
     """
     with ExitStack() as stack:
         if context.settings.gold.engine is not sections.Engine.SPARK:
             try:
-                # Closed at once where it fails: it may answer nothing more.
+                # A connection that failed is closed at once; it may answer no further query.
                 with ExitStack() as own:
                     found = compute(own.enter_context(DuckEngine(context)))
                     stack.push(own.pop_all())
@@ -62,7 +62,7 @@ def computed(
 
 
 def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:
-    """What makes Spark compute a view, in words that fit behind "for"; None: DuckDB does."""
+    """Why Spark computes a view, as text to follow "for"; None if DuckDB does."""
     if context.settings.gold.engine is sections.Engine.SPARK:
         return "the setting gold.engine"
     try:

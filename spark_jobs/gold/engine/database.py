@@ -1,4 +1,4 @@
-"""DuckDB over plain tables, in this process: for queries that ``graph.duck`` has translated."""
+"""DuckDB over plain Delta tables, in this process, for queries that ``graph.duck`` translated."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 # DuckDB fails a query with one of these; Spark may still answer it.
 DuckError = duckdb.Error
 WEIGHT = "__w"
-# The optimizer's rules that a refresh does without: younger rewritings of whole plans, of which
-# one was seen to lose rows of unions and outer joins over one subquery. What makes queries fast
-# (pushing filters down, the order of joins, statistics) is not among them.
+# Disabled optimizer rules. They rewrite whole plans and are young; one of them lost rows of unions
+# and outer joins over one subquery. The rules that matter for speed stay on: filter pushdown, join
+# order, statistics.
 _RULES_LEFT_OUT = (
     "aggregate_function_rewriter",
     "aggregate_reuse",
@@ -58,27 +58,27 @@ _RULES_LEFT_OUT = (
     "window_rewriter",
     "window_self_join",
 )
-# What a file may hold of a column's type: Spark's older form of a moment has no zone.
+# Other types that files may have for a column: Spark's INT96 timestamps have no zone.
 _ALSO = {"TIMESTAMP WITH TIME ZONE": {"TIMESTAMP"}}
 
 Columns = dict[str, Kind | None]
 
 
 class Duck(AbstractContextManager["Duck"]):
-    """A connection that reads tables' files; what it names and computes goes with its context.
+    """A connection that reads the files of tables; its names and results end with the context.
 
     Attributes:
-        known: its relations, by name in lower case; a column whose type or whose files' type is
-            not one that both engines hold has None.
+        known: columns of its relations, by lower-case name. A column's type is None if the engines
+            do not agree on it, or if the files have another one.
     """
 
     def __init__(self, *, memory: str, spill: Path) -> None:
-        """Open it.
+        """Open a connection.
 
         Args:
-            memory: how much all connections of this process may hold together, for instance
-                ``2 GiB``; what is more is spilled.
-            spill: where to.
+            memory: memory limit of all connections of this process, for instance ``2 GiB``; the
+                rest is spilled.
+            spill: directory for spilled data.
         """
         self.known: dict[str, Columns] = {}
         self._instance = _instance(memory, str(spill))
@@ -92,12 +92,12 @@ class Duck(AbstractContextManager["Duck"]):
     ) -> None:
         self._connection.close()
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-            # It answers nothing more; the next refresh gets another one.
+            # The instance is unusable now; the next refresh opens another.
             _instance.cache_clear()
-            _held.cache_clear()
+            _file_types.cache_clear()
 
     def content(self, name: str, location: str, version: int | None = None) -> bool:
-        """Name a table at a version, or as it is now; False where its files are not its rows."""
+        """Register a table at a version, or its newest; False if DuckDB cannot read its files."""
         table = _here(location, version)
         if table is None:
             return False
@@ -105,10 +105,10 @@ class Duck(AbstractContextManager["Duck"]):
         return True
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> bool:
-        """Name the rows that came (``__w`` 1) and went (-1) after one version, up to another.
+        """Register the inserted (``__w`` 1) and deleted (-1) rows of the versions in (after, upto].
 
         Returns:
-            False where the table's files do not tell them.
+            False if the files do not give the changes.
         """
         found = (
             None if remote_location(location) else plain_changes(location, after=after, upto=upto)
@@ -122,14 +122,14 @@ class Duck(AbstractContextManager["Duck"]):
                 _paths(table, files.changes),
                 f"CAST(CASE WHEN {CHANGE_TYPE} IN ({came}) THEN 1 ELSE -1 END AS INTEGER)",
             ),
-            (_paths(table, files.came), "CAST(1 AS INTEGER)"),
-            (_paths(table, files.went), "CAST(-1 AS INTEGER)"),
+            (_paths(table, files.added), "CAST(1 AS INTEGER)"),
+            (_paths(table, files.removed), "CAST(-1 AS INTEGER)"),
         ]
         self._view(name, table, parts)
         return True
 
     def compute(self, name: str, query: Translated) -> None:
-        """Compute a query once and name its rows."""
+        """Compute a query once and register its rows."""
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE {quoted(name.lower())} AS {query.sql}"
         )
@@ -142,7 +142,7 @@ class Duck(AbstractContextManager["Duck"]):
         self.known[name.lower()] = self.known[other.lower()]
 
     def fetch(self, sql: str) -> pa.Table:
-        """The rows of a query in DuckDB's words."""
+        """The rows of a query in DuckDB's dialect."""
         return self._connection.sql(sql).to_arrow_table()
 
     def _view(
@@ -151,12 +151,12 @@ class Duck(AbstractContextManager["Duck"]):
         table: PlainTable,
         parts: Sequence[tuple[Sequence[str], str]],
     ) -> None:
-        """Name the rows of some files; those of each part may have a weight."""
+        """Register the rows of some files; each part of them may have a weight."""
         read = [(files, weight) for files, weight in parts if files]
         weighted = any(weight for _, weight in parts)
         known = _columns(table)
         for files, _ in read:
-            known = _as_in_files(_held(self._instance, table.identity, tuple(files)), known)
+            known = _as_in_files(_file_types(self._instance, table.identity, tuple(files)), known)
         nothing: tuple[Sequence[str], str] = ((), "CAST(NULL AS INTEGER)" if weighted else "")
         text = " UNION ALL ".join(_select(*one, columns=known) for one in read or [nothing])
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name.lower())} AS {text}")
@@ -165,7 +165,7 @@ class Duck(AbstractContextManager["Duck"]):
 
 @lru_cache(maxsize=4)
 def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
-    """One for a process: it takes longer to start than most refreshes to compute."""
+    """One instance per process: starting it takes longer than most refreshes."""
     instance = duckdb.connect(
         config={
             "memory_limit": memory,
@@ -183,10 +183,10 @@ def _instance(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
 
 
 @lru_cache(maxsize=256)
-def _held(
+def _file_types(
     instance: duckdb.DuckDBPyConnection, identity: str, files: tuple[str, ...]
 ) -> dict[str, str]:
-    """The types of the columns in some files of a table, which never change."""
+    """The column types of some files of a table; files never change, so this is cached."""
     del identity
     with instance.cursor() as connection:
         described = connection.execute(f"DESCRIBE FROM {_reader(files)}").fetchall()
@@ -194,7 +194,7 @@ def _held(
 
 
 def _as_in_files(held: Mapping[str, str], columns: Columns) -> Columns:
-    """The columns; None for those that the files hold in another type than the log says."""
+    """The columns; a column's type is None if the files have another one than the log."""
     return {
         name: kind
         if kind is not None
@@ -205,7 +205,7 @@ def _as_in_files(held: Mapping[str, str], columns: Columns) -> Columns:
 
 
 def _here(location: str, version: int | None) -> PlainTable | None:
-    """A plain table on a file system of this machine; an object store is left to Spark."""
+    """A plain table on a local file system; Spark reads object stores."""
     return None if remote_location(location) else plain_table(location, version)
 
 
@@ -218,7 +218,7 @@ def _paths(table: PlainTable, files: Iterable[str]) -> list[str]:
 
 
 def _select(files: Sequence[str], weight: str, *, columns: Columns) -> str:
-    """The rows of files in the columns' types; without files, none."""
+    """A SELECT of the files' rows, cast to the columns' types; of no row if there are no files."""
     values = [
         f"CAST({quoted(name) if files else 'NULL'} AS {kind.in_duckdb}) AS {quoted(name)}"
         for name, kind in columns.items()
@@ -231,5 +231,5 @@ def _select(files: Sequence[str], weight: str, *, columns: Columns) -> str:
 
 
 def _reader(files: Sequence[str]) -> str:
-    """Files of one table: a column that one of them lacks is NULL there."""
+    """Read files of one table; a column that a file lacks is NULL."""
     return f"read_parquet([{', '.join(map(text_of, files))}], union_by_name = true)"

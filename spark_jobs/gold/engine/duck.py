@@ -1,4 +1,4 @@
-"""Refreshes without Spark: DuckDB computes, in this process, what it is known to give as Spark."""
+"""The engine on DuckDB: refreshes in this process, for queries that give the same as in Spark."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _STAGED, _PUBLISHED = "staged", "published"
 
 
 class DuckEngine(AbstractContextManager["DuckEngine"]):
-    """Computes within the memory that the settings grant it; gives rows that are in this process.
+    """Computes within the memory that the settings allow; its rows are Arrow data in this process.
 
-    A query is translated when it is prepared, and refused then.
+    A query is translated when it is prepared, and refused then if it has no translation.
     """
 
     name = DUCKDB
@@ -39,9 +39,9 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
         settings = context.settings
         self._context = context
         self._duck = Duck(memory=settings.gold.engine_memory, spill=settings.state / "duckdb")
-        # What each name has, or will have when the program comes to it.
+        # Columns by relation name, also of relations that later steps will compute.
         self._columns: dict[str, Columns] = {}
-        # The types of named tables as their logs have them, by name as it is written.
+        # Spark SQL types of registered tables, by name.
         self._types: dict[str, dict[str, str]] = {}
 
     def __exit__(
@@ -132,10 +132,10 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
         return rows_here(self._duck.fetch(text), kinds, lambda: self._context.spark)
 
     def _published_types(self, entry: GoldEntry) -> dict[str, str]:
-        """The columns' types as Spark found them when it first built the view.
+        """The column types that Spark gave the view when it first built it.
 
         Raises:
-            NotTranslatedError: nothing of this definition was published.
+            NotTranslatedError: this definition was never published.
         """
         location = self._context.published_at(entry.name)
         latest = latest_publication(location)

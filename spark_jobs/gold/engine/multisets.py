@@ -1,4 +1,4 @@
-"""From a change with weights to rows to delete and rows to insert, in Spark; pure functions."""
+"""Turns a weighted change into rows to delete and rows to insert, in Spark; pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_keyed(change: DataFrame, view: str) -> DataFrame:
-    """Where a key tells rows apart, a row is deleted or inserted once."""
+    """With a key, a row is deleted or inserted once."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     word = F.when(F.col(WEIGHT) == -1, DELETE).when(F.col(WEIGHT) == 1, INSERT)
@@ -22,7 +22,7 @@ def of_keyed(change: DataFrame, view: str) -> DataFrame:
 
 
 def without_key(change: DataFrame, published: DataFrame, view: str) -> DataFrame:
-    """A table without a key: all copies of a row are deleted, and the rest inserted again."""
+    """Without a key, all copies of a changed row are deleted, and the remaining ones inserted."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     columns = published.columns

@@ -1,4 +1,4 @@
-"""What a refresh asks of an engine."""
+"""The interface of an engine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from spark_jobs.storage.rows import RowChange, Rows
 # The engines' names, as the ledger has them.
 SPARK, DUCKDB = "spark", "duckdb"
 _T = TypeVar("_T")
-# Something that was checked and is to be done later, in the order of the program. An engine that
-# cannot do it says so before: whatever is refused is refused before anything is written.
+# A step that was checked and runs later, in the order of the program. An engine refuses a step when
+# it prepares it, so that nothing has been written then.
 Prepared = Callable[[], _T]
 
 
 class Engine(Protocol):
-    """Names tables, computes queries over the names, and gives rows to the writer.
+    """Registers tables, computes queries over the registered names, and returns rows to write.
 
-    All rows that it gives are to be read while it is open. Each method raises
-    ``NotTranslatedError`` where another engine is to compute the refresh.
+    The rows are readable while the engine is open. Each method raises ``NotTranslatedError`` if
+    this engine cannot compute the refresh.
 
     Attributes:
-        name: as the ledger has it.
-        own_names: whether its names are seen by nobody else, so that those of any refresh will do.
+        name: the engine's name in the ledger.
+        own_names: whether its names are private, so that every refresh may use the same ones.
     """
 
     @property
@@ -35,36 +35,36 @@ class Engine(Protocol):
     def own_names(self) -> bool: ...
 
     def table(self, name: str, location: str, version: int) -> None:
-        """Name a version of a table."""
+        """Register a table at a version."""
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
-        """Name the rows that came (``__w`` 1) and went (-1) after one version, up to another."""
+        """Register the inserted (``__w`` 1) and deleted (-1) rows of versions in (after, upto]."""
 
     def computed(self, name: str, query: Query, *, large: bool = False) -> Prepared[None]:
-        """Compute a query once, and name its rows.
+        """Compute a query once and register its rows.
 
         Args:
-            name: of the rows.
-            query: over names.
-            large: whether there may be far more rows than have changed.
+            name: name to register.
+            query: reads registered names.
+            large: whether the result may be much larger than the change.
         """
 
     def same(self, name: str, other: str) -> Prepared[None]:
-        """Give a second name to rows."""
+        """Register a relation under a second name."""
 
     def typed(self, query: Query, *, like: str) -> Prepared[Rows]:
-        """The rows of a query in the columns and types of those that have a name."""
+        """The rows of a query with the columns and types of a registered relation."""
 
     def change(
         self, query: Query | None, *, view: str, published: str, key: Sequence[str]
     ) -> Prepared[Rows]:
-        """The rows to delete and to insert: those of the view, and ``__operation``.
+        """The rows to delete and to insert: the view's columns and ``__operation``.
 
         Args:
             query: the view's columns and ``__w``; None where no row changes.
             view: the view's name.
-            published: names the view's own table.
-            key: columns that tell its rows apart; with none all columns do.
+            published: registered name of the view's own table.
+            key: columns that identify a row; empty: all columns do.
         """
 
     def whole(
@@ -74,14 +74,14 @@ class Engine(Protocol):
 
         Args:
             work: the refresh.
-            columns: those to compute, beside published ones that stay; None: all.
+            columns: names of the columns to compute, while the published ones stay; None: all.
         """
 
     def difference(self, view: str, *, staged: str, published: str) -> RowChange | None:
-        """The change that makes one table another; None where that is to be written as a whole.
+        """The change that turns the published table into the staged one; None: rewrite the table.
 
         Args:
             view: the view's name.
-            staged: where the rows lie as they are to be.
-            published: where they lie as they are.
+            staged: location of the new content.
+            published: location of the current content.
         """

@@ -1,4 +1,4 @@
-"""Refreshes by Spark, in a session that others may use at the same time."""
+"""The engine on Spark, in a session that other refreshes may share."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 class SparkEngine(AbstractContextManager["SparkEngine"]):
-    """Computes in the session of a context; gives rows that Spark has.
+    """Computes in the session of a context; its rows are DataFrames.
 
-    Its names are temporary views: closing it removes them, and what it keeps in memory.
+    Its names are temporary views. Closing it drops them and unpersists its DataFrames.
     """
 
     name = SPARK
     own_names = False
 
     def __init__(self, context: GoldContext, changed: int | None) -> None:
-        """Open it.
+        """Open the engine.
 
         Args:
-            context: of the refresh.
-            changed: rows of the inputs that changed; None where nobody knows, or all are read.
+            context: settings, manifest and locations of the project.
+            changed: number of changed input rows; None if unknown, or if all rows are read.
         """
         self._context = context
         self._place = policy.CHANGE.place(rows=changed)
@@ -57,7 +57,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # First: over Spark Connect, giving a relation back resolves the names that it reads.
+        # Before the views are dropped: over Spark Connect, unpersist resolves the names in the
+        # plan.
         for frame in self._persisted:
             frame.unpersist()
         for name in self._frames:
@@ -67,7 +68,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._register(reader.read(self._context.spark, location, version), name)
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
-        # Functions ask which kind of session there is, so it must be there first.
+        # Open the session before importing functions: they check which kind of session is active.
         rows = reader.changes(self._context.spark, location, after=after, upto=upto)
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -85,7 +86,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return lambda: self._register(self._frames[other], name)
 
     def typed(self, query: Query, *, like: str) -> Prepared[Rows]:
-        # Adding two decimals makes a wider one.
+        # The sum of two decimals has a wider type.
         return lambda: self._rows(with_types_of(self._query(query), self._frames[like]))
 
     def change(
@@ -97,7 +98,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             held = self._frames[published]
             if query is None:
                 return self._rows(held.limit(0).withColumn(OPERATION, F.lit(INSERT)))
-            # A sum over the same columns may be wider than the published table has it.
+            # The type of a sum may be wider than the published column.
             like = held.withColumn(WEIGHT, F.lit(1).cast("long"))
             change = with_types_of(self._query(query), like)
             if key:
@@ -159,11 +160,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return Rows.of(frame, place=self._place)
 
     def _once(self, frame: DataFrame) -> DataFrame:
-        """The same rows, computed once, however often they are read."""
+        """The same rows, computed once however often they are read."""
         few = self._rows(frame).few
         if few is not None:
             return from_arrow(frame.sparkSession, few, lambda: frame.schema)
-        # Not persist: a cached DataFrame keeps its plan, and each step reads several before.
+        # Not persist: it keeps the plan, and plans would grow with each step.
         return frame.localCheckpoint()
 
     def _persist(self, frame: DataFrame) -> DataFrame:
@@ -176,7 +177,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._frames[name] = frame
 
     def _expected(self, view: str) -> Place:
-        """Where a result is written if the view has about as many rows as before."""
+        """Where the result is written if it has about as many rows as the published table."""
         location = self._context.published_at(view)
         if log.table_version(location) is None:
             return Place.SPARK

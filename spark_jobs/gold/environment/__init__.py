@@ -1,1 +1,1 @@
-"""Gold views in a virtual environment: built beside production, and published from there."""
+"""Gold views in a virtual environment: built beside production and promoted from there."""

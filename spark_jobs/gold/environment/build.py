@@ -1,7 +1,6 @@
-"""Builds a view of an environment: its SQL in full, into a table of its own.
+"""Builds a view of an environment: its whole result, in a table of the environment.
 
-No refresh knows of it: no lease, no ledger and no aggregate state is touched, all of which
-belong to production's view of that name.
+It takes no lease and writes neither ledger nor aggregate state: those belong to production.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ def build(
     pins: dict[TableName, TableVersion],
     clock: datetime,
 ) -> EnvironmentView:
-    """Compute a view in full, write it, and let the gate judge it.
+    """Compute a view in full, write it, and audit it.
 
     Args:
-        context: with the environment's places.
-        environment: as it is kept.
-        view: one of its views.
-        pins: the versions that all views of the build read; tables that are new to it are added.
-        clock: what the clock shows.
+        context: with the locations of the environment.
+        environment: its stored record.
+        view: name of one of its views.
+        pins: versions that all views of the build read; tables that are not pinned yet are added.
+        clock: the value of CURRENT_TIMESTAMP.
 
     Raises:
-        TableMissingError: a table that it reads is not there.
+        TableMissingError: an input does not exist.
         QueryFailedError: Spark refuses or fails the query.
         LakehouseError: any condition of the gate.
     """
@@ -78,11 +77,11 @@ def build(
         check_inputs(context, view, vector)
         return engine.whole(work)()
 
-    said = {column.name: column.description for column in entry.columns}
-    note = {"environment": environment.name, "vector": vector.as_dict()}
+    comments = {column.name: column.description for column in entry.columns}
+    metadata = {"environment": environment.name, "vector": vector.as_dict()}
     failpoint("environment.build.begins")
     with query_failures(view), choice.computed(context, view, computed) as rows:
-        writer.replace(rows, location, metadata=note, comments=said)
+        writer.replace(rows, location, metadata=metadata, comments=comments)
     failpoint("environment.build.written")
     table = _newest(location)
     verdict = judged(
@@ -108,24 +107,24 @@ def build(
 
 
 def as_json(table: TableVersion) -> dict[str, object]:
-    """The form that the control database keeps, as version vectors have it."""
+    """A table version as stored in the control database."""
     return {"id": table.table_id, "version": table.version}
 
 
 def pinned(environment: Environment) -> tuple[dict[TableName, TableVersion], datetime]:
-    """The versions and the clock of a build that did not end; none and now for a new one."""
+    """Versions and clock of an unfinished build; for a new build, no versions and the time now."""
     kept = environment.pins
     versions = VersionVector.from_dict(kept.get("versions", {})).versions
     return dict(versions), datetime.fromisoformat(kept["clock"]) if kept else utc_now()
 
 
 def pins_as_json(pins: Mapping[TableName, TableVersion], clock: datetime) -> dict[str, object]:
-    """The form that the control database keeps."""
+    """Versions and clock as stored in the control database."""
     return {"versions": VersionVector(pins).as_dict(), "clock": clock.isoformat()}
 
 
 def _whole_transactions(context: GoldContext) -> dict[TableName, TableVersion]:
-    """The versions at which the tables of each source database show the same commit."""
+    """The table versions at which each source database shows one commit."""
     tables = {
         entry.table_name
         for entries in transactional_tables(context.manifest).values()
@@ -145,7 +144,7 @@ def _pinned(
     location = context.locations.of(table)
     newest, pinned = _newest(location), pins.get(table)
     if table.layer is Layer.GOLD and table.name in environment.views:
-        # Nobody else writes it.
+        # Only this build writes it.
         return newest
     same = pinned is not None and pinned.table_id == newest.table_id
     if pinned is None or not same or not readable(location, pinned.version):

@@ -1,4 +1,4 @@
-"""Copies that environments hold of data that has left production: they are deleted."""
+"""Deletes tables of environments that hold data which production has deleted or expired."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ FAILPOINTS = ("environment.copies.marked",)
 def delete_copies(
     settings: Settings, store: ControlStore, tables: Collection[str], *, why: str
 ) -> list[str]:
-    """Delete every environment's views that hold data of some tables.
+    """Delete, in every environment, the views that hold data of some tables.
 
     Args:
-        settings: of the project.
+        settings: project settings.
         store: the control database.
-        tables: as SQL names them.
-        why: for people; ``apply --env`` builds the views again.
+        tables: names as in SQL.
+        why: reason shown to users; ``apply --env`` builds the views again.
 
     Returns:
-        what was deleted, as ``environment: gold.view``.
+        the deleted views, as ``environment: gold.view``.
 
     Raises:
-        EnvironmentBusyError: another command works on such an environment.
+        EnvironmentBusyError: another command is working on such an environment.
     """
     found: list[str] = []
     for name in [one.name for one in store.environments() if reading(one, tables)]:
@@ -58,15 +58,15 @@ def delete_expired_copies(
 ) -> list[str]:
     """Delete views that were built before rows of a table that they read expired.
 
-    An environment on which another command works is left for the next time.
+    An environment that another command is working on is skipped until the next run.
 
     Args:
-        settings: of the project.
+        settings: project settings.
         store: the control database.
-        expiring: locations of the tables that have a ``ttl``, by name.
+        expiring: location of each table that has a ``ttl``, by name.
 
     Returns:
-        what was deleted, as ``environment: gold.view``.
+        the deleted views, as ``environment: gold.view``.
     """
     times = {table: at for table, place in expiring.items() if (at := _expired_at(place))}
     found: list[str] = []
@@ -83,7 +83,7 @@ def delete_expired_copies(
 
 
 def _outlived(environment: Environment, times: Mapping[str, datetime]) -> frozenset[str]:
-    """The views that were built before a table lost rows, and those that read them."""
+    """The views that were built before a table's rows expired, and the views that read those."""
     older = {
         f"gold.{view}"
         for table, at in times.items()
@@ -98,7 +98,7 @@ def _built_before(view: EnvironmentView, at: datetime) -> bool:
 
 
 def _expired_at(location: str) -> datetime | None:
-    """When rows of a table expired last, as far as its log goes back."""
+    """When rows of a table last expired, as far back as its log goes."""
     if log.table_version(location) is None:
         return None
     return next(
@@ -113,16 +113,16 @@ def _deleted(
     views: Collection[str],
     why: str,
 ) -> list[str]:
-    """Mark views, then remove their files: again, where that was cut off in between."""
-    held = [view for view in environment.views if view in views]
-    for view in held:
+    """Mark views as deleted, then remove their files; safe to repeat after a kill."""
+    doomed = [view for view in environment.views if view in views]
+    for view in doomed:
         gone = replace(environment.views[view], state=ViewState.DELETED, table=None, problem=why)
         environment = environment.with_view(view, gone)
     if environment.status is EnvironmentStatus.BUILT:
         environment = replace(environment, status=EnvironmentStatus.OPEN)
-    # What a build had pinned may hold what has left since.
+    # Pinned versions may still contain the expired rows.
     store.save_environment(replace(environment, pins={}))
     failpoint("environment.copies.marked")
-    for view in held:
+    for view in doomed:
         remove_table(Lake(settings.lake).environment(environment.name, view))
-    return [f"{environment.name}: gold.{view}" for view in held]
+    return [f"{environment.name}: gold.{view}" for view in doomed]

@@ -1,4 +1,4 @@
-"""Where an environment's views lie, and who may work on it."""
+"""The locations of an environment's views, and the lock of an environment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from spark_jobs.storage.lake import EnvironmentLocations, lock_directory
 
 
 def places_of(name: str, views: Collection[str]) -> partial[EnvironmentLocations]:
-    """Locations with an environment's own views in it, for a ``GoldContext``."""
+    """Table locations with an environment's own views, for a ``GoldContext``."""
     return partial(EnvironmentLocations, environment=name, views=frozenset(views))
 
 
 def known_environment(store: ControlStore, name: str) -> Environment:
-    """An environment that is there.
+    """The stored record of an environment.
 
     Raises:
-        EnvironmentNameError: nothing can have that name.
-        EnvironmentUnknownError: nothing has it.
+        EnvironmentNameError: the name is not allowed.
+        EnvironmentUnknownError: there is no environment of that name.
     """
     found = store.environment(checked_name(name))
     if found is None:
@@ -36,10 +36,10 @@ def known_environment(store: ControlStore, name: str) -> Environment:
 
 @contextmanager
 def only_writer(settings: Settings, name: str) -> Iterator[None]:
-    """Keep any other command off an environment.
+    """Hold the environment's lock while the context lasts.
 
     Raises:
-        EnvironmentBusyError: one works on it.
+        EnvironmentBusyError: another command holds it.
     """
     with ExitStack() as held:
         try:

@@ -1,1 +1,1 @@
-"""What a refresh would do, its SQL, and what a change would make refreshes compute."""
+"""Explains the next refresh and its SQL, and estimates the impact of a change."""

@@ -1,6 +1,6 @@
-"""What a refresh would do about a view, in full: how, why, what it reads, keeps and writes.
+"""Explains the next refresh of a view: decision, reason, strategy, inputs, estimates, engine.
 
-Reads logs and the ends of files only; nothing is written and no Spark is started.
+Reads Delta logs and Parquet footers; writes nothing and starts no Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_jobs.planning.plan import Estimate, RefreshPlan
 from spark_jobs.storage import log
 from spark_jobs.storage.log import TableSize
 
-# For people; programs read the strategy's own name.
+# Shown to users; JSON output has the strategy's own name.
 _STRATEGIES = {
     MaintenanceStrategy.ROW_DELTAS: "row deltas",
     MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE: "affected-group recompute",
@@ -39,9 +39,9 @@ class AggregateState:
     """Counts and sums beside a view.
 
     Attributes:
-        name: the name that the SQL of a refresh has for them.
-        columns: pairs of a column and the expression whose counts or sums it holds.
-        version: the version that belongs to the publication; None where there is none yet.
+        name: its name in the SQL of a refresh.
+        columns: pairs of a column and the expression that it counts or sums.
+        version: the version that belongs to the publication; None before the first.
     """
 
     name: str
@@ -49,23 +49,23 @@ class AggregateState:
     version: TableVersion | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         version = None if self.version is None else self.version.version
         return {"name": self.name, "columns": dict(self.columns), "version": version}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A plan with everything that bears on it.
+    """A plan with the facts behind it.
 
     Attributes:
-        published: the version and the size of the published table; None before the first.
-        states: the aggregate state of the view, those tables first that others read.
-        incremental: the rows that changed and about their bytes; None where logs do not tell,
-            or where the view has no maintenance strategy.
-        full: all rows of all inputs; None where an input is missing.
-        place: where the obstacle stands, as ``file:line:column``; None where there is none.
-        engine: what computes it, and why where that is Spark.
+        published: version and size of the published table; None before the first publication.
+        states: the view's aggregate state, in the order of computation.
+        incremental: changed rows and their approximate bytes; None if the logs do not tell, or if
+            the view has no maintenance strategy.
+        full: all rows of all inputs; None if an input is missing.
+        place: location of the obstacle, as ``file:line:column``; None if there is none.
+        engine: the engine, and the reason if that is Spark.
     """
 
     plan: RefreshPlan
@@ -82,7 +82,7 @@ class Explanation:
         return self.entry.maintenance or _NOBODY
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs: the plan, and what is added here."""
+        """As a JSON object: the plan's keys and those of this class."""
         published = None
         if self.published is not None:
             version, size = self.published
@@ -102,17 +102,17 @@ class Explanation:
 
 
 def strategy_words(entry: GoldEntry) -> str:
-    """How a change of its inputs reaches a view, for people."""
+    """The maintenance strategy as text for users."""
     rule = MaintenanceStrategy.FULL if entry.maintenance is None else entry.maintenance.rule
     if entry.strategy is not Strategy.FULL:
         return _STRATEGIES[rule]
-    # What a view that declares strategy full could have.
+    # The strategy that a view with ``strategy: full`` could have.
     allowed = "" if rule is MaintenanceStrategy.FULL else f"; its SQL allows: {_STRATEGIES[rule]}"
     return f"full, as declared{allowed}"
 
 
 def strategy_name(entry: GoldEntry) -> str:
-    """The same in two or three words, for a column."""
+    """The maintenance strategy in two or three words, for a column."""
     if entry.strategy is Strategy.FULL or entry.maintenance is None:
         return MaintenanceStrategy.FULL.words
     return entry.maintenance.rule.words
@@ -160,7 +160,7 @@ def _of_everything(context: GoldContext, plan: RefreshPlan) -> Estimate | None:
 
 
 def _of_changes(context: GoldContext, changes: tuple[InputChange, ...]) -> Estimate | None:
-    """The rows that changed, and their part of the bytes of their tables."""
+    """The changed rows, and their share of the bytes of their tables."""
     rows, size = 0, 0.0
     for change in changes:
         moved = change.movement

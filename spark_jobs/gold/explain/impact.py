@@ -1,4 +1,4 @@
-"""What a change of a table would make refreshes compute, through the graph; starts no Spark."""
+"""Estimates what a change of a table makes refreshes compute downstream; starts no Spark."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def possible_inputs(manifest: Manifest) -> tuple[str, ...]:
 def impact(
     context: GoldContext, table: str, *, versions: VersionRange | None, now: datetime
 ) -> Impact:
-    """What refreshes of all views that depend on a table would compute because of its change.
+    """Estimate the refreshes of all views that depend on a table, for one change of it.
 
-    Every other input is taken to stay as each view has published it.
+    All other inputs count as unchanged since each view's publication.
 
     Args:
-        context: of the project.
-        table: as ``layer.name``.
-        versions: the change; None: for each view what it has not published yet.
-        now: what the clock shows to the queries.
+        context: settings, manifest and locations of the project.
+        table: name as ``layer.name``.
+        versions: the change; None: for each view, what it has not published yet.
+        now: the value of CURRENT_TIMESTAMP.
 
     Raises:
-        NotAnInputError: no gold view may read such a table.
-        TableMissingError: the table was never written.
-        VersionsGoneError: the versions do not exist, or cleaning up has taken them.
+        NotAnInputError: no gold view may read this table.
+        TableMissingError: the table does not exist.
+        VersionsGoneError: the versions do not exist, or were vacuumed.
     """
     known = possible_inputs(context.manifest)
     if table not in known:
@@ -83,12 +83,12 @@ def _check(table: str, location: str, versions: VersionRange, current: TableVers
 
 @dataclass
 class _Change:
-    """The change that is asked about, and what its feed holds.
+    """The change to estimate, and its change feed.
 
     Attributes:
-        versions: None: for each view what it has not published yet.
-        columns: what each view reads of the table; None: all of it.
-        dependents: the views that read it, directly or through others.
+        versions: None: for each view, what it has not published yet.
+        columns: columns of the table that each view reads; None: all.
+        dependents: views that read the table, directly or through other views.
     """
 
     context: GoldContext
@@ -110,7 +110,7 @@ class _Change:
 
     @property
     def waits(self) -> bool:
-        """Whether it is about all that views do not hold yet, and not about a range."""
+        """Whether the change is all that views have not published, and not a version range."""
         return self.versions is None
 
     @property
@@ -118,7 +118,7 @@ class _Change:
         return self.current.version if self.versions is None else self.versions.upto
 
     def moved(self, seen: InputObservation) -> InputObservation:
-        """The table as a view would find it, moved by the part that the view does not hold."""
+        """The input observation that a view would make after the change."""
         before, pinned = seen.before, TableVersion(self.current.table_id, self.upto)
         if before is None or seen.current is None or before.table_id != pinned.table_id:
             return replace(seen, pinned=pinned)
@@ -133,7 +133,7 @@ class _Change:
         return replace(seen, before=before, pinned=pinned, movement=movement)
 
     def arrival(self, view: str, moved: InputObservation) -> Arrival:
-        """The changed rows, on the columns that a view reads."""
+        """The changed rows, restricted to the columns that a view reads."""
         if moved.before is None or moved.pinned is None:
             return Arrival(None, exact=False)
         feed = self._feed(moved.before.version, moved.pinned.version)
@@ -178,7 +178,7 @@ def _of_view(
             moved = _published_next(one, source, waits=change.waits)
             arrivals[table] = Arrival(source.changes, exact=False)
         elif source is not None and change.waits and one.movement.rows_changed:
-            # The view above took the change up already, and this one reads it there.
+            # The upstream view already published the change; this view reads it from there.
             moved = one
             arrivals[table] = _of_feed(one)
         else:
@@ -197,7 +197,7 @@ def _of_view(
 
 
 def _still(seen: InputObservation) -> InputObservation:
-    """An input as the view has published it, where that can still be told."""
+    """The input as unchanged since the view's publication, if that version still exists."""
     if seen.before is None or seen.pinned is None or seen.before.table_id != seen.pinned.table_id:
         return seen
     if seen.current is not None and seen.current.version < seen.before.version:
@@ -207,18 +207,18 @@ def _still(seen: InputObservation) -> InputObservation:
 
 
 def _of_feed(seen: InputObservation) -> Arrival:
-    """What an input's log tells of the rows that a view has yet to take up."""
+    """The changed rows that an input's log counts since the view's publication."""
     rows = seen.movement.rows
     return Arrival(None if rows is None else RowsMoved(rows, rows), exact=False)
 
 
 def _published_next(seen: InputObservation, source: ViewImpact, *, waits: bool) -> InputObservation:
-    """A view as its readers would find it once it was refreshed: how many rows nobody knows yet.
+    """The observation of an upstream view after its refresh; its changed rows are unknown.
 
     Args:
-        seen: the view as it is.
+        seen: the upstream view now.
         source: what its refresh would do.
-        waits: what its readers have yet to take up counts too.
+        waits: whether changes that the reader has not published yet count too.
     """
     if seen.current is None:
         version = TableVersion("", 0)
@@ -226,7 +226,7 @@ def _published_next(seen: InputObservation, source: ViewImpact, *, waits: bool) 
     version = TableVersion(seen.current.table_id, seen.current.version + 1)
     before = seen.before
     if not waits and before is not None and before.table_id == seen.current.table_id:
-        # What the reader has yet to take up from before is not this change's doing.
+        # Older changes that the reader has not published are not part of this change.
         before = seen.current
     movement = Movement(fed=True, total=source.rows)
     return replace(seen, before=before, pinned=version, current=version, movement=movement)

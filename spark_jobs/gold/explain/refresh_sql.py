@@ -1,4 +1,4 @@
-"""The SQL of a refresh as statements that anyone can run: they read, and write nothing."""
+"""The SQL of a refresh as SELECT statements that anyone can run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Statement:
 
     Attributes:
         comment: what it computes, in one line.
-        name: the view that later statements read it by; None for the last one.
+        name: the temporary view that later statements read; None for the last statement.
         query: a SELECT.
     """
 
@@ -39,11 +39,11 @@ class Statement:
 
 
 def refresh_sql(context: GoldContext, plan: RefreshPlan) -> list[Statement]:
-    """The statements of a plan: those of its program, or the view's SQL at the pinned versions.
+    """The statements of a plan: its incremental program, or the view's SQL at pinned versions.
 
     Raises:
         ViewUnknownError: the project has no such view.
-        BaseMovedError: somebody published after the plan.
+        BaseMovedError: another publication was committed after the plan.
     """
     entry = context.entry(plan.view)
     base = latest_publication(context.published_at(plan.view))
@@ -70,7 +70,7 @@ def refresh_sql(context: GoldContext, plan: RefreshPlan) -> list[Statement]:
 
 
 def _meaning(step: str) -> str:
-    """What a step of a program holds, by the word in its name."""
+    """What a step of a program computes, by the word in its name."""
     words = step.removeprefix("__refresh_").split("_")
     match words[0]:
         case "change":

@@ -1,4 +1,4 @@
-"""How a staged result differs from the published table: rows to delete and to insert."""
+"""Compares a staged result with the published table: rows to delete and to insert."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _EXAMPLES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeReport:
-    """What publishing would do to the table's rows.
+    """The effect that publishing would have on the table's rows.
 
     Attributes:
-        deleted: rows that would be deleted; None where they cannot be told apart. Of a range, with
-            all copies of a row of which the number differs.
-        inserted: rows that would be inserted; the same.
-        same_versions: whether both sides come from the same versions of the inputs, so that
-            every row that differs was wrong before.
-        examples: some rows as text; the key "" says by how many they differ.
-        detail: what stands in the way of counting.
+        deleted: rows that would be deleted; None if rows cannot be compared. For a range, all
+            copies of a row whose number of copies differs.
+        inserted: rows that would be inserted, counted likewise.
+        same_versions: whether both sides come from the same input versions. Then every differing
+            row was wrong before.
+        examples: some rows, each as {column: text}; the key "" has the signed count.
+        detail: why rows were not counted.
     """
 
     deleted: int | None
@@ -41,7 +41,7 @@ class ChangeReport:
     detail: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "leaving": self.deleted,
             "entering": self.inserted,

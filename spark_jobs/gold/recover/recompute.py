@@ -1,8 +1,7 @@
-"""Computing a view again on request, beside its live refreshes.
+"""Recomputes a view on request, beside its live refreshes.
 
-Whoever computes for long may find that a live refresh published meanwhile. The rows are then
-computed once more at the newer versions, while refreshes of this view stand back: the table never
-shows an older state of its inputs.
+A live refresh may publish while a long recomputation runs. The rows are then computed again at the
+newer versions, while live refreshes of the view skip. So the table never goes back to older inputs.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
 
-# Refreshes that were planned before they had to stand back may still publish: rarely more than one.
+# Live refreshes that were planned earlier may still publish: rarely more than one.
 _ROUNDS = 5
 
 
 class Recomputer:
-    """Plans, builds and publishes; each step may be killed and called again."""
+    """Plans, builds and publishes; each step can be killed and called again."""
 
     def __init__(self, refresher: Refresher) -> None:
         self._refresher = refresher
         self._context: GoldContext = refresher.context
 
     def explain(self, view: str, *, asked: Recompute) -> RefreshPlan:
-        """The plan that would be followed now; nothing is written.
+        """The plan of a recomputation now; writes nothing.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -46,7 +45,7 @@ class Recomputer:
         return plan
 
     def plan(self, view: str, *, tick: str, asked: Recompute) -> RefreshPlan:
-        """Decide, and put the attempt into the ledger.
+        """Plan, and open the attempt in the ledger.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -61,21 +60,21 @@ class Recomputer:
         return ledger.with_attempt(plan, attempt)
 
     def build(self, attempt_id: str) -> str:
-        """Stage and audit; returns the attempt that was built, which may be a later one.
+        """Stage and audit; returns the attempt that was built, which may be a newer one.
 
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
-            RecomputeOvertakenError: live refreshes published again and again.
+            RecomputeOvertakenError: live refreshes published first in every round.
         """
         attempt_id = self.stage(attempt_id)
         self._refresher.audit(attempt_id)
         return attempt_id
 
     def stage(self, attempt_id: str) -> str:
-        """Stage; returns the attempt that was staged, which may be a later one.
+        """Stage; returns the attempt that was staged, which may be a newer one.
 
         Raises:
-            RecomputeOvertakenError: live refreshes published again and again.
+            RecomputeOvertakenError: live refreshes published first in every round.
         """
         try:
             self._refresher.stage(attempt_id)
@@ -88,15 +87,15 @@ class Recomputer:
     def publish(
         self, attempt_id: str, *, on_built: Callable[[str], None] = lambda _: None
     ) -> Published:
-        """Publish what was built, or the same at newer versions where a refresh was faster.
+        """Publish the built result, or rebuild it at newer versions if a live refresh was first.
 
         Args:
-            attempt_id: what ``build`` returned.
-            on_built: hears of every later attempt before it is published.
+            attempt_id: the attempt that ``build`` returned.
+            on_built: called with each newer attempt before it is published.
 
         Raises:
             GateBlockedError: a critical expectation failed at the newer versions.
-            RecomputeOvertakenError: live refreshes published again and again.
+            RecomputeOvertakenError: live refreshes published first in every round.
         """
         published = self._publish(attempt_id)
         if published is not None:
@@ -149,7 +148,7 @@ class Recomputer:
         )
 
     def _yielding_to_live(self, attempt: RefreshAttempt) -> AbstractContextManager[object]:
-        """While this lasts, plans of refreshes skip the view; it ends with this process."""
+        """Make live refreshes skip the view while the context lasts."""
         return self._context.store.lease(
             catch_up(attempt.view),
             owner=f"{RECOMPUTE_WORDS[ReasonCode(attempt.reason_code or '')]} {attempt.tick}",

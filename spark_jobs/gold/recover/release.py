@@ -1,7 +1,7 @@
-"""Release: a person lets one result through that the gate blocks, once, with a reason that is kept.
+"""Release: a person publishes one result that the gate blocks, once, with a recorded reason.
 
-What was staged and judged is published as it is, from the versions of the inputs that it was
-computed from. The rules stay in force for the next refresh.
+The staged result is published unchanged, with the input versions that it was computed from. The
+expectations stay: the next refresh is audited as usual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
 
 FAILPOINTS = ("gold.release.recorded",)
-# Those that computed something.
+# All statuses of attempts that computed a result.
 _COMPUTED: Final = tuple(one for one in AttemptStatus if one is not AttemptStatus.SKIPPED)
 _LOOKED_AT: Final = 50
 
@@ -39,13 +39,13 @@ def blocked_attempt(
     """The result that a release would publish.
 
     Args:
-        refresher: the refreshes of the project.
+        refresher: refreshes the project's views.
         view: the gold view.
-        attempt_id: the result that somebody looked at; None: the newest that waits.
+        attempt_id: the result that the person has inspected; None: the newest one that waits.
 
     Raises:
         NothingToReleaseError: the newest refresh was published, or there was none.
-        ReleaseRefusedError: it was not judged, or what it staged can be published no more.
+        ReleaseRefusedError: the result was not audited, or can no longer be published.
         ViewUnknownError: the project has no such view.
     """
     context = refresher.context
@@ -70,7 +70,7 @@ def blocked_attempt(
 
 
 def newer_input(refresher: Refresher, attempt: RefreshAttempt) -> VersionVector:
-    """The inputs that have moved since a result was computed, at their newest versions."""
+    """The inputs that have changed since a result was computed, at their newest versions."""
     newest = refresher.explain(attempt.view).vector
     used = attempt.vector or {}
     return VersionVector(
@@ -91,21 +91,22 @@ def release_blocked(
     attempt_id: str | None = None,
     approved_by: str | None = None,
 ) -> Published:
-    """Publish what the gate blocks, and record who let it through, why, and past which rules.
+    """Publish a blocked result, and record who released it, why, and which rules had failed.
 
     Args:
-        refresher: the refreshes of the project.
+        refresher: refreshes the project's views.
         view: the gold view.
-        who: lets it through.
+        who: the person who releases it.
         why: the reason and the ticket.
-        attempt_id: the result that somebody looked at, and no other. None: the newest that waits.
-        approved_by: the person who agreed, where somebody was asked.
+        attempt_id: the result that the person has inspected; no other is published. None: the
+            newest one that waits.
+        approved_by: the person who approved, if approval was required.
 
     Raises:
-        BaseMovedError: the change was computed for other content than is published now.
-        LeaseTakenError: another writer keeps the table.
+        BaseMovedError: the change was computed for another publication than the newest.
+        LeaseTakenError: another writer holds the table's lease.
         NothingToReleaseError: the newest refresh was published, or there was none.
-        ReleaseRefusedError: there is no judged result, or it can be published no more.
+        ReleaseRefusedError: there is no audited result, or it can no longer be published.
         ViewUnknownError: the project has no such view.
     """
     attempt = blocked_attempt(refresher, view, attempt_id=attempt_id)
@@ -119,7 +120,7 @@ def release_blocked(
 
 
 def _nothing_waits(context: GoldContext, view: str) -> NothingToReleaseError | ReleaseRefusedError:
-    """Why nothing waits: what the newest refresh came to."""
+    """The error that says why no result waits."""
     found = context.store.attempts(view, statuses=_COMPUTED, limit=_LOOKED_AT)
     newest = next((one for one in found if one.reason_code not in LOOKING_BACK), None)
     if newest is None or newest.status in {AttemptStatus.PUBLISHED, AttemptStatus.SUPERSEDED}:
@@ -131,7 +132,7 @@ def _nothing_waits(context: GoldContext, view: str) -> NothingToReleaseError | R
 
 
 def _since(context: GoldContext, view: str, attempt_id: str) -> str:
-    """Why an attempt that somebody looked at waits no longer."""
+    """Why an attempt no longer waits."""
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=1)
     if published and published[0].attempt_id != attempt_id:
         one = published[0]
@@ -140,7 +141,7 @@ def _since(context: GoldContext, view: str, attempt_id: str) -> str:
 
 
 def _newer(waiting: list[RefreshAttempt], than: RefreshAttempt | None) -> str | None:
-    """The newest result that waits, where it is another one."""
+    """The newest waiting result, if it is another one."""
     return waiting[0].attempt_id if waiting and waiting[0] is not than else None
 
 

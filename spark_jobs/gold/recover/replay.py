@@ -1,6 +1,6 @@
-"""Replay: views computed again beside their tables, compared, and published as one change.
+"""Replay: recompute views beside their tables, compare, and publish the difference.
 
-Build, publish and follow are steps; each may be killed anywhere and called again with the same id.
+Build, publish and follow are steps; each can be killed and called again with the same id.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 
-# Where a crash test may end the process, beside those of the refresh's own steps.
+# Failpoints of crash tests, in addition to those of the refresh steps.
 FAILPOINTS = (
     "gold.replay.begun",
     "gold.replay.planned",
@@ -54,7 +54,7 @@ _ENDED = frozenset({ViewProgress.PUBLISHED, ViewProgress.SKIPPED})
 
 
 def new_id(kind: ReplayKind) -> str:
-    """An id that nobody has used: when it was asked for, and a few random characters."""
+    """A new unique id: the kind, the time and some random characters."""
     return f"{kind}-{utc_now():%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
 
 
@@ -68,7 +68,7 @@ class Replayer:
         self._recomputer = Recomputer(refresher)
 
     def plan(self, request: ReplayRequest) -> ReplayPlan:
-        """What a replay would do now; nothing is written."""
+        """What a replay would do now; writes nothing."""
         found, left_out = [], []
         for view in request.views:
             if request.only_stale and self._fresh(view):
@@ -92,7 +92,7 @@ class Replayer:
         why: Why,
         approved_by: str | None = None,
     ) -> ReplayRecord:
-        """Record the replay; one that is recorded is returned as it stands."""
+        """Record the replay; if it is already recorded, return that record."""
         record = ReplayRecord(
             replay_id=replay_id,
             kind=ReplayKind.REPLAY,
@@ -108,21 +108,21 @@ class Replayer:
         return begun
 
     def unfinished(self, request: ReplayRequest) -> ReplayRecord | None:
-        """The replay of the same request that was begun and has not ended."""
+        """A running replay with the same request, or None."""
         running = self._store.replays(statuses=(ReplayStatus.RUNNING,), limit=100)
         asked = request.as_dict()
         return next((one for one in running if one.request == asked), None)
 
     def views(self, replay_id: str) -> list[ReplayView]:
-        """The views of a replay and how far each came; none where it was never begun."""
+        """The views of a replay with their progress; empty if it was never begun."""
         return self._store.replay_views(replay_id)
 
     def build(self, replay_id: str, view: str) -> ReplayView:
-        """Compute a view beside its table, audit it, and record how it differs.
+        """Recompute a view beside its table, audit it, and record the difference.
 
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
-            LakehouseError: any other condition of the steps.
+            LakehouseError: any other error of the steps.
         """
         row = self._settled(replay_id, view)
         if row.status in _ENDED:
@@ -140,11 +140,11 @@ class Replayer:
         return self._store.replay_view(replay_id, view)
 
     def publish(self, replay_id: str, view: str) -> ReplayView:
-        """Commit what was built as one change, at newer versions where a refresh was faster.
+        """Commit the built result, or rebuild it at newer versions if a live refresh was first.
 
         Raises:
             GateBlockedError: a critical expectation failed at the newer versions.
-            LakehouseError: any other condition of the steps.
+            LakehouseError: any other error of the steps.
         """
         row = self._settled(replay_id, view)
         if row.status in _ENDED:
@@ -161,10 +161,10 @@ class Replayer:
         return self._published(replay_id, view, published.version)
 
     def follow(self, replay_id: str) -> dict[str, str]:
-        """Refresh the views that were replayed and all that read them; returns each one's news.
+        """Refresh the replayed views and all views that read them; returns one line per view.
 
-        What arrived while they were computed, and what changed in the views that they read, is
-        taken up here as every refresh would do it.
+        It publishes what arrived during the replay, and what changed in upstream views, as any
+        refresh does.
         """
         replayed = {
             one.view
@@ -183,14 +183,14 @@ class Replayer:
         return news
 
     def followed(self, replay_id: str) -> list[str]:
-        """The attempts that published in ``follow``, in their order."""
+        """The attempts that ``follow`` published, in order."""
         done = self._store.attempts(
             tick=_follow(replay_id), statuses=(AttemptStatus.PUBLISHED,), limit=1000
         )
         return [one.attempt_id for one in reversed(done)]
 
     def end(self, replay_id: str, *, problems: tuple[str, ...] = ()) -> ReplayRecord:
-        """Note how it ended: done where every view is, and nothing else went wrong."""
+        """Record the end: done if all views are published or skipped and there are no problems."""
         rows = self._store.replay_views(replay_id)
         problems += tuple(
             f"{one.view}: {one.error or one.status}" for one in rows if one.status not in _ENDED
@@ -200,7 +200,7 @@ class Replayer:
         return self._store.replay(replay_id)
 
     def reject(self, replay_id: str, *, who: str) -> None:
-        """Note that somebody said no."""
+        """Record that a person rejected the replay."""
         decision = Decision(what=DecisionKind.REJECTED, who=who)
         self._store.add_decision(replay_id, decision)
         self._store.end_replay(replay_id, status=ReplayStatus.REJECTED)
@@ -208,14 +208,14 @@ class Replayer:
     def run(
         self, replay_id: str, *, on_step: Callable[[str, str], None] = lambda *_: None
     ) -> ReplayRecord:
-        """All steps, from wherever they stand; a view that fails does not stop the others.
+        """Run all remaining steps; a view that fails does not stop the others.
 
         Args:
-            replay_id: what ``begin`` recorded.
-            on_step: hears of each step and its view.
+            replay_id: the id that ``begin`` recorded.
+            on_step: called with each step's name and view.
 
         Raises:
-            ReplayNotFoundError: there is none of that id.
+            ReplayNotFoundError: there is no replay of that id.
             ReplayRejectedError: a person rejected it.
         """
         record = self._store.replay(replay_id)
@@ -229,7 +229,7 @@ class Replayer:
                 if step == self.publish and row.status is ViewProgress.FAILED:
                     continue
                 on_step(step.__name__, view)
-                # It is noted with the view, and shown at the end.
+                # The error is recorded with the view and reported at the end.
                 with suppress(LakehouseError):
                     step(replay_id, view)
         on_step("follow", "")
@@ -271,7 +271,7 @@ class Replayer:
         return tuple(one.name for tier in tiers for one in tier if one.name in views)
 
     def _settled(self, replay_id: str, view: str) -> ReplayView:
-        """The view's row, in line with the published table's log."""
+        """The view's row, updated from the published table's log."""
         ledger.settle(self._context, view)
         row = self._store.replay_view(replay_id, view)
         if row.status not in _ENDED:
@@ -311,7 +311,7 @@ class Replayer:
 
     @contextmanager
     def _noted(self, replay_id: str, view: str) -> Iterator[None]:
-        """Note an error of the block with the view."""
+        """Record an error of the block with the view."""
         try:
             yield
         except LakehouseError as error:
@@ -321,5 +321,5 @@ class Replayer:
 
 
 def _follow(replay_id: str) -> str:
-    """The tick of what is refreshed after a replay."""
+    """The tick of the refreshes after a replay."""
     return f"{replay_id}/follow"

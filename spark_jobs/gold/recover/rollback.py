@@ -1,8 +1,8 @@
-"""Rollback: an earlier content of a view as one new commit, pinned until somebody releases it.
+"""Rollback: publishes an earlier content of a view as a new commit, and pins the view.
 
-Delta's RESTORE would leave transaction numbers behind and no watermark. Here the view gets a new
-epoch first, so that no refresh that was planned before can publish over it, and the commit says
-from which versions of the inputs its rows come.
+Delta's RESTORE would keep old transaction numbers and write no watermark. Here the view first gets
+a new epoch, so that refreshes planned earlier cannot publish over the rollback, and the commit
+records the input versions that its rows come from.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHOWN = 10
 
 
 class Rollbacker:
-    """Takes gold views of one project back, and releases them."""
+    """Rolls back gold views of one project, and releases them."""
 
     def __init__(self, refresher: Refresher) -> None:
         self._refresher = refresher
@@ -55,18 +55,17 @@ class Rollbacker:
         self._store = refresher.context.store
 
     def target(self, view: str, *, to: int | None = None, replay: str | None = None) -> Publication:
-        """The publication whose content a rollback would publish again.
+        """The publication whose content a rollback would publish.
 
         Args:
             view: the gold view.
-            to: a version of the published table; without one, what was published before the
-                newest change.
-            replay: a replay or a rollback: the content before it.
+            to: a version of the published table; None: the publication before the newest change.
+            replay: id of a replay or rollback: take the content before it.
 
         Raises:
             NotPublishedError: nothing is published.
             ReplayNotFoundError: there is no such replay of this view.
-            RollbackRefusedError: that version is none of ours, or its files are gone.
+            RollbackRefusedError: the version is not a publication, or its files were deleted.
             ViewUnknownError: the project has no such view.
         """
         self._context.entry(view)
@@ -80,7 +79,7 @@ class Rollbacker:
             if to is None:
                 raise RollbackRefusedError(view, f"{replay} published nothing", known=known)
         if to is None and intruder(location, found[0]) is not None:
-            # What somebody else wrote is the newest change.
+            # The newest change is a foreign commit.
             to = found[0].version
         if to is None:
             to = _before_newest_change(found)
@@ -103,7 +102,7 @@ class Rollbacker:
         why: Why,
         approved_by: str | None = None,
     ) -> ReplayRecord:
-        """Record the rollback; one of that id, or one that was killed, is taken up again."""
+        """Record the rollback; an unfinished one of the same request is resumed."""
         request = {"views": [view], "version": target.version}
         record = ReplayRecord(
             replay_id=replay_id,
@@ -123,11 +122,11 @@ class Rollbacker:
         return begun
 
     def run(self, replay_id: str) -> ReplayView:
-        """Pin the view, publish the earlier content, record; from wherever it stands.
+        """Pin the view, publish the earlier content, record it; resumes where it was killed.
 
         Raises:
-            RollbackRefusedError: the files of that version are gone.
-            LakehouseError: any other condition of staging and publishing.
+            RollbackRefusedError: the files of that version were deleted.
+            LakehouseError: any other error of staging and publishing.
         """
         record = self._store.replay(replay_id)
         (row,) = self._store.replay_views(replay_id)
@@ -147,7 +146,7 @@ class Rollbacker:
         try:
             version = self._publish(record, row, target)
         except LakehouseError as error:
-            # Nothing was published: the view goes on as before.
+            # Nothing was published, so refreshes may continue.
             self._store.release(row.view)
             text = f"{error.condition}: {error.primary}"
             self._store.update_replay_view(
@@ -163,7 +162,7 @@ class Rollbacker:
         return self._store.replay_view(replay_id, row.view)
 
     def pinned(self, view: str) -> PinnedView | None:
-        """The end of the last rollback that the view waits for; None where it does not.
+        """The pin of the last rollback; None if the view is not pinned.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -174,7 +173,7 @@ class Rollbacker:
     def release(
         self, view: str, *, who: str, why: Why | None = None, approved_by: str | None = None
     ) -> None:
-        """Let refreshes touch the view again, and keep who decided that.
+        """End the pin, so that refreshes continue, and record who decided that.
 
         Raises:
             NothingToReleaseError: it is not pinned.
@@ -198,8 +197,7 @@ class Rollbacker:
         if attempt.status is AttemptStatus.PUBLISHED:
             return attempt.published_version
         self._refresher.stage(attempt_id)
-        # The gate let this content through when it was published; whoever takes it back now
-        # knows of none that is better.
+        # The gate passed this content when it was published, so it is not audited again.
         self._store.update_attempt(
             attempt_id, status=AttemptStatus.AUDITED, verdict=self._verdict(target)
         )
@@ -217,12 +215,12 @@ class Rollbacker:
         return version
 
     def _verdict(self, target: Publication) -> dict[str, Any]:
-        """What the gate found then: from the ledger, or in brief where that is trimmed."""
+        """The verdict of that time: from the ledger, or its summary in the commit."""
         known = self._store.find_attempt(target.watermark.attempt)
         return dict((known.verdict if known else None) or target.watermark.verdict)
 
     def _plan(self, record: ReplayRecord, row: ReplayView, target: Publication) -> str:
-        """The attempt, in an epoch of its own: what was planned before is overtaken by it."""
+        """Open the attempt in a new epoch, so that attempts planned earlier are superseded."""
         published = next(publications(self._context.published_at(row.view)))
         epoch = self._store.bump_epoch(
             gold_table(row.view),
@@ -240,7 +238,7 @@ class Rollbacker:
             decision=Rollback(Reason(ReasonCode.ROLLED_BACK, text), target.version),
             vector=mark.vector,
             changes=(),
-            # Rows that show the clock show what it was when they were computed.
+            # Rows that contain CURRENT_TIMESTAMP keep the time at which they were computed.
             clock=mark.clock if self._context.entry(row.view).reads_clock else utc_now(),
         )
         attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=0.0)
@@ -250,7 +248,7 @@ class Rollbacker:
 
 
 def _before_newest_change(found: list[Publication]) -> int | None:
-    """The publication before the newest one that changed rows."""
+    """Version of the publication before the newest one that changed rows."""
     for at, one in enumerate(found[:-1]):
         if one.watermark.changed:
             return found[at + 1].version

@@ -1,1 +1,1 @@
-"""A refresh, step by step: observe, stage, audit, publish, and the ledger's record of it."""
+"""The steps of a refresh: observe, stage, audit, publish; and its rows in the ledger."""

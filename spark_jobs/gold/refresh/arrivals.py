@@ -1,4 +1,4 @@
-"""What came for the silver tables that a view reads since it was published."""
+"""Counts the records that reached a view's silver inputs since its publication."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spark_jobs.storage.reader import read_columns
 
 
 def arrivals(context: GoldContext, view: str, *, published: Watermark | None) -> list[Arrivals]:
-    """Of each silver table that the view reads; nothing before its first publication.
+    """Records and rejected records of each silver input since the publication; [] before the first.
 
-    The control database counts what each batch rejected; the quarantine itself is read only where
-    that is much, because it knows what a person has reprocessed or discarded meanwhile.
+    The control database counts the records that each batch rejected. Only if these are many is the
+    quarantine table read, which knows what a person has reprocessed or discarded since.
     """
     if published is None:
         return []

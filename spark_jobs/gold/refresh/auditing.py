@@ -1,4 +1,4 @@
-"""Audit: judge a staged result by the view's expectations, and by what its header implies."""
+"""Audit: checks a staged result against the view's expectations and its declared columns."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def audit(context: GoldContext, work: WorkItem) -> Verdict:
-    """The gate's word on the staged rows, which are the table as it would be.
+    """The verdict on the staged table.
 
     Raises:
-        SuiteRefusedError: an expectation would not be checked as it is written.
-        GateCrashedError: an expectation's check raised, so that nothing is known.
+        SuiteRefusedError: an expectation would not be checked as written.
+        GateCrashedError: the check of an expectation raised an error.
     """
     return judged(
         context,
@@ -45,20 +45,20 @@ def judged(
     rows: int | None,
     location: str,
 ) -> Verdict:
-    """The gate's word on rows of a view.
+    """The verdict on rows of a view.
 
     Args:
-        context: of the project.
-        view: whose expectations hold.
-        read: gives the rows.
-        rows: how many there are; None where the log does not say.
-        location: of the table that has their columns.
+        context: settings, manifest and locations of the project.
+        view: the view whose expectations apply.
+        read: returns the rows.
+        rows: number of rows; None if the log does not tell.
+        location: of a table with the same columns.
 
     Raises:
-        LakehouseError: any condition of ``audit``.
+        LakehouseError: any error of ``audit``.
     """
     entry = context.entry(view)
-    # Rows of a view over the clock leave by time alone.
+    # A view over CURRENT_TIMESTAMP loses rows as time passes.
     earlier = () if entry.reads_clock else past_row_counts(context, view)
     suite = with_implied(entry.suite, view=view, grain=entry.grain, earlier_rows=earlier)
     verdict = gate.audit(

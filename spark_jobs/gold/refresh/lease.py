@@ -1,4 +1,4 @@
-"""One writer per published table: its lease, and on a local file system its lock as well."""
+"""One writer per published table: a lease, and on a local file system also a lock file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator[LeaseKeeper]:
-    """Wait for the right to write a view's table, and hold it.
+    """Wait for the right to write a view's table, and hold it while the context lasts.
 
-    A lease lets its owner in again at once. On a local file system the owner is this machine: the
-    lock, which dies with its process, keeps its writers apart, so that nobody waits for a killed
-    one's lease. Elsewhere the owner is the attempt: its retry may meet its own past, and Delta's
-    transaction id makes one commit of the two.
+    The owner of a lease gets it again at once. On a local file system the owner is this machine,
+    and the lock keeps its processes apart; a lock ends with its process, so no writer waits for the
+    lease of a killed one. Elsewhere the owner is the attempt: a retry may run beside its first try,
+    and Delta's transaction id makes one commit of the two.
 
     Raises:
-        LeaseTakenError: another writer held it longer than a dead one's lease could last.
-        TableLockedError: another process of this machine did.
+        LeaseTakenError: another writer held the lease longer than a dead writer's lease lasts.
+        TableLockedError: another process of this machine held the lock that long.
     """
     table = gold_table(view)
     local = not remote_location(context.lake.root)
@@ -41,7 +41,7 @@ def sole_writer(context: GoldContext, view: str, *, attempt_id: str) -> Iterator
     with ExitStack() as held:
         while True:
             try:
-                # The lock first: it goes with its process, so whoever holds it is alive.
+                # The lock first: it ends with its process, so its holder is alive.
                 with ExitStack() as taking:
                     if local:
                         taking.enter_context(table_lock(locks, table))

@@ -1,4 +1,4 @@
-"""The ledger's side of a refresh: opening attempts, noting steps, settling what was left open."""
+"""The ledger of a refresh: opens attempts, records steps, settles attempts left open."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
 OPEN = (AttemptStatus.PLANNED, AttemptStatus.STAGED, AttemptStatus.AUDITED)
-# Attempts whose staged result may still lie there.
+# Attempts whose staged result may still exist.
 _UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.BLOCKED)
 _LONGEST_ERROR = 4000
-# So many of the last refreshes bear on what the next is likely to take.
+# The cost model looks at this many of the last refreshes.
 _REMEMBERED = 40
-# And so many publications tell how many rows are usual.
+# The usual number of rows is that of this many publications.
 _COUNTED = 20
 
 
@@ -44,10 +44,10 @@ def open_attempt(
     seconds: float,
     asked_by: str | None = None,
 ) -> RefreshAttempt:
-    """Put a plan into the ledger, or find the open attempt that an interrupted run left.
+    """Open an attempt for a plan, or return the open one that an interrupted run left.
 
-    An open attempt of the same tick, definition and versions is the same piece of work, so that
-    what it staged is used.
+    An open attempt of the same tick, definition and versions is the same work, so what it staged is
+    reused.
     """
     vector, scope = plan.vector.as_dict(), scope_of(plan.decision)
     if not plan.skips:
@@ -98,16 +98,16 @@ def end_attempt(
 def timed_step(
     context: GoldContext, attempt: RefreshAttempt, step: str, *, done: AttemptStatus | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Time a step; an error in it marks the attempt failed.
+    """Measure a step; an error in it marks the attempt as failed.
 
     Args:
-        context: of the project.
-        attempt: as the ledger has it when the step begins.
+        context: settings, manifest and locations of the project.
+        attempt: its ledger row when the step begins.
         step: its name.
-        done: what the attempt is afterwards; None where that is not the step's to say.
+        done: the attempt's status afterwards; None: unchanged.
 
     Yields:
-        facts to be recorded beside the seconds; the step fills them in.
+        a dict of facts to record with the seconds; the step fills it.
     """
     facts: dict[str, Any] = {}
     started = perf_counter()
@@ -127,10 +127,10 @@ def timed_step(
 
 
 def settle(context: GoldContext, view: str) -> None:
-    """Bring open attempts of a view in line with the published table's log.
+    """Update open attempts of a view from the published table's log.
 
-    One that was killed after its commit has been published; one whose number lies below the
-    newest publication can never be.
+    An attempt that was killed after its commit was published; one whose sequence number is below
+    the newest publication's can no longer be.
     """
     location = context.published_at(view)
     latest = latest_publication(location)
@@ -152,7 +152,7 @@ def settle(context: GoldContext, view: str) -> None:
 
 
 def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
-    """What earlier refreshes of the view's definition took, the newest first."""
+    """Cost of earlier refreshes of the view's current definition, newest first."""
     fingerprint = context.entry(view).fingerprint
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
     found = []
@@ -177,9 +177,9 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
 
 
 def rows_read(context: GoldContext, view: str) -> list[int]:
-    """The rows that the view's last refreshes read, of whatever definition; where logs said so.
+    """Input rows that the view's last refreshes read, of any definition, where logs counted them.
 
-    What a person asked for, and the first build, are no refreshes of every day.
+    Refreshes that a person asked for, and the first build, are left out.
     """
     unusual = {*ASKED_FOR, ReasonCode.FIRST_BUILD}
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_REMEMBERED)
@@ -194,10 +194,9 @@ def rows_read(context: GoldContext, view: str) -> list[int]:
 def _of_whole_view(
     attempts: Iterable[RefreshAttempt],
 ) -> Iterator[tuple[RefreshAttempt, bool]]:
-    """Attempts that brought all of a view up to date, and whether they were incremental.
+    """Attempts that refreshed the whole view, and whether each was incremental.
 
-    Part of a view, or an earlier content, says nothing about all of it. A decision that only
-    another release knows says nothing either.
+    Ranges and rollbacks are left out, and so are decisions that only a newer release knows.
     """
     for attempt in attempts:
         try:
@@ -209,7 +208,7 @@ def _of_whole_view(
 
 
 def past_row_counts(context: GoldContext, view: str) -> tuple[int, ...]:
-    """How many rows the last publications of the view's definition had, the newest first."""
+    """Rows of the last publications of the view's current definition, newest first."""
     fingerprint = context.entry(view).fingerprint
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=_COUNTED)
     counts = ((one.actual or {}).get("rows") for one in published if one.fingerprint == fingerprint)
@@ -217,10 +216,10 @@ def past_row_counts(context: GoldContext, view: str) -> tuple[int, ...]:
 
 
 def keep_newest_unpublished(context: GoldContext, view: str) -> None:
-    """Discard what a continuous refresh staged in vain, but for the newest: it is to be looked at.
+    """Discard failed and blocked results of a continuous view, except the newest of each status.
 
-    A view that is tried again and again would fill the disk within hours. What failed does not
-    take the place of a result that waits for a person.
+    A view that is retried again and again would fill the disk within hours. A failed result does
+    not replace a blocked one, which a person may still release.
     """
     for status in (AttemptStatus.FAILED, AttemptStatus.BLOCKED):
         found = context.store.attempts(view, tick=CONTINUOUS, statuses=(status,), limit=2)
@@ -229,9 +228,9 @@ def keep_newest_unpublished(context: GoldContext, view: str) -> None:
 
 
 def sweep(context: GoldContext, view: str) -> None:
-    """Discard what the settings keep no longer: results that were blocked or failed, and pins.
+    """Discard blocked and failed results and pins that are older than the settings say.
 
-    So are attempts of continuous refreshes, of which there may be thousands a day.
+    Attempts of continuous refreshes are deleted too: there may be thousands a day.
     """
     days = context.settings.gold.staging_days
     for attempt in context.store.attempts(view, statuses=_UNSETTLED, limit=100):
@@ -245,7 +244,7 @@ def sweep(context: GoldContext, view: str) -> None:
 
 
 def with_attempt(plan: RefreshPlan, attempt: RefreshAttempt) -> RefreshPlan:
-    """The plan as it stands in the ledger: an attempt that is taken up again keeps its clock."""
+    """The plan with the id and clock of its attempt; a resumed attempt keeps its clock."""
     return replace(plan, attempt_id=attempt.attempt_id, clock=attempt.started_at)
 
 

@@ -1,4 +1,4 @@
-"""The net change of a full refresh, so that its change feed holds only rows that differ."""
+"""The net change of a full refresh, so that the change feed has only rows that differ."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from spark_jobs.storage.rows import RowChange
 
 @contextmanager
 def net_change(context: GoldContext, work: WorkItem) -> Iterator[RowChange | None]:
-    """How the staged rows differ from the published ones.
+    """The difference between the staged and the published rows.
 
     Yields:
-        the change, to be read while the context lasts; None where the table is to be written
+        the change, readable while the context lasts. None: rewrite the table, because it is new,
+            has other columns, is large, or most of its rows change.
         as a whole: it is new, has other columns, is large, or most of its rows change.
     """
     staged, published = staged_at(context, work), context.published_at(work.view)

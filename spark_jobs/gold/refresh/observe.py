@@ -1,4 +1,4 @@
-"""Observing a view before it is planned: its publication, its inputs, and the tick's pins."""
+"""Observes a view before planning: its publication, its inputs, and the tick's pinned versions."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import changes_between, readable
 
-# After the name of a tick, where its newest versions are pinned.
+# Suffix of a tick's name for views with ``consistency: newest``.
 _NEWEST = " newest"
 
-# Given a table and its newest version, the version that the tick uses.
+# Maps a table and its newest version to the version that the tick uses.
 Pin = Callable[[TableName, TableVersion], TableVersion]
 
 
 def pinned_for(context: GoldContext, view: str, tick: str) -> Pin:
-    """Pin for a view in a tick: the first view that asks decides for all of them.
+    """The pins of a tick for a view; the first view of the tick sets them for all.
 
-    It pins every table that any view reads and none writes, at one moment, so that views of one
-    tick agree on how much of the world they have seen. A gold table is pinned by its own
-    publication, or by its first reader. Views whose header asks for the newest versions have pins
-    among themselves.
+    It pins, at one moment, every table that views read and no view writes, so that the views of a
+    tick read the same data. A gold table is pinned when it is published, or by its first reader.
+    Views with ``consistency: newest`` share pins of their own.
     """
     wants_newest = context.entry(view).consistency is Consistency.NEWEST
     tick = f"{tick}{_NEWEST}" if wants_newest else tick
@@ -55,18 +54,18 @@ def pinned_for(context: GoldContext, view: str, tick: str) -> Pin:
 
 
 def newest(table: TableName, version: TableVersion) -> TableVersion:
-    """Use the newest version and pin nothing."""
+    """Use the newest version; pin nothing."""
     del table
     return version
 
 
 def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
-    """Look at the logs of a view's published table and of its inputs."""
+    """Read the logs of a view's published table and of its inputs."""
     location = context.published_at(view)
     publication = latest_publication(location)
     epoch = context.store.epoch(gold_table(view))
     if publication is not None:
-        # The control database may have been lost; the log knows how far it had come.
+        # The control database may have been lost; the log still has the epoch.
         epoch = max(epoch, publication.watermark.epoch)
     published = None if publication is None else publication.watermark
     tables = context.manifest.inputs_of(view)
@@ -90,7 +89,7 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
 
 
 def parked(context: GoldContext, view: str) -> Reason | None:
-    """Why no refresh may touch a view now; None where one may."""
+    """Why refreshes must skip the view now; None if they may run."""
     pinned = context.store.pinned_views().get(view)
     if pinned is not None:
         text = (
@@ -106,12 +105,12 @@ def parked(context: GoldContext, view: str) -> Reason | None:
 
 
 def catch_up(view: str) -> str:
-    """The lease under which a view is computed again while its refreshes wait."""
+    """Name of the lease that makes refreshes of a view skip while it is recomputed."""
     return f"recompute/{gold_table(view)}"
 
 
 def inputs_readable(context: GoldContext, publication: Watermark | None) -> bool:
-    """Whether the inputs can still be read at the versions that were published from."""
+    """Whether the inputs can still be read at the published versions."""
     return publication is None or all(
         readable(context.locations.of(table), version.version)
         for table, version in publication.vector
@@ -119,7 +118,7 @@ def inputs_readable(context: GoldContext, publication: Watermark | None) -> bool
 
 
 def estimate(context: GoldContext, plan: RefreshPlan) -> Estimate:
-    """What reading every input in full amounts to, and how much of it changed."""
+    """Rows and bytes of all inputs, and how many rows of them changed."""
     sizes = [log.size(context.locations.of(table), one.version) for table, one in plan.vector]
     rows = [size.rows for size in sizes if size.rows is not None]
     return Estimate(
@@ -135,7 +134,7 @@ def _base_versions(context: GoldContext) -> Iterator[tuple[TableName, TableVersi
     tables = {table for view in manifest.gold for table in manifest.inputs_of(view)}
     for table in tables:
         if table.layer is not Layer.GOLD:
-            # A table that cannot be read is the trouble of the views that read it, not of all.
+            # An unreadable table must not stop the views that do not read it.
             with suppress(LogUnreadableError, OSError):
                 version = log.table_version(context.locations.of(table))
                 if version is not None:
@@ -163,7 +162,7 @@ def _observe_input(
 def movement_between(
     location: str, before: TableVersion | None, after: TableVersion | None
 ) -> Movement:
-    """What lies between two versions; anything may where they are not of one table."""
+    """What changed between two versions; unknown if they are of different tables."""
     if before is None or after is None or before.table_id != after.table_id:
         return Movement()
     total = log.size(location, after.version).rows

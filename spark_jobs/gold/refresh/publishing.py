@@ -1,4 +1,4 @@
-"""Publish: one commit on the published table that carries rows, watermark and transaction id."""
+"""Publish: one commit on the published table with rows, watermark and transaction id."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_jobs.storage.delta import CHANGE_FEED, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.rows import RowChange, Rows
 
-# How often a publication is tried where others commit to its table at the same moment.
+# Tries of a commit when others commit to the table at the same time.
 _TRIES = 3
 _GOES_BACK = frozenset({ReasonCode.INPUT_REWOUND, ReasonCode.ROLLED_BACK, ReasonCode.PROMOTED})
 _PROPERTIES = {**CHANGE_FEED, **SHORT_LOG}
@@ -36,10 +36,10 @@ _PROPERTIES = {**CHANGE_FEED, **SHORT_LOG}
 
 @dataclass(frozen=True)
 class Published:
-    """Where an attempt ended.
+    """The result of publishing an attempt.
 
     Attributes:
-        version: the published table's version; None where a newer attempt was there first.
+        version: the published table's version; None if a newer attempt was published first.
         changed: whether the publication changed any row.
     """
 
@@ -54,15 +54,15 @@ class Published:
 
 
 def publish(context: GoldContext, work: WorkItem) -> Published:
-    """Commit the staged result, unless this attempt or a newer one did so before.
+    """Commit the staged result, unless this attempt or a newer one is already published.
 
-    The table's own log is asked, before and after: it alone knows what was committed.
+    The table's own log is read before and after: only it knows what was committed.
 
     Raises:
         BaseMovedError: an incremental refresh is not based on the newest publication.
-        LeaseTakenError: another writer keeps the table.
-        TableLockedError: another process of this machine keeps the table.
-        LeaseLostError: this writer held the lease no longer when it was to commit.
+        LeaseTakenError: another writer holds the table's lease.
+        TableLockedError: another process of this machine holds the table's lock.
+        LeaseLostError: the lease expired before the commit.
     """
     location = context.published_at(work.view)
     with sole_writer(context, work.view, attempt_id=work.attempt_id) as keeper:
@@ -82,14 +82,14 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
 
 
 def _overtaken(location: str, work: WorkItem) -> bool:
-    """Whether the published content already comes from later versions of an input."""
+    """Whether the published content comes from later input versions."""
     latest = latest_publication(location)
     if latest is None:
         return False
     watermark = latest.watermark
     if (watermark.epoch, watermark.sequence) > (work.epoch, work.sequence):
         return True
-    # Going back is what these were decided for; the last two have epochs of their own.
+    # These decisions go back on purpose; the last two have epochs of their own.
     if work.decision.reason.code in _GOES_BACK:
         return False
     ours = work.vector
@@ -102,7 +102,7 @@ def _overtaken(location: str, work: WorkItem) -> bool:
 
 
 def _commit_again(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
-    """Commit, and look again where somebody else committed meanwhile, a compaction for instance."""
+    """Commit, and retry if another commit, such as a compaction, came in between."""
     for _ in range(_TRIES - 1):
         with suppress(TableMovedError):
             _commit(context, work, keeper)
@@ -132,10 +132,10 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
 def _prepared(
     context: GoldContext, work: WorkItem
 ) -> Iterator[tuple[RowChange | None, Mapping[str, TableVersion]]]:
-    """What is to be committed: the rows that change (None: all), and the aggregate state with them.
+    """The rows to commit (None: rewrite the table) and the aggregate state that belongs to them.
 
     Raises:
-        BaseMovedError: what was staged is a change of another publication than the newest.
+        BaseMovedError: the staged change was computed for another publication than the newest.
     """
     if not work.stages_change:
         with net_change(context, work) as change:
@@ -178,6 +178,6 @@ def _watermark(
 
 
 def _brief(work: WorkItem) -> dict[str, object]:
-    """The verdict without its rows of detail: a commit is no place for reports."""
+    """The verdict without details, small enough for a commit's metadata."""
     verdict = work.verdict or {}
     return {key: value for key, value in verdict.items() if isinstance(value, str | int | bool)}

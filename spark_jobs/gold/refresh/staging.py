@@ -1,4 +1,4 @@
-"""Stage: compute once what a refresh will publish, beside the published table."""
+"""Stage: computes the result of a refresh once, beside the published table."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _TXN = Txn("stage", 1)
 
 @dataclass(frozen=True)
 class StagedResult:
-    """What waits for its audit.
+    """A result that waits for its audit.
 
     Attributes:
-        rows: rows of the table as it would be.
-        bytes: of what is staged.
-        deleted: rows to delete from the published table; None where the whole result is staged.
-        inserted: rows to insert into it.
-        base: the published table's version that they are to be applied to.
-        states: the aggregate state that belong to the change.
-        counted: whether aggregate state had to be counted from all rows first.
-        engine: what computed it.
+        rows: rows of the table if it were published.
+        bytes: size of the staged files.
+        deleted: rows to delete from the published table; None if the whole result is staged.
+        inserted: rows to insert into it; None likewise.
+        base: version of the published table that the change applies to.
+        states: the aggregate state that belongs to the change.
+        counted: whether aggregate state had to be computed from all rows.
+        engine: name of the engine that computed it.
     """
 
     view: str
@@ -64,11 +64,11 @@ class StagedResult:
 
 
 def stage(context: GoldContext, work: WorkItem) -> StagedResult:
-    """Write the result, or its change, to the attempt's own table; again: what is there stays.
+    """Write the result, or its change, to the attempt's own table, unless it is there already.
 
     Raises:
-        BaseMovedError: somebody published after an incremental refresh was planned.
-        InputReplacedError: another table lies where the plan pinned one.
+        BaseMovedError: another publication was committed after the plan of an incremental refresh.
+        InputReplacedError: an input was dropped or recreated.
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
     """
@@ -79,7 +79,7 @@ def stage(context: GoldContext, work: WorkItem) -> StagedResult:
 
 
 def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
-    """What an attempt has staged, from the logs alone."""
+    """What an attempt has staged, read from the logs only."""
     location = staged_at(context, work)
     size = log.size(location)
     metadata = log.commits(location, limit=1)[0].metadata or {}
@@ -108,12 +108,12 @@ def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
 
 
 def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
-    """Where an attempt's result lies until it is published."""
+    """Location of an attempt's staged table."""
     return context.lake.staging(work.view, work.attempt_id)
 
 
 def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
-    """The table as it would be once the attempt is published."""
+    """The table as it would be after publishing."""
     if not work.stages_change:
         return reader.read(context.spark, staged_at(context, work))
     staged = staged_result(context, work)
@@ -127,7 +127,7 @@ def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
 def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:
     """The rows of a staged change."""
     maintenance = context.entry(work.view).maintenance
-    # Rows that are computed again may be wrong in any way: also two with one key.
+    # Published rows that a range recomputes may be wrong in any way, even with duplicate keys.
     trusted = isinstance(work.decision, Incremental)
     key = maintenance.key if trusted and maintenance is not None else ()
     kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
@@ -140,14 +140,14 @@ def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResu
 
 
 def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
-    """Remove an attempt's result."""
+    """Delete an attempt's staged table."""
     remove_table(staged_at(context, work))
 
 
 def _write(context: GoldContext, work: WorkItem, location: str) -> None:
     decision = work.decision
     if isinstance(decision, Range):
-        # A range comes in pieces, and goes on after the last that is there.
+        # A range is staged in pieces and continues after the last one.
         write_range(context, work, decision.rows, location)
         return
     if log.table_version(location) is not None:
@@ -162,8 +162,8 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
             writer.replace(Rows.of(frame), location, txn=_TXN)
         case Promotion(environment=name, version=built):
             frame = reader.read(context.spark, context.lake.environment(name, work.view), built)
-            said = {one.name: one.description for one in context.entry(work.view).columns}
-            writer.replace(Rows.of(frame), location, txn=_TXN, comments=said)
+            comments = {one.name: one.description for one in context.entry(work.view).columns}
+            writer.replace(Rows.of(frame), location, txn=_TXN, comments=comments)
         case Skip():
             raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
         case _:
@@ -180,8 +180,9 @@ def _write_result(
 
     with choice.computed(context, work.view, computed) as (rows, engine):
         failpoint("gold.stage.before_write")
-        said = {one.name: one.description for one in context.entry(work.view).columns}
-        writer.replace(rows, location, txn=_TXN, metadata={"engine": engine}, comments=said)
+        comments = {one.name: one.description for one in context.entry(work.view).columns}
+        metadata = {"engine": engine}
+        writer.replace(rows, location, txn=_TXN, metadata=metadata, comments=comments)
 
 
 def _write_change(context: GoldContext, work: WorkItem, location: str) -> None:
@@ -204,7 +205,7 @@ def _write_staged(change: StagedChange, base: int, location: str) -> None:
     }
     few = change.rows.few
     if few is not None:
-        # Of many rows the log has the number, by partition.
+        # Spark writes the other results partitioned, so that the log has their counts.
         counted = few.column(OPERATION).value_counts().to_pylist()
         metadata["rows"] = {one["values"]: one["counts"] for one in counted}
     writer.replace(change.rows, location, txn=_TXN, metadata=metadata, partition_by=[OPERATION])

@@ -1,6 +1,6 @@
-"""The refresh of a gold view as steps that can be called one by one, or all at once.
+"""The refresh of a gold view as steps that run one by one or all together.
 
-Each step may be killed anywhere and run again with the same attempt; together they publish once.
+Each step can be killed and run again with the same attempt; the result is published once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from spark_jobs.storage.session import open_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Where a crash test may end the process; between any two of them state changes.
+# Failpoints of crash tests; state changes between any two of them.
 FAILPOINTS = (
     "gold.plan.recorded",
     "gold.stage.before_write",
@@ -60,17 +60,17 @@ FAILPOINTS = (
     "gold.publish.cleaned",
     "gold.publish.recorded",
 )
-# The same, passed only where a refresh keeps groups.
+# Failpoints of refreshes with aggregate state.
 KEPT_FAILPOINTS = ("gold.stage.groups_written",)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the refresh of a view ended.
+    """The result of a refresh.
 
     Attributes:
-        version: the published table's version, where this attempt published one.
-        changed: whether it changed any row.
+        version: the published table's version, if this attempt published.
+        changed: whether the publication changed any row.
     """
 
     plan: RefreshPlan
@@ -83,7 +83,7 @@ class Outcome:
     verdict: dict[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             **self.plan.as_dict(),
             "status": self.status.value,
@@ -113,7 +113,7 @@ class Refresher:
         self._now = now
 
     def explain(self, view: str) -> RefreshPlan:
-        """The plan that a refresh would follow now; nothing is written or pinned.
+        """The plan of a refresh now; writes and pins nothing.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -130,15 +130,15 @@ class Refresher:
         let_pass: str | None = None,
         asked_by: str | None = None,
     ) -> RefreshPlan:
-        """Decide, with the tick's versions, and put the attempt into the ledger.
+        """Plan with the tick's versions, and open the attempt in the ledger.
 
         Args:
             view: the gold view.
-            tick: the views of one tick use the same versions.
-            force: compute again also where nothing moved.
-            let_pass: who lets a refresh pass that would wait for a person, and why.
-            asked_by: the person who asks for it; None: a schedule or a stream. What a person asks
-                for takes the place of a result that waits.
+            tick: name of the tick; its views read the same versions.
+            force: recompute even if no input changed.
+            let_pass: who approves a refresh that would wait for a person, and why.
+            asked_by: the person who asks for the refresh; None: a schedule or a stream. Its result
+                replaces a blocked result that waits.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -152,11 +152,11 @@ class Refresher:
         return self._recorded(plan, epoch=epoch, seconds=seconds, asked_by=asked_by)
 
     def follow(self, view: str, *, pin: Pin) -> RefreshPlan:
-        """Decide for a continuous view; only what is to be done is put into the ledger.
+        """Plan for a continuous view; plans that skip are not recorded.
 
         Args:
             view: the gold view.
-            pin: the versions that the views of one pass share.
+            pin: gives the versions that the views of a pass share.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -173,7 +173,7 @@ class Refresher:
         """Compute the result beside the published table.
 
         Raises:
-            AttemptStateError: the plan was to skip, or another attempt was faster.
+            AttemptStateError: the plan was to skip, or another attempt was published first.
             QueryFailedError: Spark refuses or fails the query.
         """
         attempt = self._attempt(attempt_id, step="stage")
@@ -187,12 +187,13 @@ class Refresher:
         return staged
 
     def audit(self, attempt_id: str) -> Verdict:
-        """Judge the staged result.
+        """Audit the staged result.
 
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
-            StillBlockedError: the same, and an earlier result keeps waiting for a person.
-            AttemptStateError: nothing is staged, the plan was to skip, or another was faster.
+            StillBlockedError: the same, and an earlier blocked result keeps waiting for a person.
+            AttemptStateError: nothing is staged, the plan was to skip, or another attempt was
+                published first.
         """
         attempt = self._attempt(attempt_id, step="audit")
         if log.table_version(staging.staged_at(self.context, attempt)) is None:
@@ -220,7 +221,7 @@ class Refresher:
 
         Raises:
             AttemptStateError: the result did not pass the audit.
-            LeaseTakenError: another writer keeps the table.
+            LeaseTakenError: another writer holds the table's lease.
         """
         attempt = self._attempt(attempt_id, step="publish")
         if not _passed(attempt):
@@ -232,11 +233,11 @@ class Refresher:
         return published
 
     def publish_on_newest(self, attempt_id: str) -> Published:
-        """Publish; where another publication came between, refresh once more on top of it.
+        """Publish; if another publication came first, refresh again on top of it.
 
         Raises:
             GateBlockedError: a critical expectation failed on the newer content.
-            LakehouseError: any other condition of the steps.
+            LakehouseError: any other error of the steps.
         """
         try:
             return self.publish(attempt_id)
@@ -260,11 +261,11 @@ class Refresher:
         let_pass: str | None = None,
         asked_by: str | None = None,
     ) -> Outcome:
-        """Plan, stage, audit, publish and record; the arguments are those of ``plan``.
+        """Plan, stage, audit, publish and record; for the arguments see ``plan``.
 
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
-            LakehouseError: any other condition of the steps.
+            LakehouseError: any other error of the steps.
         """
         started = perf_counter()
         plan = self.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
@@ -272,11 +273,11 @@ class Refresher:
         return self.outcome(plan, seconds=perf_counter() - started)
 
     def carry_out(self, plan: RefreshPlan, *, on_step: Callable[[str], None] | None = None) -> None:
-        """The steps after the plan; ``on_step`` hears the name of each before it begins.
+        """Run the steps after the plan; ``on_step`` is called with each step's name first.
 
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
-            LakehouseError: any other condition of the steps.
+            LakehouseError: any other error of the steps.
         """
         steps = {"stage": self.stage, "audit": self.audit, "publish": self.publish}
         for name, step in steps.items() if not plan.skips else ():
@@ -285,7 +286,7 @@ class Refresher:
             step(plan.attempt_id)
 
     def outcome(self, plan: RefreshPlan, *, seconds: float) -> Outcome:
-        """What the ledger says about a plan's attempt."""
+        """The result of a plan's attempt, from the ledger."""
         attempt = self.context.store.attempt(plan.attempt_id)
         actual = attempt.actual or {}
         return Outcome(
@@ -300,7 +301,7 @@ class Refresher:
         )
 
     def begin_epoch(self, view: str, *, reason: str) -> int:
-        """Number the view's publications afresh, for instance after its table was restored.
+        """Start a new epoch of the view's publications, for instance after a restore.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -329,7 +330,7 @@ class Refresher:
         return plan, seen.epoch
 
     def _waits_again(self, plan: RefreshPlan) -> bool:
-        """Whether the ledger is to hear that a view waits for a person: once, not of each pass."""
+        """Whether to record that a view waits for a person: once, and not in every pass."""
         if plan.reason.code is not ReasonCode.WAITS_FOR_PERSON:
             return False
         last = self.context.store.attempts(plan.view, limit=1)
@@ -351,7 +352,7 @@ class Refresher:
         return attempt
 
     def _keep(self, waiting: RefreshAttempt, attempt: RefreshAttempt, verdict: Verdict) -> NoReturn:
-        """Give an attempt up for an earlier one that a person is to decide about."""
+        """Supersede an attempt, because an earlier blocked result waits for a decision."""
         still = StillBlockedError(verdict, waiting.attempt_id)
         staging.discard(self.context, attempt)
         ledger.end_attempt(
@@ -365,7 +366,7 @@ class Refresher:
 
     def _record(self, attempt: RefreshAttempt, published: Published) -> None:
         view = attempt.view
-        # Discarded first: once the ledger says published, nothing looks at the attempt again.
+        # Before the ledger is updated: a published attempt is never looked at again.
         staging.discard(self.context, attempt)
         failpoint("gold.publish.cleaned")
         if published.version is None:
@@ -385,7 +386,7 @@ class Refresher:
         sweep_groups(self.context, view)
 
     def _pin(self, tick: str, view: str, version: int) -> None:
-        """Let the views that read this one in the same tick use what was published in it."""
+        """Pin the new version for the views that read this one in the same tick."""
         if tick == CONTINUOUS:
             return
         found = log.table_version(self.context.published_at(view))
@@ -395,6 +396,6 @@ class Refresher:
 
 
 def _passed(attempt: RefreshAttempt) -> bool:
-    """Whether the gate let the attempt through, also where a later step has failed since."""
+    """Whether the gate passed the attempt, even if a later step has failed since."""
     verdict = attempt.verdict
     return verdict is not None and attempt.status is not AttemptStatus.BLOCKED

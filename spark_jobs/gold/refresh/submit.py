@@ -1,7 +1,7 @@
-"""A Spark application: stage, audit and publish an attempt that was planned before.
+"""A Spark application that stages, audits and publishes a planned attempt.
 
-A result that the gate blocks is an outcome, not a failure of the application: it is in the ledger,
-where the task after this one reads it.
+A blocked result does not fail the application: it is recorded in the ledger, where the next Airflow
+task reads it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from spark_jobs.storage.session import driver_session
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Refresh the attempt that the only argument names.
+    """Refresh the attempt whose id is the only argument.
 
     Raises:
-        LakehouseError: a condition of the steps, other than that the gate blocks the result.
+        LakehouseError: any error of the steps except a blocked result.
     """
     (attempt_id,) = arguments
     settings = load_settings()
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
             Manifest.read(settings.manifest_file),
             store,
             session_factory=lambda own: driver_session(own, f"tidemark {attempt_id}"),
-            # The task after this application does.
+            # The next Airflow task emits the asset event.
             announces=True,
         )
         refresher.stage(attempt_id)

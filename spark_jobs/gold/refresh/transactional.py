@@ -1,4 +1,4 @@
-"""Which versions of its tables a view reads, so that it shows whole transactions of a database."""
+"""Chooses input versions so that a view shows whole transactions of a source database."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
 POLL_SECONDS = 0.25
-# The application reports every three seconds.
-SIGN_OF_LIFE = timedelta(seconds=15)
+# The streaming application writes a heartbeat every three seconds.
+HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 
 Versions = Mapping[TableName, TableVersion]
 _Inputs = Mapping[str, tuple[TableName, ...]]
@@ -29,15 +29,16 @@ _Inputs = Mapping[str, tuple[TableName, ...]]
 def transactional_versions(
     context: GoldContext, view: str, newest: Versions
 ) -> tuple[dict[TableName, TableVersion], Reason | None]:
-    """The versions of a view's tables at the newest commit that all of one database have.
+    """The versions of a view's tables at the newest commit that all tables of a database have.
 
     Args:
-        context: of the refresh.
+        context: settings, manifest and locations of the project.
         view: the gold view.
-        newest: of each table the version that the refresh may read at most.
+        newest: upper bound of the version of each table.
 
     Returns:
-        the versions, of the tables of which any is noted; and why the view has to wait, where
+        the versions of tables with a recorded commit; and why the view must wait, if the tables of
+            a database, which a streaming application writes, have no commit in common yet.
         tables of one database, which a streaming application writes, have no commit in common yet.
     """
     found: dict[TableName, TableVersion] = {}
@@ -57,26 +58,25 @@ def transactional_versions(
 
 
 def followed(store: ControlStore, tables: Iterable[TableName]) -> bool:
-    """Whether a streaming application writes any of some tables, and so notes their commits."""
+    """Whether a streaming application writes any of the tables, and so records their commits."""
     queries = {str(table) for table in tables}
     return any(row.query in queries for row in store.progress())
 
 
 def transactional_pins(context: GoldContext, newest: Versions) -> dict[TableName, TableVersion]:
-    """The versions for all views of one tick: at the newest commit that no table is still to reach.
+    """The versions for all views of a tick, at the newest commit that every table has reached.
 
-    A table that has fallen behind keeps the version that is given; the views that read it find an
-    older commit.
+    A table that lags behind keeps its given version; the views that read it use an older commit.
 
     Args:
-        context: of the refreshes.
-        newest: of each table its newest version.
+        context: settings, manifest and locations of the project.
+        newest: the newest version of each table.
     """
     found = dict(newest)
     for name, entries in transactional_tables(context.manifest).items():
         tables = [one.table_name for one in entries if one.table_name in newest]
         last_two = list(islice(_by_position(context.store.frontiers(name), newest), 2))
-        # Tables are still on their way to the newest commit, unless all are there.
+        # Use the newest position if all tables have it, otherwise the one before.
         there = [one for one in last_two[:1] if all(table in one for table in tables)]
         for versions in there or last_two[-1:]:
             found |= {table: versions[table] for table in tables if table in versions}
@@ -84,10 +84,10 @@ def transactional_pins(context: GoldContext, newest: Versions) -> dict[TableName
 
 
 def await_transactions(context: GoldContext, view: str) -> None:
-    """Wait, before a tick's versions are pinned, until whole transactions cover what is there now.
+    """Wait until whole transactions cover the current table versions, before a tick pins them.
 
-    So whoever saw a row in a table and then starts a refresh finds it in the view. Nobody waits
-    for a streaming application that does not run.
+    So a user who saw a row in a table and then starts a refresh finds it in the view. It does not
+    wait for a streaming application that is not running.
     """
     inputs = transactional_inputs(context.manifest, view)
     began = _versions_now(context, inputs)
@@ -99,7 +99,7 @@ def await_transactions(context: GoldContext, view: str) -> None:
 
 
 def _covered(context: GoldContext, inputs: _Inputs, began: Versions) -> bool:
-    """Whether the newest commit that all tables have is one of after ``began``."""
+    """Whether the newest commit that all tables have is not older than ``began``."""
     now = _versions_now(context, inputs)
     for name, tables in inputs.items():
         there = [table for table in tables if table in began]
@@ -123,7 +123,7 @@ def _streams_run(context: GoldContext) -> bool:
     return any(
         row.query.startswith(f"{Layer.SILVER}.")
         and row.state is StreamState.RUNNING
-        and now - row.heartbeat_at < SIGN_OF_LIFE
+        and now - row.heartbeat_at < HEARTBEAT_TIMEOUT
         for row in context.store.progress()
     )
 
@@ -131,7 +131,7 @@ def _streams_run(context: GoldContext) -> bool:
 def _in_common(
     notes: Iterable[TableAtFrontier], tables: Sequence[TableName], newest: Versions
 ) -> Iterator[dict[TableName, TableVersion]]:
-    """The versions at each position that all of some tables have, the newest position first."""
+    """The versions at each position that all given tables have, newest position first."""
     for versions in _by_position(notes, newest):
         if tables and all(table in versions for table in tables):
             yield {table: versions[table] for table in tables}

@@ -1,8 +1,8 @@
-"""Results that the gate blocks, and that a person may let through.
+"""Blocked results that a person may release.
 
-A decision binds to what was looked at: a result waits until a person decides, until something is
-published, or until a newer result passes the gate. A newer one that fails it too, and that nobody
-asked for, does not take its place.
+A decision applies to the result that the person has inspected. A result waits until a person
+decides, until something is published, or until a newer result passes the gate. A newer result that
+is blocked too does not replace it, unless a person asked for that refresh.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spark_jobs.quality.verdict import Outcome
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.storage import log
 
-# What computes published versions again; it is resumed or rejected as a replay is.
+# Recomputations of published versions; they are resumed or rejected like a replay.
 LOOKING_BACK: Final = frozenset(
     {
         ReasonCode.REPLAYED,
@@ -25,13 +25,13 @@ LOOKING_BACK: Final = frozenset(
         ReasonCode.PROMOTED,
     }
 )
-# Held, or let through by a release that was interrupted.
+# Blocked, or released by a command that was interrupted.
 _WAITING: Final = (AttemptStatus.BLOCKED, AttemptStatus.AUDITED, AttemptStatus.FAILED)
 _LOOKED_AT: Final = 50
 
 
 def waiting_results(context: GoldContext, view: str) -> list[RefreshAttempt]:
-    """The results that wait for a person, the newest first; what was published ends the wait."""
+    """The blocked results that wait for a person, newest first; a publication ends the wait."""
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=1)
     since = max((_place(one) for one in published), default=(0, 0))
     found = context.store.attempts(view, statuses=_WAITING, limit=_LOOKED_AT)
@@ -43,13 +43,13 @@ def waiting_results(context: GoldContext, view: str) -> list[RefreshAttempt]:
 
 
 def blocked(attempt: RefreshAttempt) -> bool:
-    """Whether the gate stopped it, also where a person has let it through since."""
+    """Whether the gate blocked it, even if a person has released it since."""
     released = (attempt.verdict or {}).get("outcome") == Outcome.RELEASED
     return attempt.status is AttemptStatus.BLOCKED or released
 
 
 def unpublishable(context: GoldContext, attempt: RefreshAttempt) -> str | None:
-    """Why a result that waits cannot be published; None where it can."""
+    """Why a waiting result can no longer be published; None if it can."""
     if attempt.fingerprint != context.entry(attempt.view).fingerprint:
         return "its definition changed since the result was computed"
     if log.table_version(staged_at(context, attempt)) is None:
@@ -58,7 +58,7 @@ def unpublishable(context: GoldContext, attempt: RefreshAttempt) -> str | None:
 
 
 def keeps_waiting(context: GoldContext, attempt: RefreshAttempt) -> RefreshAttempt | None:
-    """The result whose place an attempt does not take, though the gate stops it too; or None."""
+    """The waiting result that a newly blocked attempt does not replace, or None."""
     if attempt.asked_by is not None or attempt.reason_code in LOOKING_BACK:
         return None
     others = (

@@ -1,9 +1,9 @@
-"""Tells Airflow of each publication that changed rows, and of verdicts, as events of assets.
+"""Emits an Airflow asset event for each publication that changed rows, and for verdicts.
 
-The logs of the published tables are the outbox: a publication is told if its commit is there, and
-in the order of commits. A cursor in the control database says how far each view was told. Events
-are told at least once. Airflow keeps them with the attempt's name, so that one that it has is not
-told again; its own tasks tell theirs themselves.
+The published tables' logs are the outbox: events are emitted in the order of commits, and a cursor
+in the control database records how far each view has come. Delivery is at least once; Airflow
+stores the attempt's name with an event, so one that it has is not emitted twice. Airflow tasks emit
+the events of their own publications.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
-# A task of Airflow's that published tells so itself when it ends; after so long it has died.
+# An Airflow task emits its own event when it ends; after this time it counts as dead.
 TASK_ENDS = timedelta(minutes=15)
-# Nobody can hear of these, and nobody is missing an event.
+# Reasons why events wait that are not failures: nobody could receive them.
 ASSET_UNKNOWN = "Airflow has no such asset yet: no DAG names it"
 NO_AIRFLOW = "the password of Airflow is not known"
 
 
 class Events(Protocol):
-    """What Airflow answers; see ``access.airflow.AssetEvents``."""
+    """Airflow's REST API for asset events; see ``access.airflow.AssetEvents``."""
 
     def asset(self, name: str) -> int | None:
-        """An asset's number, or None."""
+        """The id of an asset, or None."""
 
     def attempts(self, asset: int) -> set[str]:
-        """The attempts of its newest events."""
+        """The attempts named by its newest events."""
 
     def emit(self, asset: int, extra: dict[str, Any]) -> None:
         """Emit an event."""
@@ -61,12 +61,12 @@ class Events(Protocol):
 
 @dataclass
 class Announcer:
-    """Looks at the published tables again and again, and tells what is new.
+    """Polls the published tables and emits events of new publications.
 
     Attributes:
-        context: called for each look, as deployments change the views.
-        airflow: called when something is to be told, and again after a failure; None: there is
-            no Airflow whose password is known.
+        context: called in each round, because deployments change the views.
+        airflow: opens a client, on first use and after a failure; None: no password of an Airflow
+            is known.
     """
 
     context: Callable[[], GoldContext]
@@ -79,52 +79,52 @@ class Announcer:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="asset-events", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End between two events."""
+        """Stop after the current event."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(PAUSE_SECONDS)
         self._forget()
 
     def look(self) -> int:
-        """Tell what is new of every view; returns how many events were emitted.
+        """Emit the events of all new publications; returns their number.
 
         Raises:
-            AirflowAwayError: Airflow does not answer; what waits is told later.
+            AirflowAwayError: Airflow does not answer; the events wait.
         """
         context = self.context()
         known = context.store.asset_cursors()
-        told = 0
+        emitted = 0
         for view in sorted(context.manifest.gold):
             if self._stopping.is_set():
                 break
             found = log.table_version(context.published_at(view))
             cursor = known.get(view)
             if cursor is None:
-                # What was published before events were told is old; of a view that comes later,
-                # all is new.
+                # On the first run existing publications get no event; those of views that are added
+                # later do.
                 cursor = self._first(view, found if not known else None)
                 context.store.set_asset_cursor(cursor)
             if found is not None and (found.table_id, found.version) != (
                 cursor.table_id,
                 cursor.version,
             ):
-                told += self._tell(context, cursor, found)
-        return told + self._tell_verdicts(context, known.get(CURSOR))
+                emitted += self._emit_new(context, cursor, found)
+        return emitted + self._emit_verdicts(context, known.get(CURSOR))
 
-    def _tell_verdicts(self, context: GoldContext, cursor: AssetCursor | None) -> int:
-        told = 0
+    def _emit_verdicts(self, context: GoldContext, cursor: AssetCursor | None) -> int:
+        emitted = 0
         for attempt in self._verdicts.waiting(context, cursor, now=self.now()):
             try:
-                told += self._emit_verdict(attempt)
+                emitted += self._emit_verdict(attempt)
             except LakehouseError:
                 self._forget()
                 raise
-        return told
+        return emitted
 
     def _emit_verdict(self, attempt: RefreshAttempt) -> bool:
         """Emit the event of a verdict; False where Airflow has it, or nobody can hear of it."""
@@ -148,11 +148,11 @@ class Announcer:
             return AssetCursor(view, "", -1, self.now())
         return AssetCursor(view, found.table_id, found.version, self.now())
 
-    def _tell(self, context: GoldContext, cursor: AssetCursor, found: TableVersion) -> int:
+    def _emit_new(self, context: GoldContext, cursor: AssetCursor, found: TableVersion) -> int:
         after = cursor.version if cursor.table_id == found.table_id else -1
         location = context.published_at(cursor.view)
         new = list(takewhile(lambda one: one.version > after, publications(location)))
-        reached, told = replace(cursor, table_id=found.table_id, version=after), 0
+        reached, emitted = replace(cursor, table_id=found.table_id, version=after), 0
         for one in reversed(new):
             event = event_of_publication(context, one)
             if event is not None:
@@ -164,18 +164,18 @@ class Announcer:
                     raise
                 if problem is not None:
                     self._waits(context, reached, one, problem)
-                    return told
-                told += 1
+                    return emitted
+                emitted += 1
             reached = AssetCursor(cursor.view, found.table_id, one.version, self.now())
             context.store.set_asset_cursor(reached)
-        # What follows the last publication is a compaction.
+        # Commits after the last publication are compactions.
         context.store.set_asset_cursor(
             AssetCursor(cursor.view, found.table_id, found.version, self.now())
         )
-        return told
+        return emitted
 
     def _emit(self, published: Publication, event: dict[str, Any]) -> str | None:
-        """Emit an event that Airflow does not have; returns why it waits, or None."""
+        """Emit an event unless Airflow has it; returns why it has to wait, or None."""
         self._client = airflow = self._client or self.airflow()
         if airflow is None:
             return NO_AIRFLOW
@@ -198,7 +198,7 @@ class Announcer:
             context.store.set_asset_cursor(replace(reached, error=why, waits_since=one.at))
 
     def _forget(self) -> None:
-        """Begin again with a connection of its own; Airflow may number its assets anew."""
+        """Drop the connection and the asset ids: Airflow may assign new ones."""
         if self._client is not None:
             self._client.close()
         self._client = None

@@ -1,4 +1,4 @@
-"""What the event of a publication tells other teams' DAGs."""
+"""The content of a publication's asset event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.storage.history import rows_of_commit
 
 
 def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
-    """What the event of an attempt says; None where it published nothing or changed no row.
+    """The event of an attempt; None if it published nothing or changed no row.
 
     The table's own log knows, also where the process ended before it told the ledger.
 
@@ -23,10 +23,12 @@ def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
 
 
 def event_of_publication(context: GoldContext, published: Publication) -> dict[str, Any] | None:
-    """What the event of a publication says; None where no row changed.
+    """The event of a publication; None if it changed no row.
 
     Returns:
-        ``version`` of the table, ``changed``, ``rows``: how many the table has, ``rows_changed``:
+        ``version`` of the table, ``changed``, ``rows`` of the table, ``rows_changed`` (about how
+            many rows the commit wrote or removed), ``inputs`` (versions by table name) and
+            ``attempt``. Unknown numbers are None.
         about how many the commit wrote, changed or removed, ``inputs``: the version of each by
         name, and ``attempt``. Numbers that are not known are None.
     """

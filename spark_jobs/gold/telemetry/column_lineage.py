@@ -1,4 +1,4 @@
-"""Which columns a view's columns come from, as a facet of OpenLineage."""
+"""A view's column lineage as an OpenLineage facet."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from spark_jobs.graph.lineage import ColumnName, QueryLineage, lineage_of
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import Layer, TableName
 
-# A view's query changes with its definition only, and its attempts are many.
+# Cached: a view has many attempts, and its query changes only with its definition.
 _lineage = lru_cache(maxsize=1024)(lineage_of)
 
 
 def column_lineage(
     manifest: Manifest, entry: GoldEntry, *, place: Callable[[TableName], tuple[str, str]]
 ) -> facet.ColumnLineageDatasetFacet:
-    """What each column is computed from, and what decides which rows there are.
+    """The columns that each column is computed from, and those that filter or group rows.
 
     Args:
-        manifest: tells how columns are spelled: a resolved query has lower case.
+        manifest: has the spelling of column names: a resolved query is in lower case.
         entry: the view.
         place: namespace and name of a table's dataset.
     """
@@ -45,7 +45,7 @@ def column_lineage(
 
 
 def _subtype(found: QueryLineage, name: str) -> str | None:
-    """Of a computed column the lineage does not say how it is computed."""
+    """Lineage does not tell how a computed column is computed."""
     return "IDENTITY" if name in found.copies else None
 
 

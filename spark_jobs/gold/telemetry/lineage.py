@@ -1,4 +1,4 @@
-"""An attempt to refresh a view as an event of OpenLineage, and sending it."""
+"""Builds and sends the OpenLineage events of an attempt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STATES: Final = {
 
 
 def send(event: RunEvent, transport: Mapping[str, Any]) -> None:
-    """Send an event by a transport of OpenLineage's client, as its configuration describes it."""
+    """Send an event; ``transport`` is a transport configuration of the OpenLineage client."""
     client = OpenLineageClient(config={"transport": dict(transport)})
     try:
         client.emit(event)
@@ -40,9 +40,9 @@ def send(event: RunEvent, transport: Mapping[str, Any]) -> None:
 
 
 def event_of(context: GoldContext, attempt: RefreshAttempt) -> RunEvent:
-    """The event that tells how far an attempt came; all events of an attempt are of one run.
+    """The event for an attempt's current status; all events of an attempt share one run id.
 
-    An attempt that was skipped has none: nothing ran.
+    Skipped attempts have no event: nothing ran.
     """
     entry = context.entry(attempt.view)
     return RunEvent(
@@ -86,7 +86,7 @@ def _output(context: GoldContext, entry: GoldEntry, attempt: RefreshAttempt) -> 
 
 
 def _place(context: GoldContext, table: TableName) -> tuple[str, str]:
-    """Namespace and name of a dataset: where its files lie."""
+    """Namespace and name of a dataset, from its location."""
     location = plain_location(context.locations.of(table))
     parts = urlsplit(location)
     if not parts.netloc:
@@ -95,7 +95,7 @@ def _place(context: GoldContext, table: TableName) -> tuple[str, str]:
 
 
 def _dataset_facets(context: GoldContext, table: TableName, version: int | None) -> dict[str, Any]:
-    """As which table SQL knows the dataset, and its version of Delta."""
+    """The dataset's table name in SQL, and its Delta version."""
     known = facet_v2.symlinks_dataset.Identifier(context.manifest.project, str(table), "TABLE")
     facets: dict[str, Any] = {
         "symlinks": facet_v2.symlinks_dataset.SymlinksDatasetFacet(identifiers=[known])
@@ -119,8 +119,8 @@ def _job_facets(entry: GoldEntry) -> dict[str, Any]:
 
 
 def _run_facets(attempt: RefreshAttempt) -> dict[str, Any]:
-    """Why and how it refreshes as tags, and the error where there is one."""
-    said = {
+    """Decision and reason as tags, and the error if there is one."""
+    values = {
         "decision": attempt.decision,
         "rule": attempt.rule,
         "reason": attempt.reason_code,
@@ -129,7 +129,7 @@ def _run_facets(attempt: RefreshAttempt) -> dict[str, Any]:
     }
     tags = [
         facet_v2.tags_run.TagsRunFacetFields(key, value, "TIDEMARK")
-        for key, value in said.items()
+        for key, value in values.items()
         if value
     ]
     facets: dict[str, Any] = {"tags": facet_v2.tags_run.TagsRunFacet(tags=tags)}

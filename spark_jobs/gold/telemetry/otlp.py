@@ -1,4 +1,4 @@
-"""The metrics of an attempt as OpenTelemetry's values, and sending them over OTLP."""
+"""Builds the OpenTelemetry metrics of an attempt and sends them over OTLP."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.history import rows_of_commit
 
-# So long the server may take, tries again included.
+# Timeout of an export, retries included.
 TIMEOUT_SECONDS: Final = 2.0
 
 
 def send(found: MetricsData, address: str) -> None:
-    """Send metrics to the OTLP receiver at an HTTP address; one that fails is told in the log."""
+    """Send metrics to the OTLP receiver at an HTTP address; failures are logged."""
     endpoint = f"{address.rstrip('/')}/v1/metrics"
     OTLPMetricExporter(endpoint=endpoint, timeout=TIMEOUT_SECONDS).export(found)
 
 
 def measured(context: GoldContext, attempt: RefreshAttempt) -> MetricsData:
-    """The metrics of one attempt; counts are what it adds, not sums since the process began."""
+    """The metrics of one attempt, with delta temporality."""
     delta: Any = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
     reader = InMemoryMetricReader(preferred_temporality=delta)
     about = {

@@ -1,4 +1,4 @@
-"""Which systems hear of an attempt to refresh a view: metrics and lineage, as the settings say."""
+"""Reports attempts to the systems that the settings name: metrics and lineage."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ LINEAGE: Final = Sender("lineage events")
 
 
 def report_begin(context: GoldContext, attempt: RefreshAttempt) -> None:
-    """Tell that an attempt began to compute."""
+    """Report that an attempt has begun to compute."""
     if context.settings.lineage.transport:
         LINEAGE.send(partial(_lineage, context, attempt), about=attempt.attempt_id)
 
 
 def report_end(context: GoldContext, attempt: RefreshAttempt) -> None:
-    """Tell how an attempt ended; of one that was skipped lineage has nothing to say."""
+    """Report how an attempt ended; skipped attempts have no lineage event."""
     if context.settings.metrics.otlp:
         METRICS.send(partial(_metrics, context, attempt), about=attempt.attempt_id)
     if context.settings.lineage.transport and attempt.status is not AttemptStatus.SKIPPED:
         LINEAGE.send(partial(_lineage, context, attempt), about=attempt.attempt_id)
 
 
-# Only who has a receiver pays for importing these.
+# Imported only if a receiver is configured: both imports are slow.
 
 
 def _metrics(context: GoldContext, attempt: RefreshAttempt) -> Callable[[], object]:

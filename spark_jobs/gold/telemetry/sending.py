@@ -1,7 +1,6 @@
-"""Telling other systems how a refresh goes: in a thread, and never at a refresh's cost.
+"""Sends telemetry in a background thread, so that it never delays a refresh.
 
-A receiver that is down or slow changes nothing: what was published is published, and whoever
-refreshes goes on after a moment, whether the message arrived or not.
+A receiver that is down or slow does not affect the publication; the refresh waits a moment at most.
 """
 
 from __future__ import annotations
@@ -11,46 +10,47 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-# So long a process that ends soon gives its message a head start.
+# Wait this long for the message, in case the process ends right after.
 PATIENCE_SECONDS: Final = 0.25
 
 log = logging.getLogger(__name__)
 
 
 class Sender:
-    """Sends one message at a time; what comes meanwhile is dropped, so that none can pile up."""
+    """Sends one message at a time; messages that come meanwhile are dropped."""
 
     def __init__(self, what: str) -> None:
-        """Make a sender.
+        """Create a sender.
 
         Args:
-            what: is sent, in the words of the log.
+            what: what is sent, as named in log lines.
         """
         self._what = what
-        self._under_way = threading.Lock()
+        self._sending = threading.Lock()
 
     def send(self, prepare: Callable[[], Callable[[], object]], *, about: str) -> None:
-        """Prepare a message here, and send it in a thread.
+        """Prepare a message in this thread, and send it in another.
 
         Args:
-            prepare: makes the message and returns what sends it; it may read logs.
-            about: the attempt, for the log.
+            prepare: builds the message and returns the function that sends it; it may read Delta
+                logs.
+            about: the attempt's id, for log lines.
         """
-        if not self._under_way.acquire(blocking=False):
+        if not self._sending.acquire(blocking=False):
             log.warning("%s of %s are dropped: others are still under way", self._what, about)
             return
         try:
             thread = threading.Thread(target=self._carry_out, args=(prepare(), about), daemon=True)
             thread.start()
         except Exception:
-            self._under_way.release()
+            self._sending.release()
             log.exception("no %s of %s", self._what, about)
         else:
             thread.join(PATIENCE_SECONDS)
 
     def wait(self) -> None:
-        """Wait until nothing is under way."""
-        with self._under_way:
+        """Wait until no message is being sent."""
+        with self._sending:
             pass
 
     def _carry_out(self, send: Callable[[], object], about: str) -> None:
@@ -59,4 +59,4 @@ class Sender:
         except Exception:
             log.exception("%s of %s were not sent", self._what, about)
         finally:
-            self._under_way.release()
+            self._sending.release()

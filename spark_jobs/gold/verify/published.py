@@ -1,4 +1,4 @@
-"""Verify: a published table against its SQL at the versions that its publication records."""
+"""Verify: compares a published table with its SQL at the input versions that it records."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _EXAMPLES = 5
-# Given the rows of a published table, the hash buckets to compare.
+# Maps the row count of a published table to the hash buckets to compare.
 Buckets = Callable[[int | None], Sequence[int]]
 
 
 class Finding(StrEnum):
-    """What a verification found."""
+    """The result of a verification."""
 
     EQUAL = "EQUAL"
-    # Equal, but for the last digits of floating-point numbers.
+    # Equal except for rounding of floating-point numbers.
     EQUAL_WITHIN_TOLERANCE = "EQUAL_WITHIN_TOLERANCE"
     ROWS_DIFFER = "ROWS_DIFFER"
     COLUMNS_DIFFER = "COLUMNS_DIFFER"
-    # Somebody else changed rows after the newest publication.
+    # Another writer changed rows after the newest publication.
     FOREIGN_COMMIT = "FOREIGN_COMMIT"
-    # The SQL is not the one that was published; only a refresh can make them agree.
+    # The published table was computed by other SQL; a refresh is needed.
     DEFINITION_CHANGED = "DEFINITION_CHANGED"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What a verification found.
+    """The result of a verification, with the evidence.
 
     Attributes:
-        vector: the versions of the inputs that the publication records.
-        version: the published table's version that was compared.
-        rows: rows of the published table; None where its log does not count them.
-        missing: rows that the SQL gives and the table does not have, duplicates counted.
-        unexpected: rows that the table has and the SQL does not give.
-        examples: some of the rows that differ, as text; "" says by how many.
-        largest_difference: the largest relative difference of floats, where it was accepted.
-        sample: what was compared; None where all rows were.
+        vector: the input versions that the publication records.
+        version: the version of the published table that was compared.
+        rows: rows of the published table; None if its log does not tell.
+        missing: rows of the SQL's result that the table lacks, duplicates counted.
+        unexpected: rows of the table that the SQL does not return.
+        examples: some differing rows, each as {column: text}; the key "" has the signed count.
+        largest_difference: largest relative difference of floats that was accepted.
+        sample: the buckets that were compared; None if all rows were.
     """
 
     view: str
@@ -76,7 +76,7 @@ class Verification:
         return self.finding in {Finding.EQUAL, Finding.EQUAL_WITHIN_TOLERANCE}
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "view": self.view,
             **passed_keys(passed=self.passed),
@@ -95,17 +95,17 @@ class Verification:
 
 
 def verify(context: GoldContext, view: str, *, buckets: Buckets | None = None) -> Verification:
-    """Compare a view's published table with its SQL, as multisets, and keep the evidence.
+    """Compare a view's published table with its SQL as multisets, and record the result.
 
     Args:
-        context: the project.
+        context: settings, manifest and locations of the project.
         view: the view's name.
         buckets: chooses the hash buckets to compare, see ``sampling``; None: all rows.
 
     Raises:
         ViewUnknownError: the project has no such view.
-        NotPublishedError: there is nothing to compare.
-        QueryFailedError: the SQL does not run at the recorded versions any more.
+        NotPublishedError: the view was never published.
+        QueryFailedError: the SQL no longer runs at the recorded versions.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -167,7 +167,7 @@ def _verification(
 def _compared(
     found: Verification, expected: DataFrame, actual: DataFrame, *, tolerance: float
 ) -> Verification:
-    """Row by row: exactly first, and then with the tolerance for floats."""
+    """Compare row by row: exactly, then with the tolerance for floats."""
     difference = count_difference(expected, actual)
     if not difference:
         return found

@@ -1,4 +1,4 @@
-"""Comparing some hash buckets of two multisets, by counts and by sums of hashes."""
+"""Compares some hash buckets of two multisets, by row counts and sums of hashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BUCKETS = 64
 COMPARED = 4
-# A smaller table is compared in all buckets: a few of them would hold next to nothing.
+# Smaller tables are compared in all buckets, because a few would hold hardly any rows.
 SMALL = 10_000
 _BUCKET = "__bucket"
 _NESTED = ("array<", "struct<", "map<", "variant")
@@ -23,7 +23,7 @@ _NESTED = ("array<", "struct<", "map<", "variant")
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket that was compared: its rows on both sides, and whether their hashes agree."""
+    """A compared bucket: its rows on both sides, and whether their hashes agree."""
 
     number: int
     expected: int
@@ -33,11 +33,11 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was compared.
+    """The buckets that were compared.
 
     Attributes:
-        by: the columns whose hash chooses a row's bucket; with none, one bucket has every row.
-        of: how many buckets there are.
+        by: columns whose hash assigns a row to a bucket; empty: one bucket has all rows.
+        of: the number of buckets.
     """
 
     by: tuple[str, ...]
@@ -51,11 +51,11 @@ class Sample:
 
     @property
     def differing(self) -> tuple[int, ...]:
-        """The numbers of the buckets to be compared row by row."""
+        """Numbers of the buckets that differ, to be compared row by row."""
         return tuple(one.number for one in self.buckets if not one.agrees)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs and for the control database."""
+        """As a JSON object."""
         return {
             "by": list(self.by),
             "of": self.of,
@@ -65,14 +65,14 @@ class Sample:
 
 
 def any_buckets(rows: int | None) -> tuple[int, ...]:
-    """Buckets to compare of a table with so many rows, others each time."""
+    """Random buckets to compare, for a table with ``rows`` rows."""
     if rows is not None and rows < SMALL:
         return tuple(range(BUCKETS))
     return tuple(sorted(random.SystemRandom().sample(range(BUCKETS), COMPARED)))
 
 
 def bucket_columns(frame: DataFrame, key: Sequence[str]) -> tuple[str, ...]:
-    """What a row's bucket is told by: the key, or all columns; never one that may be rounded."""
+    """Columns that assign a row to a bucket: the key or all columns, without floats."""
     floats = set(float_columns(frame))
     kinds = {one.name: one.dataType.simpleString() for one in frame.schema.fields}
     fitting = [one for one in frame.columns if one not in floats and not _nested(kinds[one])]
@@ -91,10 +91,10 @@ def sample_of(
     """Count the rows and add up the hashes of some buckets, in one job.
 
     Args:
-        expected: a multiset.
-        actual: another, with the same columns.
-        key: columns that tell rows apart, if any are known.
-        numbers: of the buckets; where no column can choose a bucket, there is one only.
+        expected: a multiset of rows.
+        actual: another one, with the same columns.
+        key: columns that identify a row, if known.
+        numbers: numbers of the buckets; if no column is hashable there is only one bucket.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -129,7 +129,7 @@ def sample_of(
             buckets.append(Bucket(number, 0, 0, agrees=True))
             continue
         same = row["expected"] == row["actual"] and row["expected_hash"] == row["actual_hash"]
-        # Hashes of nested values pass over NULLs inside: such rows are compared themselves.
+        # Hashes ignore NULLs inside nested values, so such rows are compared directly.
         agrees = same and not nested
         buckets.append(Bucket(number, int(row["expected"]), int(row["actual"]), agrees))
     return Sample(by, BUCKETS if by else 1, tuple(buckets))
@@ -144,7 +144,7 @@ def _bucket(frame: DataFrame, by: Sequence[str]) -> Column:
 
 
 def _hash(frame: DataFrame) -> Column:
-    """A hash of all columns that also tells which of them are NULL, as Spark's own does not."""
+    """A hash of all columns that also depends on which are NULL, unlike Spark's own."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     columns = [F.col(quoted(name)) for name in frame.columns]

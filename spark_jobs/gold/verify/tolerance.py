@@ -1,6 +1,6 @@
-"""Rows that differ in floating-point numbers only: whether they are equal but for rounding.
+"""Decides whether rows that differ only in floats are equal except for rounding.
 
-The sum of doubles depends on the order in which they are added, so two right results may differ.
+The sum of doubles depends on the order of addition, so two correct results may differ.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _KINDS = frozenset({"float", "double"})
 
 @dataclass(frozen=True)
 class Closeness:
-    """Rows of two multisets that were paired.
+    """The paired rows of two multisets.
 
     Attributes:
-        rows: how many pairs are not equal to the last bit.
-        largest: the largest relative difference in any of their columns.
+        rows: pairs that are not bitwise equal.
+        largest: largest relative difference in any float column.
     """
 
     rows: int
@@ -30,25 +30,25 @@ class Closeness:
 
 
 def float_columns(frame: DataFrame) -> tuple[str, ...]:
-    """The columns of FLOAT and DOUBLE; floats inside of arrays and structs are not among them."""
+    """Names of the FLOAT and DOUBLE columns; nested floats are not included."""
     fields = frame.schema.fields
     return tuple(one.name for one in fields if one.dataType.simpleString() in _KINDS)
 
 
 def close_rows(expected: DataFrame, actual: DataFrame, *, tolerance: float) -> Closeness | None:
-    """Pair the rows of two multisets that are alike in all other columns.
+    """Pair the rows of two multisets that agree in all other columns.
 
-    Rows that are alike are paired in the order of their floats, each float column being the first
-    one in turn. So a pair is never accepted that differs by more, and a table is refused wrongly
-    only where rows alike in all else are as near to each other as they are to their partners.
+    Rows that agree are paired in the order of their floats, with each float column as the first
+    sort column in turn. So no pair that differs by more is accepted. A table is refused wrongly
+    only if rows that agree otherwise lie as close to each other as to their partners.
 
     Args:
-        expected: a multiset.
-        actual: another, with the same columns.
-        tolerance: the largest relative difference of two floats that count as equal.
+        expected: a multiset of rows.
+        actual: another one, with the same columns.
+        tolerance: largest relative difference of floats that count as equal.
 
     Returns:
-        None where some row has no partner.
+        None if a row has no partner.
     """
     floats = set(float_columns(expected))
     kinds = [field.dataType.simpleString() for field in expected.schema.fields]
@@ -70,7 +70,7 @@ def close_rows(expected: DataFrame, actual: DataFrame, *, tolerance: float) -> C
 
 
 def _paired(difference: DataFrame, exact: list[str], order: list[str]) -> Closeness | None:
-    """Pair rows in an order; None where the two sides have not as many rows alike."""
+    """Pair rows in the given order; None if the sides have different numbers of equal rows."""
     from pyspark.sql import Window  # noqa: PLC0415
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -102,7 +102,7 @@ def _paired(difference: DataFrame, exact: list[str], order: list[str]) -> Closen
 
 
 def _apart(left: Column, right: Column) -> Column:
-    """The relative difference; infinite where a number is compared with NULL, NaN or infinity."""
+    """The relative difference; infinite if only one side is NULL, NaN or infinite."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     one, other = left.cast("double"), right.cast("double")

@@ -1,6 +1,6 @@
-"""Queries in DuckDB's words, where both engines are known to agree; all else is left to Spark.
+"""Translates queries to DuckDB's SQL where both engines agree; all others are left to Spark.
 
-What is translated is a closed list: each operator and function is written with Spark's rules for
-types, for rounding and for NULL. Where DuckDB would differ the list has no entry. An error at run
-time (an overflow, a division by zero) is no result: Spark then says what it says of the query.
+The translation is a closed list: each operator and function follows Spark's rules for types,
+rounding and NULL, and is missing where DuckDB would differ. An error at run time (overflow,
+division by zero) is not a result: Spark then computes the query and reports its own error.
 """

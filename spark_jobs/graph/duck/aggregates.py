@@ -1,4 +1,4 @@
-"""Aggregates whose result hangs on no order of the rows."""
+"""Aggregates whose result does not depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ AGGREGATES = frozenset(
     {exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.CountIf}
 )
 _MOST_DIGITS = 38
-# Above, a double does not hold every whole number, and the order of a sum would show.
+# A double does not represent all larger integers, so sums would depend on their order.
 _WHOLE_IN_DOUBLE = 2**53
 
 
 def aggregate(node: exp.Expr, typed: Translate, condition: str | None = None) -> Typed:
-    """An aggregate for DuckDB.
+    """Translate an aggregate to DuckDB.
 
     Args:
         node: one of ``AGGREGATES``.
-        typed: translates what is below it.
-        condition: which rows it is over, for DuckDB; None: all.
+        typed: translates its arguments.
+        condition: SQL condition on the rows, for DuckDB; None: all rows.
 
     Raises:
-        NotTranslatedError: its result is not the same in both engines whatever the rows.
+        NotTranslatedError: the engines' results may differ.
     """
     where = "" if condition is None else f" FILTER (WHERE {condition})"
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
@@ -41,7 +41,7 @@ def aggregate(node: exp.Expr, typed: Translate, condition: str | None = None) ->
         case exp.Count() if not distinct or value.kind.is_compared:
             return Typed(f"count({distinct}{value.sql}){where}", BIGINT)
         case exp.CountIf() if not distinct:
-            # DuckDB's own count_if of no row is NULL.
+            # DuckDB's count_if over no rows is NULL.
             held = converted(value, BOOLEAN)
             return Typed(f"count(CASE WHEN {held.sql} THEN 1 END){where}", BIGINT)
         case exp.Sum():
@@ -80,7 +80,7 @@ def _sum_kind(kind: Kind) -> Kind:
         return BIGINT
     if kind.is_decimal:
         return Kind("decimal", min(kind.precision + 10, _MOST_DIGITS), kind.scale)
-    # A sum of doubles hangs on the order of the rows.
+    # A sum of doubles depends on the order of rows.
     raise NotTranslatedError(f"a sum of {kind}")
 
 

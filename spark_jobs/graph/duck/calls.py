@@ -1,4 +1,4 @@
-"""Functions of one row that both engines compute alike."""
+"""Scalar functions that both engines compute alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRUNCATED = {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECO
 
 
 def call(node: exp.Expr, typed: Translate) -> Typed:
-    """A function of ``CALLS`` for DuckDB.
+    """Translate a function of ``CALLS`` to DuckDB.
 
     Raises:
         NotTranslatedError: with these arguments the engines may differ.

@@ -1,7 +1,7 @@
-"""The closed list: every kind of node that is translated, and every part of it that is looked at.
+"""The closed list of node types that are translated, and of their arguments.
 
-A part that nobody looks at would be lost silently, as the NOT of ``NOT LIKE`` would be. So
-all others are refused, whatever later versions of the parser call them.
+An argument that the translation ignores would be lost silently, for instance the NOT of ``NOT
+LIKE``. So all arguments that are not listed are refused, including those of later sqlglot versions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _QUERIES: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset(),
     exp.Alias: frozenset({"this", "alias"}),
     exp.Column: frozenset({"this", "table"}),
-    # A row as often as a number says: the change of aggregate state is written with it.
+    # EXPLODE(SEQUENCE(1, n)) repeats a row; changes of aggregate state use it.
     exp.Explode: _THIS,
     exp.Anonymous: _SEVERAL,
 }
@@ -58,7 +58,7 @@ _OPERATORS: Mapping[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.NullSafeEQ, exp.And, exp.Or), _TWO),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _TWO),
     **dict.fromkeys((exp.Paren, exp.Not, exp.Neg, exp.Null, exp.Boolean), _THIS),
-    # These say of themselves how other dialects divide.
+    # Flags for other dialects' division.
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Is: frozenset({"this", "expression", "negate"}),
@@ -87,7 +87,7 @@ _FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.Hour, exp.Minute, exp.Quarter), _THIS),
     exp.Extract: _TWO,
     exp.TimestampTrunc: frozenset({"this", "unit"}),
-    # In Spark a text that is not a date is an error whatever this says, and texts are refused.
+    # The flag does not matter: in Spark an invalid date is an error, and strings are refused.
     exp.TsOrDsToDate: frozenset({"this", "safe"}),
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.DPipe: frozenset({"this", "expression", "safe"}),
@@ -103,7 +103,7 @@ CLOSED_LIST = {**_QUERIES, **_OPERATORS, **_FUNCTIONS}
 
 
 def check_closed(query: exp.Expr) -> None:
-    """Refuse a query with any node, or any part of one, that is not on the list.
+    """Refuse a query with a node, or an argument of one, that is not on the list.
 
     Raises:
         NotTranslatedError: it has one.

@@ -1,13 +1,13 @@
-"""Why a query is not translated. Nobody meets it as an error: Spark computes then."""
+"""Why a query is not translated. Users never see this error: Spark computes the query."""
 
 from __future__ import annotations
 
 
 class NotTranslatedError(Exception):
-    """A query has something that is not on the list of what both engines agree about.
+    """A query has something that is not on the closed list.
 
     Attributes:
-        what: it, in words that fit behind "has".
+        what: a description that fits after "has".
     """
 
     def __init__(self, what: str) -> None:

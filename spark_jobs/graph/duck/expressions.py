@@ -1,4 +1,4 @@
-"""Row-wise expressions: Spark's operators in DuckDB's words."""
+"""Translates scalar expressions: Spark's operators as DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from spark_jobs.graph.duck.typed import (
 )
 from spark_jobs.graph.duck.windows import windowed
 
-# Columns by the alias of their relation and their name, both in lower case.
+# Types of columns, by relation alias and column name, both in lower case.
 Columns = Mapping[tuple[str, str], Kind | None]
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {
@@ -60,16 +60,16 @@ class Expressions:
     """Translates the expressions of one SELECT.
 
     Attributes:
-        columns: what its relations have.
+        columns: columns of its relations.
     """
 
     columns: Columns
 
     def typed(self, node: exp.Expr) -> Typed:  # noqa: C901, PLR0911, PLR0912 - one case for each
-        """An expression for DuckDB.
+        """Translate an expression to DuckDB.
 
         Raises:
-            NotTranslatedError: it has something that is not on the list.
+            NotTranslatedError: it has something that is not on the closed list.
         """
         kind = type(node)
         if kind in _COMPARISONS:
@@ -106,7 +106,7 @@ class Expressions:
             case exp.Is():
                 return self._is(node)
             case exp.Between():
-                # As Spark reads it: each bound is compared in a type of its own.
+                # Like Spark: each bound is compared in a common type of its own.
                 low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
                 high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
                 sides = [self._compared(low, ">=").sql, self._compared(high, "<=").sql]
@@ -184,7 +184,7 @@ class Expressions:
             left, right = converted(left, kind), converted(right, kind)
         elif left.kind.scale + right.kind.scale > _MOST_SCALE:
             raise NotTranslatedError(f"{left.kind} {word} {right.kind}")
-        # Computed with all digits, or an error, and rounded where Spark does.
+        # Exact or an overflow error, then rounded like in Spark.
         return Typed(f"CAST({left.sql} {word} {right.sql} AS {kind.in_duckdb})", kind)
 
     def _quotient(self, node: exp.Div) -> Typed:

@@ -1,4 +1,4 @@
-"""Dates and moments moved by an interval that is written in the query."""
+"""Adding literal intervals to dates and timestamps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from spark_jobs.graph.duck.typed import Typed
 
-# Moved by these, a date stays a date.
+# Units that keep a date a date.
 _OF_DATES = {"DAY": "DAY", "MONTH": "MONTH", "YEAR": "YEAR"}
 _OF_MOMENTS = {**_OF_DATES, "HOUR": "HOUR", "MINUTE": "MINUTE", "SECOND": "SECOND"}
 
 
 def length(node: exp.Interval) -> tuple[int, str]:
-    """How many of which unit, in capitals and the singular.
+    """The number and the unit of an interval; the unit in upper case and singular.
 
     Raises:
         NotTranslatedError: it is not an integer of one unit.
@@ -25,6 +25,9 @@ def length(node: exp.Interval) -> tuple[int, str]:
     >>> from spark_jobs.graph.dialect import parse
     >>> length(parse("INTERVAL '90' DAY"))
     (90, 'DAY')
+
+    Raises:
+        NotTranslatedError: it is not an integer of one unit.
     """
     unit = node.args.get("unit")
     text = node.this.name if isinstance(node.this, exp.Literal) else ""
@@ -36,10 +39,10 @@ def length(node: exp.Interval) -> tuple[int, str]:
 
 
 def moved(value: Typed, node: exp.Interval, *, back: bool) -> Typed:
-    """A date or a moment plus or minus an interval.
+    """A date or timestamp plus or minus an interval.
 
     Raises:
-        NotTranslatedError: Spark would make another type of it.
+        NotTranslatedError: Spark's result would have another type.
     """
     count, unit = length(node)
     units = _OF_DATES if value.kind == DATE else _OF_MOMENTS

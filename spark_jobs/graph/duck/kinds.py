@@ -1,4 +1,4 @@
-"""Spark's types and its rules for what an operation gives, for the types that both engines hold.
+"""Spark's types and type rules, for the types that both engines have.
 
 The rules for decimals are those of Spark's ``DecimalPrecision`` and ``DecimalType``.
 """
@@ -13,22 +13,22 @@ from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.type_agreement import AGREEMENTS, agreement
 
 _MOST_DIGITS = 38
-# Digits behind the point that an operation keeps where its result would need more than 38.
+# Minimum scale of a result that would need more than 38 digits.
 _LEAST_SCALE = 6
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-# From the narrowest; the digits that each needs as a decimal.
+# Integer types from the narrowest, with their digits as a decimal.
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 INTERVAL = "interval"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of Spark's.
+    """A Spark type.
 
     Attributes:
-        name: as Spark SQL writes it, without the digits of a decimal; ``null`` for NULL alone.
-        precision: digits of a decimal in all.
-        scale: digits of a decimal behind the point.
+        name: as in Spark SQL, without decimal digits; ``null`` for a bare NULL.
+        precision: total digits of a decimal.
+        scale: digits of a decimal after the point.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Kind:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is a whole number or a decimal."""
+        """Whether it is an integer or a decimal."""
         return self.is_decimal or self.is_integer
 
     @property
@@ -54,7 +54,7 @@ class Kind:
 
     @property
     def is_compared(self) -> bool:
-        """Whether both engines find the same values equal: of doubles there are two zeros."""
+        """Whether both engines agree on equality; doubles have two zeros."""
         return self.name == NULL.name or agreement(str(self)).compared
 
     def __str__(self) -> str:
@@ -62,10 +62,10 @@ class Kind:
 
     @property
     def in_duckdb(self) -> str:
-        """The type as DuckDB writes it.
+        """The type's name in DuckDB.
 
         Raises:
-            NotTranslatedError: DuckDB has no such type, or Spark does not say which it is.
+            NotTranslatedError: DuckDB has no such type, or the type is unknown.
         """
         if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
@@ -81,7 +81,7 @@ TIMESTAMP_NTZ = Kind("timestamp_ntz")
 
 
 def kind_of(text: str) -> Kind | None:
-    """A type as Spark SQL writes it; None where it is not among those that both engines hold.
+    """Parse a Spark SQL type; None if the engines do not both have it.
 
     >>> str(kind_of("DECIMAL(15, 2)")), kind_of("map<string,int>")
     ('decimal(15,2)', None)
@@ -98,7 +98,7 @@ def kind_of(text: str) -> Kind | None:
 
 
 def decimal(precision: int, scale: int) -> Kind:
-    """A decimal, cut to 38 digits as Spark cuts the result of an operation.
+    """A decimal, limited to 38 digits like the result of a Spark operation.
 
     >>> str(decimal(49, 6)), str(decimal(47, 12))
     ('decimal(38,6)', 'decimal(38,6)')
@@ -110,12 +110,12 @@ def decimal(precision: int, scale: int) -> Kind:
 
 
 def as_decimal(kind: Kind) -> Kind:
-    """The decimal that holds every value of an exact type."""
+    """The smallest decimal type that contains all values of an exact type."""
     return kind if kind.is_decimal else Kind("decimal", _INTEGERS[kind.name], 0)
 
 
 def sum_of(left: Kind, right: Kind) -> Kind:
-    """Of ``+`` and ``-`` over two exact types.
+    """The type of ``+`` and ``-`` over two exact types.
 
     >>> str(sum_of(kind_of("decimal(1,0)"), kind_of("decimal(15,2)")))
     'decimal(16,2)'
@@ -128,7 +128,7 @@ def sum_of(left: Kind, right: Kind) -> Kind:
 
 
 def product_of(left: Kind, right: Kind) -> Kind:
-    """Of ``*`` over two exact types."""
+    """The type of ``*`` over two exact types."""
     if left.is_integer and right.is_integer:
         return wider_integer(left, right)
     one, other = as_decimal(left), as_decimal(right)
@@ -136,25 +136,25 @@ def product_of(left: Kind, right: Kind) -> Kind:
 
 
 def quotient_of(left: Kind, right: Kind) -> Kind:
-    """Of ``/`` over two exact types of which one is a decimal."""
+    """The type of ``/`` over two exact types, at least one of them a decimal."""
     one, other = as_decimal(left), as_decimal(right)
     scale = max(_LEAST_SCALE, one.scale + other.precision + 1)
     return decimal(one.precision - one.scale + other.scale + scale, scale)
 
 
 def wider_integer(left: Kind, right: Kind) -> Kind:
-    """The wider of two whole numbers."""
+    """The wider of two integer types."""
     return max(left, right, key=lambda one: _INTEGERS[one.name])
 
 
 def common_kind(kinds: Iterable[Kind]) -> Kind:
-    """The type in which Spark compares values, or gives one of several.
-
-    Raises:
-        NotTranslatedError: Spark would take one for the other by reading a text.
+    """The type in which Spark compares values, or returns one of several.
 
     >>> str(common_kind([kind_of("int"), kind_of("decimal(15,2)")]))
     'decimal(15,2)'
+
+    Raises:
+        NotTranslatedError: Spark would parse a string.
     """
     found = NULL
     for kind in kinds:
@@ -173,7 +173,7 @@ def _common(one: Kind, other: Kind) -> Kind:
         left, right = as_decimal(one), as_decimal(other)
         scale = max(left.scale, right.scale)
         whole = max(left.precision - left.scale, right.precision - right.scale)
-        # Digits before the point come first here, unlike in arithmetic.
+        # Unlike in arithmetic, digits before the point have priority.
         over = max(0, whole + scale - _MOST_DIGITS)
         return Kind("decimal", min(whole + scale, _MOST_DIGITS), max(0, scale - over))
     if one.is_number and other.is_number:

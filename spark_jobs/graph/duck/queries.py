@@ -1,4 +1,4 @@
-"""Whole queries: the SELECTs that relations and changes are written with."""
+"""Translates whole queries: the SELECTs of relations and changes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from spark_jobs.graph.duck.kinds import INT, Kind, common_kind, kind_of
 from spark_jobs.graph.duck.typed import Typed, converted, quoted
 from spark_jobs.graph.duck.windows import ordered, sort_direction
 
-# Relations by their names in lower case: the types of their columns, None where one has no place
-# in DuckDB.
+# Column types by lower-case relation name; None for a column that DuckDB cannot read.
 Known = Mapping[str, Mapping[str, Kind | None]]
 _JOINS = {
     ("", ""): "INNER JOIN",
@@ -31,26 +30,26 @@ _JOINS = {
 
 @dataclass(frozen=True)
 class Translated:
-    """A query for DuckDB, and the types that Spark gives its columns, by name in lower case."""
+    """A query for DuckDB, with the Spark types of its columns by lower-case name."""
 
     sql: str
     columns: Mapping[str, Kind]
 
     def renamed(self, names: Mapping[str, str]) -> Translated:
-        """Some columns under other names: by the new name the old one, in this order."""
+        """Select and rename columns; ``names`` maps new names to old ones, in output order."""
         columns = {name.lower(): self.columns[at.lower()] for name, at in names.items()}
         text = ", ".join(f"{quoted(at.lower())} AS {quoted(name)}" for name, at in names.items())
         return Translated(f"SELECT {text} FROM ({self.sql}) AS t", columns)
 
     def typed_as(self, types: Mapping[str, str], *more: str) -> str:
-        """The columns of a table, in its order and its types; an error where a value does not fit.
+        """Cast to the columns of a table, in its order; a value that does not fit is an error.
 
         Args:
-            types: the types of the table's columns, by name.
-            more: what is selected in addition, in DuckDB's words.
+            types: Spark SQL types of the table's columns, by name.
+            more: further expressions to select, in DuckDB's SQL.
 
         Raises:
-            NotTranslatedError: a column is missing, or of a type that cannot be converted.
+            NotTranslatedError: a column is missing, or its type cannot be converted.
         """
         selected = []
         for name, text in types.items():
@@ -63,18 +62,18 @@ class Translated:
 
 
 def translated(query: exp.Expr, known: Known) -> Translated:
-    """A query in DuckDB's words.
-
-    Args:
-        query: in Spark's.
-        known: the relations that it may read.
-
-    Raises:
-        NotTranslatedError: it has something that is not on the list.
+    """Translate a query to DuckDB's SQL.
 
     >>> from spark_jobs.graph.dialect import parse
     >>> translated(parse("SELECT a FROM t WHERE a > 1"), {"t": {"a": INT}}).columns
     {'a': Kind(name='int', precision=0, scale=0)}
+
+    Args:
+        query: in Spark SQL.
+        known: the relations that it may read.
+
+    Raises:
+        NotTranslatedError: it has something that is not on the closed list.
     """
     check_closed(query)
     return _translated(query, known)
@@ -116,7 +115,7 @@ def _select(query: exp.Select, known: Known) -> Translated:
     for kind in kinds.values():
         kind.in_duckdb  # noqa: B018 - refuses what has no type
     if query.args.get("limit") is None:
-        # An order alone changes no multiset.
+        # ORDER BY without LIMIT does not change a multiset.
         return Translated(f"SELECT {distinct}{text}{rest}", kinds)
     if distinct:
         raise NotTranslatedError("LIMIT over different rows")
@@ -126,7 +125,7 @@ def _select(query: exp.Select, known: Known) -> Translated:
 def _first_rows(
     query: exp.Select, expressions: Expressions, names: list[str], text: str, rest: str
 ) -> str:
-    """The first rows of an order; an error where it does not decide which these are."""
+    """The first rows of an order; an error at run time if ties leave them undetermined."""
     order, limit = query.args.get("order"), query.args["limit"].expression
     if order is None or not isinstance(limit, exp.Literal) or not limit.name.isdigit():
         raise NotTranslatedError("a LIMIT that is not a number behind an order")
@@ -210,7 +209,7 @@ def _output(node: exp.Expr, expressions: Expressions) -> dict[str, Typed]:
 
 
 def _repeated(node: exp.Explode, expressions: Expressions) -> Typed:
-    """A row as often as a whole number says: EXPLODE(SEQUENCE(1, n))."""
+    """Repeat a row n times: EXPLODE(SEQUENCE(1, n))."""
     inner = node.this
     sequence = isinstance(inner, exp.Anonymous) and inner.name.upper() == "SEQUENCE"
     bounds = inner.expressions if sequence else []
@@ -219,7 +218,7 @@ def _repeated(node: exp.Explode, expressions: Expressions) -> Typed:
     count = expressions.typed(bounds[1])
     if not count.kind.is_integer:
         raise NotTranslatedError(to_sql(node))
-    # Without this, Spark counts down where DuckDB gives no row.
+    # For n < 1 Spark counts down, while DuckDB returns no row.
     checked = f"CASE WHEN {count.sql} < 1 THEN CAST(error('a row less than once') AS BIGINT)"
     series = f"generate_series(1::BIGINT, {checked} ELSE CAST({count.sql} AS BIGINT) END)"
     return Typed(f"CAST(unnest({series}) AS INTEGER)", INT)

@@ -1,4 +1,4 @@
-"""The staged change of a view, rows to delete and rows to insert, as DuckDB's SQL."""
+"""The staged change of a view as DuckDB's SQL: rows to delete and rows to insert."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.typed import quoted, text_of
 from spark_jobs.graph.maintenance.relation import WEIGHT
 
-# The staged column that says what becomes of a row, and its values as they are stored.
+# The staged column with the operation of a row, and its stored values.
 OPERATION = "__operation"
 DELETE, INSERT = "leaves", "enters"
 
 
 def keyed(change: Translated, types: Mapping[str, str]) -> str:
-    """Where a key tells rows apart, a row is deleted or inserted once; anything else is an error.
+    """With a key, a row is deleted or inserted once; anything else is an error.
 
     Args:
         change: the view's columns and ``__w``.
-        types: of the published table's columns, by name.
+        types: types of the published table's columns, by name.
     """
     word = (
         f"CASE {WEIGHT} WHEN -1 THEN '{DELETE}' WHEN 1 THEN '{INSERT}'"
@@ -28,12 +28,12 @@ def keyed(change: Translated, types: Mapping[str, str]) -> str:
 
 
 def unkeyed(change: Translated, types: Mapping[str, str], published: str) -> str:
-    """A table without a key: all copies of a row are deleted, and the rest inserted again.
+    """Without a key, all copies of a changed row are deleted, and the remaining ones inserted.
 
     Args:
         change: the view's columns and ``__w``.
-        types: of the published table's columns, by name.
-        published: the name of its relation.
+        types: types of the published table's columns, by name.
+        published: name of the published table's relation.
     """
     names = ", ".join(map(quoted, types))
     of_fewer = ", ".join(f"f.{quoted(name)}" for name in types)
@@ -59,15 +59,15 @@ def unkeyed(change: Translated, types: Mapping[str, str], published: str) -> str
 
 
 def differing(staged: str, published: str, names: list[str]) -> tuple[str, str]:
-    """The rows in which two tables of one shape differ, and the rows staged that are among them.
+    """The rows in which two tables with the same columns differ, and the staged rows among them.
 
     Args:
-        staged: the name of the relation with the rows as they are to be.
-        published: of the one with the rows as they are.
-        names: the columns.
+        staged: name of the relation with the new content.
+        published: name of the relation with the current content.
+        names: column names.
 
     Returns:
-        SQL for the rows that differ, each once, and for those that are to come, as often as they
+        SQL of the differing rows, each once, and SQL of the rows to insert, with all copies.
         are staged.
     """
     columns = ", ".join(map(quoted, names))

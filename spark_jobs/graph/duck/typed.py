@@ -1,4 +1,4 @@
-"""Expressions in DuckDB's words, each with the type that Spark gives it."""
+"""Expressions in DuckDB's SQL, each with its Spark type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.graph.duck.kinds import (
     decimal,
 )
 
-# Division that rounds half up, for which DuckDB has no operator; once for each database.
+# Division that rounds half up, which DuckDB lacks; created once per database.
 MACRO = (
     "CREATE OR REPLACE MACRO __half_up(n, d) AS"
     " (CASE WHEN (n < 0) = (d < 0) THEN 1 ELSE -1 END)::HUGEINT"
@@ -34,9 +34,9 @@ class Typed:
     """An expression.
 
     Attributes:
-        sql: for DuckDB, in parentheses where it needs them.
-        kind: as Spark has it.
-        literal: the text of a number or a string that stands for itself.
+        sql: for DuckDB, in parentheses if needed.
+        kind: its type in Spark.
+        literal: the text of a numeric or string literal.
     """
 
     sql: str
@@ -59,13 +59,13 @@ def text_of(value: str) -> str:
 
 
 def number(text: str) -> Typed:
-    """A number as Spark types it: by its digits.
-
-    Raises:
-        NotTranslatedError: it does not fit a type of the list.
+    """A numeric literal, typed by its digits like in Spark.
 
     >>> str(number("0.06").kind), str(number("3000000000").kind)
     ('decimal(2,2)', 'bigint')
+
+    Raises:
+        NotTranslatedError: it does not fit a supported type.
     """
     if re.fullmatch(r"-?\d+", text):
         value = int(text)
@@ -82,7 +82,7 @@ def number(text: str) -> Typed:
 
 
 def exact_literal(value: Typed) -> Typed:
-    """A whole number written beside a decimal: Spark takes it for a decimal of its digits."""
+    """An integer literal next to a decimal: Spark types it as a decimal of its digits."""
     if value.literal is None or not value.kind.is_integer:
         return value
     digits = len(value.literal.lstrip("-").lstrip("0")) or 1
@@ -91,10 +91,10 @@ def exact_literal(value: Typed) -> Typed:
 
 
 def converted(value: Typed, kind: Kind) -> Typed:
-    """A value in a type, as Spark's CAST in ANSI mode gives it.
+    """A value cast to a type, as by Spark's CAST in ANSI mode.
 
     Raises:
-        NotTranslatedError: the engines may give it in different ways.
+        NotTranslatedError: the engines' results may differ.
     """
     if value.kind == kind:
         return value
@@ -102,24 +102,25 @@ def converted(value: Typed, kind: Kind) -> Typed:
         return Typed(f"CAST(NULL AS {kind.in_duckdb})", kind)
     if value.kind == STRING and value.literal is not None:
         return _read(value.literal, kind)
-    if not _alike(value.kind, kind):
+    if not _cast_agrees(value.kind, kind):
         raise NotTranslatedError(f"a conversion of {value.kind} to {kind}")
     inner = f"trunc({value.sql})" if value.kind.is_decimal and kind.is_integer else value.sql
     return Typed(f"CAST({inner} AS {kind.in_duckdb})", kind)
 
 
-def _alike(given: Kind, wanted: Kind) -> bool:
-    if given.is_exact and wanted.is_exact:
+def _cast_agrees(source: Kind, target: Kind) -> bool:
+    """Whether both engines cast one type to the other alike."""
+    if source.is_exact and target.is_exact:
         return True
-    if wanted == DOUBLE:
-        return given.is_integer
-    if wanted == STRING:
-        return given.is_integer or given in {BOOLEAN, DATE}
-    return (given, wanted) in {(TIMESTAMP, DATE), (DATE, TIMESTAMP)}
+    if target == DOUBLE:
+        return source.is_integer
+    if target == STRING:
+        return source.is_integer or source in {BOOLEAN, DATE}
+    return (source, target) in {(TIMESTAMP, DATE), (DATE, TIMESTAMP)}
 
 
 def _read(text: str, kind: Kind) -> Typed:
-    """A date or a moment that is written as a text; other texts Spark alone reads."""
+    """A date or timestamp from a string literal; only Spark parses other strings."""
     if kind == DATE and _DATE.fullmatch(text):
         return Typed(f"DATE {text_of(text)}", kind)
     if kind == TIMESTAMP and _TIMESTAMP.fullmatch(text):
@@ -129,13 +130,13 @@ def _read(text: str, kind: Kind) -> Typed:
 
 
 def in_common(values: list[Typed]) -> list[Typed]:
-    """Values in the type in which Spark compares them or gives one of them.
+    """Values cast to the type in which Spark compares them or returns one of them.
 
     Raises:
-        NotTranslatedError: there is none that both engines agree about.
+        NotTranslatedError: there is no type that both engines agree on.
     """
     kinds = {one.kind for one in values}
-    # A text beside a moment is read as one.
+    # A string literal next to a date or timestamp is parsed as one.
     moments = kinds & {DATE, TIMESTAMP}
     if len(moments) == 1:
         kind = moments.pop()
@@ -145,7 +146,7 @@ def in_common(values: list[Typed]) -> list[Typed]:
 
 
 def raw(value: Typed) -> str:
-    """A decimal without its point, as a whole number of 128 bits."""
+    """A decimal's unscaled value, as a 128-bit integer."""
     kind = as_decimal(value.kind)
     if kind.scale == 0:
         return f"CAST({value.sql} AS HUGEINT)"
@@ -154,7 +155,7 @@ def raw(value: Typed) -> str:
 
 
 def pointed(whole: str, kind: Kind) -> str:
-    """A whole number of 128 bits as a decimal with that many digits behind the point."""
+    """A 128-bit unscaled value as a decimal."""
     if kind.scale == 0:
         return f"CAST({whole} AS {kind.in_duckdb})"
     unit = f"CAST('0.{'0' * (kind.scale - 1)}1' AS DECIMAL({kind.scale},{kind.scale}))"
@@ -162,7 +163,7 @@ def pointed(whole: str, kind: Kind) -> str:
 
 
 def divided(left: Typed, right: Typed, kind: Kind) -> Typed:
-    """The quotient of two exact values, rounded half up; an error where the divisor is 0."""
+    """The quotient of two exact values, rounded half up; an error if the divisor is 0."""
     shift = kind.scale + as_decimal(right.kind).scale - as_decimal(left.kind).scale
     above, below = raw(left), raw(right)
     if shift >= 0:

@@ -1,4 +1,4 @@
-"""A view's whole content, from its operators, and what speaks against another engine."""
+"""Translates a view's full query, from its operators, or says what prevents it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from spark_jobs.graph.sql import Relation, named_relation
 _VIEWS = 128
 
 
-class _AsNamed:
-    """Tables under names that somebody gave them."""
+class _NamedTables:
+    """Tables under the relation names of the caller."""
 
     changed: frozenset[str] = frozenset()
 
@@ -48,16 +48,16 @@ class _AsNamed:
 def whole_view(
     entry: GoldEntry, names: Mapping[str, str], known: Known, clock: datetime
 ) -> Translated:
-    """The rows of a view in DuckDB's words; its columns in their order, under names of the tree.
+    """A view's full query in DuckDB's SQL, with columns in order, under the names of the tree.
 
     Args:
         entry: the view.
-        names: of its inputs' relations, by ``layer.name``.
-        known: what the relations have.
-        clock: what the clock shows.
+        names: relation names of its inputs, by ``layer.name``.
+        known: columns of the relations.
+        clock: the value of CURRENT_TIMESTAMP.
 
     Raises:
-        NotTranslatedError: it has something that is not on the list.
+        NotTranslatedError: it has something that is not on the closed list.
     """
     clocked = clock if entry.reads_clock else None
     return _whole(entry.query, tuple(names.items()), frozen(known), clocked)
@@ -67,12 +67,12 @@ def whole_view(
 def _whole(
     query: str, names: tuple[tuple[str, str], ...], known: FrozenKnown, clock: datetime | None
 ) -> Translated:
-    """One for a query as long as its inputs have the same columns: each refresh asks for it."""
+    """Cached while the inputs have the same columns: each refresh needs it."""
     try:
         root, outputs = build(query)
     except NotIncrementalError as error:
         raise NotTranslatedError(error.text) from error
     clocks = {} if clock is None else {When.NEW: clock}
-    rows = Writer(_AsNamed(dict(names)), clocks).relation(root, When.NEW)
+    rows = Writer(_NamedTables(dict(names)), clocks).relation(root, When.NEW)
     found = translated(rows, {name: dict(columns) for name, columns in known})
     return found.renamed(dict(outputs))

@@ -1,4 +1,4 @@
-"""Window functions; where tied rows would get different values, a tie is an error at run time."""
+"""Window functions; a tie that makes the result ambiguous is an error at run time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BOUNDS = {"UNBOUNDED", "CURRENT ROW"}
 
 
 def windowed(node: exp.Window, typed: Translate) -> Typed:
-    """A window function for DuckDB.
+    """Translate a window function to DuckDB.
 
     Raises:
-        NotTranslatedError: it is not on the list.
+        NotTranslatedError: it is not on the closed list.
     """
     rows = f"{_partition(node, typed)}{ordered(node.args.get('order'), typed)}"
     found = _function(node, typed, f"OVER ({rows}{_frame(node)})")
@@ -31,7 +31,7 @@ def windowed(node: exp.Window, typed: Translate) -> Typed:
     by_rows = spec is not None and spec.args.get("kind") == "ROWS"
     if not by_rows and not isinstance(node.this, exp.RowNumber | exp.Lag | exp.Lead):
         return found
-    # Of tied rows, all but one have a rank that is not their number.
+    # Among tied rows, RANK equals ROW_NUMBER for only one.
     decided = f"rank() OVER ({rows}) = row_number() OVER ({rows})"
     tied = f"CAST(error('an order that leaves ties') AS {found.kind.in_duckdb})"
     return Typed(f"(CASE WHEN {decided} THEN {found.sql} ELSE {tied} END)", found.kind)
@@ -53,7 +53,7 @@ def _function(node: exp.Window, typed: Translate, over: str) -> Typed:
         found = aggregate(function, typed)
         inner = found.sql
         if inner.startswith("CAST("):
-            # Only the call itself takes OVER: CAST(sum(x) AS T) has it inside.
+            # OVER belongs to the call inside of CAST(sum(x) AS T).
             call, _, rest = inner.removeprefix("CAST(").rpartition(" AS ")
             return Typed(f"CAST({call} {over} AS {rest}", found.kind)
         return Typed(f"{inner} {over}", found.kind)
@@ -61,10 +61,10 @@ def _function(node: exp.Window, typed: Translate, over: str) -> Typed:
 
 
 def ordered(order: exp.Expr | None, typed: Translate) -> str:
-    """ORDER BY with the place of NULL written out; "" without an order.
+    """ORDER BY with explicit NULLS FIRST or LAST; "" without an order.
 
     Raises:
-        NotTranslatedError: the engines may sort its values in different ways.
+        NotTranslatedError: the engines may sort the values differently.
     """
     if order is None:
         return ""
@@ -78,7 +78,7 @@ def ordered(order: exp.Expr | None, typed: Translate) -> str:
 
 
 def sort_direction(node: exp.Ordered) -> str:
-    """Which way an order goes, and where NULL stands in it."""
+    """The direction of a sort term, and the position of NULLs."""
     nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
     return f"{'DESC' if node.args.get('desc') else 'ASC'} NULLS {nulls}"
 

@@ -21,7 +21,7 @@ from spark_jobs.graph.maintenance.builder import Builder
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Names, named
 
-# Their result depends on the order in which rows are met, unless something sorts it.
+# Aggregates whose result depends on the order of rows, unless it is sorted.
 _BY_ARRIVAL = frozenset(
     ["collect_list", "array_agg", "first", "first_value", "last", "last_value", "any_value", "mode"]
 )
@@ -34,11 +34,10 @@ class Keys:
     """The keys of a GROUP BY.
 
     Attributes:
-        named: the tree's name of a key and the expression to group by.
-        windows: expressions that are computed beneath the grouping, because a row may fall into
-            several windows.
-        sessions: the names of the session windows.
-        structs: the names of window keys by the word that Spark calls their struct.
+        named: key expressions with their names in the tree.
+        windows: expressions computed below the grouping, because a row may be in several windows.
+        sessions: names of the session windows.
+        structs: names of window keys, by the name of their struct in Spark.
     """
 
     named: dict[Identity, Named] = field(default_factory=dict)
@@ -48,7 +47,7 @@ class Keys:
 
     @classmethod
     def of(cls, builder: Builder, expressions: Sequence[exp.Expr]) -> Keys:
-        """Name the keys; the expressions are in the tree's names."""
+        """Name the keys; expressions use the tree's names."""
         keys = cls()
         for one in expressions:
             if identity(one) in keys.named:
@@ -68,7 +67,7 @@ class Keys:
         return keys
 
     def column(self, part: exp.Expr) -> exp.Expr | None:
-        """A key in place of its expression; aggregates stay, they read the rows."""
+        """The key column for an expression; aggregates are kept, because they read the rows."""
         if is_call(part):
             return part
         found = self.named.get(identity(part))
@@ -84,12 +83,12 @@ class Keys:
 
 
 def aggregate_calls(expression: exp.Expr, calls: dict[Identity, Named], names: Names) -> exp.Expr:
-    """The expression with a column in place of each aggregate; collects the aggregates.
+    """Replace each aggregate in an expression by a column, and collect the aggregates.
 
     Args:
-        expression: in the tree's names; it is changed.
-        calls: what was collected so far.
-        names: gives the aggregates their names.
+        expression: in the tree's names; modified in place.
+        calls: the aggregates collected so far; extended.
+        names: generates names for the aggregates.
 
     Raises:
         NotIncrementalError: an aggregate depends on the order of rows.
@@ -112,12 +111,12 @@ def aggregate_calls(expression: exp.Expr, calls: dict[Identity, Named], names: N
 
 
 def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
-    """Replace nodes from the root on; what is replaced is not entered."""
+    """Replace nodes top-down; replaced nodes are not descended into."""
     found = replace(expression)
     if found is not None:
         return found
     if isinstance(expression, exp.Window):
-        # A window function is no aggregate of its SELECT, but its arguments may hold one.
+        # A window function is not an aggregate of its SELECT, but its arguments may contain one.
         call: exp.Expr = expression.this
         while isinstance(call, _WRAPPERS):
             call = call.this
@@ -136,7 +135,7 @@ def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | No
 
 
 def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
-    """The sets of expressions to group by; None for a plain GROUP BY.
+    """The grouping sets; None for a plain GROUP BY.
 
     Raises:
         NotIncrementalError: several GROUPING SETS, ROLLUP or CUBE are combined.
@@ -160,7 +159,7 @@ def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
         raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
     plain = [one for one in group.expressions if one is not special[0]]
     if isinstance(special[0], exp.GroupingSets) and plain:
-        # Spark takes the sets as they are and the expressions before them as a mere list.
+        # Spark uses these sets as they are, and ignores the expressions before them.
         return _sets(special[0])
     return [[*plain, *one] for one in _sets(special[0])]
 
@@ -189,19 +188,20 @@ def grouped_by_sets(
     calls: tuple[Named, ...],
     names: Names,
 ) -> Node:
-    """One grouping a set, united; the columns are the keys and then the aggregates.
+    """The union of one grouping per set; the columns are the keys, then the aggregates.
 
     Args:
-        child: the rows.
-        keys: all keys, with the tree's names.
-        sets: for each set the names of the keys in it.
-        calls: the aggregates, with the tree's names.
-        names: gives the columns of each set their names.
+        child: the input rows.
+        keys: all keys, with their names in the tree.
+        sets: names of the keys in each set.
+        calls: the aggregates, with their names in the tree.
+        names: generates names for the columns of each set.
     """
     branches = []
     for members in sets:
         one = names.fresh("grand")
-        # A constant key, because the grand total of nothing has no row here, unlike without keys.
+        # Group by a constant: in grouping sets the grand total of no rows is no row, unlike in a
+        # SELECT without GROUP BY.
         base = Project(
             child, (*((c, named(c)) for c in child.columns), (one, exp.Literal.number(1)))
         )
@@ -212,7 +212,7 @@ def grouped_by_sets(
             base,
             (*((here[k], e.copy()) for k, e in keys if k in members), (one, named(one))),
             (
-                # A NULL of the key's type, whatever that is.
+                # A NULL of the key's type.
                 *(
                     (nulls[k], exp.func("MAX", exp.func("IF", exp.false(), e.copy(), exp.null())))
                     for k, e in keys
@@ -230,7 +230,7 @@ def grouped_by_sets(
 
 
 def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> exp.Expr:
-    """``grouping`` and ``grouping_id`` say which keys are not in the set."""
+    """``grouping`` and ``grouping_id`` tell which keys are not in the set."""
     name = called_name(call) if isinstance(call, exp.Func) else ""
     if name not in {"grouping", "grouping_id"}:
         return call
@@ -241,13 +241,13 @@ def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> ex
 
 
 def is_call(node: exp.Expr) -> bool:
-    """Whether an expression is a call of an aggregate, with its FILTER or WITHIN GROUP."""
+    """Whether an expression is an aggregate call, including FILTER or WITHIN GROUP."""
     inside = _unwrapped(node)
     return isinstance(inside, exp.Func) and is_aggregate(inside)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Func:
-    """The call inside of FILTER, IGNORE NULLS and WITHIN GROUP."""
+    """The call inside of FILTER, IGNORE NULLS or WITHIN GROUP."""
     while isinstance(node, _WRAPPERS):
         node = node.this
     return node  # type: ignore[return-value]

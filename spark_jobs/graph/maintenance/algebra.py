@@ -1,6 +1,6 @@
-"""Relational operators. The columns of a tree have unique names, so that no operator renames.
+"""Relational operators. Column names are unique in a tree, so that no operator renames.
 
-Expressions are sqlglot nodes whose columns are those unique names, without a table.
+Expressions are sqlglot nodes whose columns are those names, without a table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Scan:
 
     Attributes:
         table: ``layer.name``.
-        names: pairs of the tree's name for a column and its name in the table.
-        key: names of the columns whose values identify a row, where that is known.
+        names: pairs of a column's name in the tree and in the table.
+        key: names of columns that identify a row, if known.
     """
 
     table: str
@@ -37,7 +37,7 @@ class Scan:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Rows that come from no table."""
+    """Rows that do not come from a table."""
 
     query: exp.Query
     columns: tuple[str, ...]
@@ -45,7 +45,7 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """The rows of which the condition is true."""
+    """The rows for which the condition is true."""
 
     child: Node
     condition: exp.Expr
@@ -57,7 +57,7 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Project:
-    """Expressions over each row; an expression may give several rows for one (``EXPLODE``)."""
+    """Expressions over each row; one with ``EXPLODE`` may return several rows."""
 
     child: Node
     outputs: tuple[Named, ...]
@@ -84,7 +84,7 @@ class Generate:
 
 @dataclass(frozen=True, eq=False)
 class Join:
-    """Inner join of any number of inputs; a cross join has no condition."""
+    """Inner join of any number of inputs; a cross join has no conditions."""
 
     inputs: tuple[Node, ...]
     conditions: tuple[exp.Expr, ...]
@@ -95,7 +95,7 @@ class Join:
 
 
 class Side(StrEnum):
-    """What a row of the left input becomes."""
+    """How a left join treats a row of the left input."""
 
     OUTER = "LEFT"
     SEMI = "LEFT SEMI"
@@ -104,7 +104,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class LeftJoin:
-    """A join whose result is decided row by row of its left input."""
+    """A join whose result depends on each row of the left input."""
 
     left: Node
     right: Node
@@ -120,10 +120,10 @@ class LeftJoin:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """Grouping. Without keys it gives one row always; without aggregates it removes duplicates.
+    """Grouping. Without keys it always returns one row; without aggregates it removes duplicates.
 
     Attributes:
-        sessions: those of the keys that depend on a group's other rows (``session_window``).
+        sessions: keys that depend on other rows of the group (``session_window``).
     """
 
     child: Node
@@ -137,7 +137,7 @@ class Aggregate:
 
     @property
     def row_keys(self) -> tuple[Named, ...]:
-        """The keys that a row has by itself."""
+        """The keys that depend on a single row."""
         return tuple(one for one in self.keys if one[0] not in self.sessions)
 
 
@@ -154,7 +154,7 @@ class Union:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Window functions of one partitioning, beside the columns of the child."""
+    """Window functions of one partitioning, added to the child's columns."""
 
     child: Node
     partition: tuple[exp.Expr, ...]
@@ -208,7 +208,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def scans(node: Node) -> frozenset[str]:
-    """The tables below an operator."""
+    """The tables that an operator reads."""
     if isinstance(node, Scan):
         return frozenset({node.table})
     return frozenset().union(*(scans(one) for one in children(node)))
@@ -220,16 +220,16 @@ def used(expression: exp.Expr) -> frozenset[str]:
 
 
 def identity(expression: exp.Expr) -> Identity:
-    """What expressions have in common that mean the same: their class, and Spark's text.
+    """A key that is equal for expressions with the same meaning: class and Spark SQL.
 
-    The text alone does not tell ``ORDER BY k`` from ``k``, nor the parser's equality and its own
-    dialect ``SORT_ARRAY(x)`` from ``SORT_ARRAY(x, FALSE)``.
+    SQL alone is not enough: it does not distinguish ``ORDER BY k`` from ``k``, and for some nodes
+    sqlglot's equality ignores arguments, as in ``SORT_ARRAY(x)`` and ``SORT_ARRAY(x, FALSE)``.
     """
     return type(expression), to_sql(expression)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that must all be true."""
+    """The conditions that are joined by AND."""
     if condition is None:
         return []
     condition = condition.unnest()
@@ -237,7 +237,7 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def equality(condition: exp.Expr) -> tuple[str, str] | None:
-    """The two columns where a condition says that they are equal and not NULL."""
+    """The two columns of a condition ``a = b``, or None."""
     if not isinstance(condition, exp.EQ):
         return None
     left, right = condition.this, condition.expression

@@ -1,4 +1,4 @@
-"""What building a tree of operators needs on the way."""
+"""The state of building a tree of operators."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sqlglot import exp
 from spark_jobs.graph.maintenance.algebra import Node
 from spark_jobs.graph.maintenance.scope import Names, Scope
 
-# The output of a query: pairs of its name in SQL and the tree's name, in order.
+# The output columns of a query: pairs of the name in SQL and in the tree.
 Outputs = list[tuple[str, str]]
 Built = tuple[Node, Outputs]
 
 
 @dataclass
 class Builder:
-    """Carries names, common table expressions and the keys of tables through one query.
+    """Names, common table expressions and table keys while a query is built.
 
     Attributes:
-        build: builds a query inside a scope, or on its own.
+        build: builds a query, optionally inside of a scope.
         keys: columns that identify a row of a table, by ``layer.name``.
     """
 
@@ -31,11 +31,11 @@ class Builder:
     ctes: dict[str, exp.CTE] = field(default_factory=dict)
 
     def query(self, query: exp.Query, around: Scope | None = None) -> Built:
-        """A query as operators, and its outputs."""
+        """The operators of a query, and its outputs."""
         return self.build(self, query, around)
 
     def common_table(self, cte: exp.CTE) -> Built:
-        """A common table expression, rebuilt for each place that reads it."""
+        """The operators of a common table expression, built again for each reader."""
         child, outputs = self.build(self, cte.this, None)
         alias = cte.args.get("alias")
         if alias and alias.columns:
@@ -48,7 +48,7 @@ class Builder:
 
     @contextmanager
     def common_tables(self, query: exp.Query) -> Iterator[None]:
-        """Know the query's common table expressions while it is built."""
+        """Register the query's common table expressions while it is built."""
         before = dict(self.ctes)
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():

@@ -1,4 +1,4 @@
-"""Pieces of SQL that several operators are written with."""
+"""SQL fragments that several operators use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.graph.maintenance.scope import named
 def join_all(
     inputs: Sequence[tuple[Sequence[str], exp.Query]], conditions: Sequence[exp.Expr], *more: str
 ) -> exp.Select:
-    """Join inputs so that each is tied to those before it, where a condition ties it at all."""
+    """Join inputs so that each has a condition with the previous ones, if possible."""
     left = list(inputs)
     pending = list(conditions)
     columns, first = left.pop(0)
@@ -38,7 +38,7 @@ def join_all(
 
 
 def selected(names: Sequence[str]) -> list[exp.Expr]:
-    """Columns by their names; a constant where there are none, since rows must be counted."""
+    """The named columns; a constant if there are none, since rows must be counted."""
     one = exp.alias_(exp.Literal.number(1), "__one")
     return [*map(named, names)] or [one]
 
@@ -46,7 +46,7 @@ def selected(names: Sequence[str]) -> list[exp.Expr]:
 def next_tied(
     inputs: Sequence[Sequence[str]], known: Set[str], conditions: Sequence[exp.Expr]
 ) -> int:
-    """Which input to join next, given the columns of each: the first that a condition ties."""
+    """The input to join next, given the columns of each: the first with a condition."""
     for at, names in enumerate(inputs):
         for reads in map(used, conditions):
             if reads & set(names) and reads & known and reads <= known | set(names):
@@ -55,7 +55,7 @@ def next_tied(
 
 
 def each_copy(count: exp.Expr) -> exp.Expr:
-    """A column that repeats its row so many times; at least one."""
+    """A column that repeats its row ``count`` times; at least once."""
     one = exp.Literal.number(1)
     return exp.func("EXPLODE", exp.func("SEQUENCE", one, exp.cast(count, "int")))
 
@@ -63,7 +63,7 @@ def each_copy(count: exp.Expr) -> exp.Expr:
 def left_join(
     node: LeftJoin, left: exp.Query, right: exp.Query, condition: exp.Expr, *more: str
 ) -> exp.Select:
-    """A join that the left input decides; ``more`` are columns that the left has in addition."""
+    """A left join; ``more`` are additional columns of the left side."""
     return (
         exp.select(*selected((*node.columns, *more)))
         .from_(aliased(left, "l"), copy=False)
@@ -77,7 +77,7 @@ def left_join(
 
 
 def union_all(parts: Sequence[exp.Query]) -> exp.Query:
-    """All rows of the parts."""
+    """UNION ALL of the parts."""
     query = parts[0]
     for part in parts[1:]:
         query = exp.union(query, part, distinct=False, copy=False)
@@ -85,5 +85,5 @@ def union_all(parts: Sequence[exp.Query]) -> exp.Query:
 
 
 def aliased(query: exp.Query, alias: str) -> exp.Subquery:
-    """A query as a relation of another."""
+    """A query as a subquery with an alias."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))

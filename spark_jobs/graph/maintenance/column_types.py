@@ -1,4 +1,4 @@
-"""The types of an operator's columns, where the declarations tell them."""
+"""The types of an operator's columns, as far as the declarations tell."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from spark_jobs.graph.maintenance.algebra import (
     Window,
 )
 
-# A whole number or a decimal of which only Spark can tell the digits.
+# An integer or decimal whose precision only Spark can tell.
 EXACT = "exact"
 _EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\s*\d+\)")
 
-# Spark SQL types in lower case, by the tree's names; a column that nobody knows is absent.
+# Spark SQL types in lower case, by name in the tree; columns of unknown type are missing.
 Types = dict[str, str]
 
 
@@ -42,7 +42,7 @@ def column_types(  # noqa: PLR0911 - one case for each operator
 
     Args:
         node: the operator.
-        tables: for each table ``layer.name`` the types of its columns, by name in lower case.
+        tables: types of each table's columns: ``layer.name``, then lower-case column name.
     """
     match node:
         case Scan():
@@ -70,7 +70,7 @@ def column_types(  # noqa: PLR0911 - one case for each operator
 
 
 def expression_types(expressions: list[exp.Expr], columns: Types) -> list[str]:
-    """The types of expressions over columns; "" where they cannot be told."""
+    """The types of expressions over columns; "" if unknown."""
     reader = dialect()
     schema = MappingSchema(dialect=reader)
     schema.add_table("t", {name: kind for name, kind in columns.items() if kind != EXACT})
@@ -113,7 +113,7 @@ def _of_union(node: Union, tables: Mapping[str, Mapping[str, str]]) -> Types:
 def is_exact(  # noqa: PLR0911 - one case for each kind of expression
     value: exp.Expr, kinds: Mapping[str, str]
 ) -> bool:
-    """Whether a sum of the values is the same in any order: whole numbers and decimals.
+    """Whether a sum of the values does not depend on their order: integers and decimals.
 
     Args:
         value: an expression over columns.
@@ -123,7 +123,7 @@ def is_exact(  # noqa: PLR0911 - one case for each kind of expression
         case exp.Column():
             return is_exact_type(kinds.get(value.name, ""))
         case exp.Literal():
-            # A number with an exponent is a DOUBLE.
+            # A literal with an exponent is a DOUBLE.
             return not value.is_string and "e" not in value.name.lower()
         case exp.Null():
             return True
@@ -151,5 +151,5 @@ def _branches(value: exp.If) -> list[exp.Expr]:
 
 
 def is_exact_type(kind: str) -> bool:
-    """Whether values of a type add up to the same in any order."""
+    """Whether a sum of values of this type does not depend on their order."""
     return kind == EXACT or _EXACT.fullmatch(kind) is not None

@@ -1,4 +1,4 @@
-"""The SQL of an operator's change: rows with a weight, positive where they came."""
+"""Derives the SQL of an operator's change: rows with a weight, positive for inserted rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from spark_jobs.graph.maintenance.states import State
 
 @dataclass(frozen=True)
 class Step:
-    """A relation that later SQL reads by its name, worth computing once."""
+    """A named relation that later SQL reads, computed once."""
 
     name: str
     query: exp.Query
@@ -49,14 +49,14 @@ class Step:
 
 @dataclass(frozen=True)
 class StateUpdate:
-    """Aggregate state, to be brought from the old versions of the tables to the new ones.
+    """An update of aggregate state from the old versions of the tables to the new ones.
 
     Attributes:
-        state: which.
-        content: the groups computed from nothing, at the old versions.
-        update: the groups at the new versions, over the old groups and earlier steps; None where
-            they stay as they are.
-        change: what to add to the old groups for the same result; None with ``update``.
+        state: the state to update.
+        content: the state computed from all rows at the old versions.
+        update: the new state, computed from the old one and earlier steps; None if it does not
+            change.
+        change: rows to add to the old state for the same result; None with ``update``.
     """
 
     state: State
@@ -67,11 +67,11 @@ class StateUpdate:
 
 @dataclass
 class Deltas:
-    """Derives changes; collects the steps that they read, in order.
+    """Derives changes, and collects the steps that they read, in order.
 
     Attributes:
-        prefix: the names of the steps start with it.
-        kept: the states that change, by table.
+        prefix: prefix of the steps' names.
+        kept: states that change, by table.
     """
 
     writer: Writer
@@ -82,7 +82,7 @@ class Deltas:
     def delta(  # noqa: C901, PLR0911 - one case for each operator
         self, node: Node
     ) -> exp.Query | None:
-        """The change of an operator: its columns and ``__w``; None where nothing changes."""
+        """The change of an operator: its columns and ``__w``; None if nothing changes."""
         match node:
             case Scan():
                 if node.table not in self.writer.tables.changed | self.kept:
@@ -112,7 +112,7 @@ class Deltas:
                 assert_never(node)
 
     def keep(self, state: State) -> None:
-        """Bring aggregate state up to date, and make its change known to what reads it."""
+        """Add an update of aggregate state, and register its change for later steps."""
         change = self.delta(state.node.child)
         tables = self.writer.tables
         content = state.content(self.writer.relation(state.node.child, When.OLD))
@@ -136,9 +136,9 @@ class Deltas:
         self.kept.add(state.table)
 
     def affected(self, node: Aggregate | Window, name: str) -> Keys | None:
-        """The groups that a change touches, as a step; None where nothing changes.
+        """The groups that a change affects, as a step; None if nothing changes.
 
-        Without any key the relation has one row, and restricts nothing.
+        Without keys the relation has one row and restricts nothing.
         """
         change = self.net(node.child)
         if change is None:
@@ -159,14 +159,14 @@ class Deltas:
         )
 
     def net(self, node: Node) -> str | None:
-        """The change of an operator without what cancels out, as a step."""
+        """The net change of an operator, as a step."""
         change = self.delta(node)
         if change is None:
             return None
         return self.step("change", netted(change, node.columns))
 
     def step(self, name: str, query: exp.Query) -> str:
-        """Give a relation a name; the same SQL gets the same name."""
+        """Name a relation; the same SQL gets the same name."""
         for one in self.steps:
             if isinstance(one, Step) and one.query == query:
                 return one.name
@@ -187,7 +187,7 @@ class Deltas:
         if rows is not None:
             parts.append(rows.where(writer.at(node.condition, When.NEW), copy=False))
         if writer.clocks and reads_clock(node.condition):
-            # What the clock alone lets in or out of what was there before.
+            # Old rows that enter or leave the result because time has passed.
             new = writer.at(node.condition, When.NEW)
             old = writer.at(node.condition, When.OLD)
             for weight, inside, outside in ((1, new, old), (-1, old, new)):
@@ -213,8 +213,8 @@ class Deltas:
     def _with_others(self, node: Join, at: int, name: str) -> exp.Select:
         """The change of an input joined with the other inputs.
 
-        What the change has become is a step wherever a large table comes next: the engine then
-        knows how few rows they are, and takes them to the table instead of moving its rows.
+        Before a join with a large table the intermediate change becomes a step: the engine then
+        knows that it is small, and broadcasts it instead of shuffling the table.
         """
         columns = (*node.inputs[at].columns, WEIGHT)
         joined = [(columns, exp.select(*map(named, columns)).from_(exp.to_table(name)))]
@@ -261,7 +261,7 @@ class Deltas:
         return union_all(parts) if parts else None
 
     def _unmatched_left(self, node: LeftJoin, left: str, when: When, sign: int) -> exp.Query:
-        """Weighted rows of the left side with the right side at a time."""
+        """Weighted rows of the left side, with the right side before or after the change."""
         keys = right_keys(
             node, Keys(left, tuple((named(name), name) for name in self._matched(node)))
         )
@@ -271,9 +271,9 @@ class Deltas:
         return joined if sign > 0 else negated(joined, node.columns)
 
     def _touching(self, node: LeftJoin, right: str) -> Keys | None:
-        """What a change of the right side can match of the left, as far as equalities tell."""
+        """Keys of left rows that a change of the right side may match, from equality conditions."""
         if isinstance(node.left, Scan):
-            # The join with the change itself restricts as much.
+            # Joining with the change itself restricts the scan as much.
             return None
         pairs = []
         for left, other in filter(None, map(equality, conjuncts(node.condition))):
@@ -283,7 +283,7 @@ class Deltas:
         return Keys(right, tuple(pairs)) if pairs else None
 
     def _matched(self, node: LeftJoin) -> list[str]:
-        """The columns of the left side that the condition makes equal to one of the right."""
+        """Columns of the left side that the condition equates with one of the right side."""
         found = [pair for one in conjuncts(node.condition) if (pair := equality(one))]
         names = [name for pair in found for name in pair if name in node.left.columns]
         return list(dict.fromkeys(names))
@@ -301,7 +301,7 @@ class Deltas:
         return union_all(parts) if parts else None
 
     def _recomputed(self, node: Aggregate | Window | TopK) -> exp.Query | None:
-        """Delete the affected groups as they were, and insert them as they are."""
+        """Delete the affected groups' old rows, and insert their new ones."""
         keys = None
         if isinstance(node, TopK):
             if self.net(node.child) is None:
@@ -334,14 +334,14 @@ class Deltas:
 
 
 def group_keys(node: Aggregate | Window) -> tuple[exp.Expr, ...]:
-    """What a row's group is told by."""
+    """The expressions that define a row's group."""
     if isinstance(node, Window):
         return node.partition
     return tuple(value for _, value in node.row_keys)
 
 
 def netted(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
-    """The sum of the weights of equal rows, where it is not 0."""
+    """The weights of equal rows summed up, where the sum is not 0."""
     names = [*map(named, columns)]
     total = exp.alias_(exp.Sum(this=named(WEIGHT)), "__sum")
     summed = exp.select(*names, total).from_(aliased(query, "t"), copy=False)
@@ -355,11 +355,11 @@ def netted(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
 
 
 def negated(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
-    """A change turned round: what came goes."""
+    """A change with negated weights."""
     minus = exp.Neg(this=named(WEIGHT))
     return exp.select(*map(named, columns), exp.alias_(minus, WEIGHT)).from_(aliased(query, "t"))
 
 
 def number(value: int) -> exp.Expr:
-    """A number in SQL."""
+    """A numeric literal."""
     return exp.Literal.number(value)

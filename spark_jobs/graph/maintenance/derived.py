@@ -1,4 +1,4 @@
-"""The program of a view from its query; one that was derived before is taken again."""
+"""Derives the program of a view from its query, with a cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_jobs.graph.maintenance.states import Cutter
 
 Types = Mapping[str, Mapping[str, str]]
 Clocks = Mapping[When, datetime]
-# Views of a process, each with the few programs that it needs.
+# Cache sizes: views per process, and programs per view.
 _VIEWS, _PROGRAMS = 128, 4
 _T = TypeVar("_T")
 
@@ -29,11 +29,10 @@ def derived_program(
 
     Args:
         query: as in ``GoldEntry.query``.
-        tables: where the SQL finds contents and changes.
-        clocks: what the clock showed at the last refresh and shows at this one; empty where the
-            view reads no clock.
-        types: of the tables' columns, by table and lower-case name.
-        prefix: the names of the steps start with it.
+        tables: resolves contents and changes to relations.
+        clocks: values of CURRENT_TIMESTAMP before and after; empty if the view does not read it.
+        types: column types, by table and lower-case name.
+        prefix: prefix of the steps' names.
 
     Raises:
         NotIncrementalError: an operator has no rule.
@@ -47,12 +46,12 @@ def derived_program(
 def remembered_program(
     query: str, tables: Tables, clocks: Clocks, *, types: Types, prefix: str
 ) -> Program:
-    """The same, for a process that refreshes a view again and again.
+    """The same, with a cache for processes that refresh a view repeatedly.
 
-    A derivation knows of its tables only what it asks them. What it asked and heard is kept with
-    the program, which is taken again while the same questions get the same answers: Mokhov,
-    Mitchell and Peyton Jones, "Build Systems à la Carte", 2018, call that a verifying trace. Who
-    takes a program must not change it.
+    A derivation depends on its tables only through the methods it calls. Calls and results are
+    recorded with the program, which is reused while the same calls return the same results: a
+    verifying trace, as in Mokhov, Mitchell and Peyton Jones, "Build Systems à la Carte", 2018. The
+    caller must not modify the program.
 
     Raises:
         NotIncrementalError: an operator has no rule.
@@ -60,70 +59,70 @@ def remembered_program(
     frozen = tuple(sorted((table, tuple(columns.items())) for table, columns in types.items()))
     known = _known(query, frozen, tuple(sorted(clocks.items())), prefix)
     for one in known:
-        if one.holds(tables):
+        if one.still_valid(tables):
             return one.program
-    asked = _Asked(tables)
-    program = derived_program(query, asked, clocks, types=types, prefix=prefix)
-    known.insert(0, _Derived(program, asked.answers))
+    tables_now = _RecordedTables(tables)
+    program = derived_program(query, tables_now, clocks, types=types, prefix=prefix)
+    known.insert(0, _Derived(program, tables_now.answers))
     del known[_PROGRAMS:]
     return program
 
 
 @dataclass(frozen=True)
 class _Derived:
-    """A program, and what its derivation was told: by question and its arguments."""
+    """A program, with the results of the calls that its derivation made."""
 
     program: Program
     answers: Mapping[tuple[str, ...], object]
 
-    def holds(self, tables: Tables) -> bool:
-        """Whether the derivation would hear the same; if so, all was asked that it would ask.
+    def still_valid(self, tables: Tables) -> bool:
+        """Whether all recorded calls return the same results.
 
-        Relations come last: who is asked for one makes it ready to be read, and nobody reads those
-        of a program that is not taken.
+        Calls that return relations come last: they register the relation with the engine, which
+        would be useless for a program that is not reused.
         """
-        asked = _Asked(tables)
-        questions = sorted(self.answers, key=lambda one: isinstance(self.answers[one], exp.Expr))
-        return all(asked.ask(*question) == self.answers[question] for question in questions)
+        tables_now = _RecordedTables(tables)
+        calls = sorted(self.answers, key=lambda one: isinstance(self.answers[one], exp.Expr))
+        return all(tables_now.call_again(*call) == self.answers[call] for call in calls)
 
 
 @lru_cache(maxsize=_VIEWS)
 def _known(*_: object) -> list[_Derived]:
-    """Programs of a query, the newest first."""
+    """Cached programs of a query, newest first."""
     return []
 
 
 @dataclass
-class _Asked:
-    """Tables that note what is asked, and what they answer."""
+class _RecordedTables:
+    """Records the calls of another ``Tables``, and their results."""
 
     tables: Tables
     answers: dict[tuple[str, ...], object] = field(default_factory=dict)
 
     @property
     def changed(self) -> frozenset[str]:
-        return self._noted(self.tables.changed, "changed")
+        return self._record(self.tables.changed, "changed")
 
     def content(self, table: str, when: When) -> exp.Table:
-        return self._noted(self.tables.content(table, when), "content", table, when)
+        return self._record(self.tables.content(table, when), "content", table, when)
 
     def change(self, table: str) -> exp.Table:
-        return self._noted(self.tables.change(table), "change", table)
+        return self._record(self.tables.change(table), "change", table)
 
     def published(self) -> exp.Table:
-        return self._noted(self.tables.published(), "published")
+        return self._record(self.tables.published(), "published")
 
     def large(self, table: str) -> bool:
-        return self._noted(self.tables.large(table), "large", table)
+        return self._record(self.tables.large(table), "large", table)
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        return self._noted(self.tables.part_types(table), "part_types", table)
+        return self._record(self.tables.part_types(table), "part_types", table)
 
-    def ask(self, name: str, *arguments: str) -> object:
-        """Ask again what was asked under this name."""
-        question: Callable[..., object] | object = getattr(self, name)
-        return question(*arguments) if callable(question) else question
+    def call_again(self, name: str, *arguments: str) -> object:
+        """Repeat a recorded call."""
+        call: Callable[..., object] | object = getattr(self, name)
+        return call(*arguments) if callable(call) else call
 
-    def _noted(self, answer: _T, *question: str) -> _T:
-        self.answers[question] = answer.copy() if isinstance(answer, exp.Expr) else answer
+    def _record(self, answer: _T, *call: str) -> _T:
+        self.answers[call] = answer.copy() if isinstance(answer, exp.Expr) else answer
         return answer

@@ -1,4 +1,4 @@
-"""Whether and how a view can be maintained: decided when the project is compiled."""
+"""Decides at compile time whether and how a view can be maintained."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def maintenance_of(
     keys: Mapping[str, frozenset[str]] | None = None,
     types: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Maintenance, NotIncrementalError | None]:
-    """How a view is maintained, and the error where it cannot be.
+    """How a view is maintained, and the error if it cannot be.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.
-        keys: for tables whose rows some columns identify, those columns.
-        types: the types of the tables' columns, by table and by column in lower case.
+        keys: columns that identify a table's rows, by table, if known.
+        types: column types, by table and lower-case column name.
     """
     cutter, unique = Cutter(types or {}), Uniqueness(types or {})
     try:
@@ -76,7 +76,7 @@ def maintenance_of(
 
 
 def _check_types(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse columns whose values cannot be told apart.
+    """Refuse columns whose values cannot be compared.
 
     Raises:
         NotIncrementalError: a column that is read is a map or a variant.
@@ -99,10 +99,10 @@ def _key(found: frozenset[str] | None, outputs: Outputs) -> tuple[str, ...]:
 
 
 def _check_groups(node: Node) -> None:
-    """Refuse operators whose every row depends on all others.
+    """Refuse operators in which each row depends on all others.
 
     Raises:
-        NotIncrementalError: the operator has no groups that a change could be confined to.
+        NotIncrementalError: the operator has no groups to which a change could be confined.
     """
     whole = {
         Aggregate: "an aggregate without GROUP BY",
@@ -131,7 +131,7 @@ def _rule(root: Node) -> MaintenanceStrategy:
 
 
 def _operators(node: Node, cutter: Cutter, unique: Uniqueness) -> list[OperatorRule]:
-    """The operators from the root down, each with the rule that it follows."""
+    """The operators from the root down, each with its rule."""
     kept = {state.table: state for state in cutter.states}
     if isinstance(node, Scan) and node.table in kept:
         state = kept[node.table]
@@ -140,7 +140,7 @@ def _operators(node: Node, cutter: Cutter, unique: Uniqueness) -> list[OperatorR
         return [own, *_operators(state.node.child, cutter, unique)]
     found = _operator(node)
     if found is not None:
-        # Of the rows that state keeps, only what is below it tells what makes them differ.
+        # Uniqueness of state rows has to be proved on the operator that the state replaces.
         found = found.model_copy(update={"note": _ties(cutter.uncut(node), unique)})
     below = [one for child in children(node) for one in _operators(child, cutter, unique)]
     return [*([found] if found else []), *below]
@@ -211,5 +211,5 @@ def _ties(node: Node, unique: Uniqueness) -> str | None:
 
 
 def _text(expression: exp.Expr) -> str:
-    """The expression with the names that its author gave, which a tree may number."""
+    """The expression with the author's names; the tree may have numbered them."""
     return _NUMBER.sub("", to_sql(expression))

@@ -1,4 +1,4 @@
-"""Restricting relations to some values of columns, as deep down as the columns reach."""
+"""Restricts relations to some values of columns, pushed down as far as possible."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from spark_jobs.graph.maintenance.scope import named
 
 @dataclass(frozen=True)
 class Keys:
-    """Some values of columns, held by a relation.
+    """Values of some columns, in a relation.
 
     Attributes:
-        relation: the relation's name.
-        pairs: an expression over the columns that are restricted, and the relation's column.
+        relation: name of the relation.
+        pairs: an expression over restricted columns, and the relation's column.
     """
 
     relation: str
     pairs: tuple[tuple[exp.Expr, str], ...]
 
     def columns(self) -> dict[str, str]:
-        """The restricted columns that stand alone."""
+        """The restricted expressions that are plain columns."""
         return {one.name: key for one, key in self.pairs if isinstance(one, exp.Column)}
 
 
 def restricted(query: exp.Select, columns: Sequence[str], keys: Keys | None) -> exp.Select:
-    """The rows of a query whose values are among the keys; NULL is a value like others."""
+    """The rows of a query whose values are among the keys; NULL equals NULL."""
     if keys is None or not keys.pairs:
         return query
     condition = exp.and_(
@@ -54,7 +54,7 @@ def restricted(query: exp.Select, columns: Sequence[str], keys: Keys | None) -> 
 
 
 def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys | None]:
-    """The keys that only read the columns, and the rest."""
+    """The keys that only read these columns, and the rest."""
     if keys is None:
         return None, None
     inside = tuple(pair for pair in keys.pairs if used(pair[0]) and used(pair[0]) <= set(columns))
@@ -64,7 +64,7 @@ def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys 
 
 
 def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
-    """The restricted columns, and those that the conditions make equal to one of them."""
+    """The restricted columns, and those that the conditions equate with them."""
     reach = keys.columns() if keys else {}
     pairs = [pair for one in conditions if (pair := equality(one))]
     grown = True
@@ -79,12 +79,12 @@ def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
 
 
 def covers(keys: Keys, mine: Mapping[str, str]) -> bool:
-    """Whether restricting these columns restricts as much as all keys together."""
+    """Whether restricting these columns is as strict as all keys together."""
     return {key for _, key in keys.pairs} <= set(mine.values())
 
 
 def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:
-    """What restricts the right side of a join when its left side is restricted."""
+    """The keys of the right side of a join, given those of the left side."""
     if keys is None:
         return None
     reach = spread(keys, conjuncts(node.condition))
@@ -93,7 +93,7 @@ def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:
 
 
 def rename(keys: Keys | None, names: Mapping[str, str]) -> Keys | None:
-    """The keys over other names of the same columns."""
+    """The keys with renamed columns."""
     if keys is None:
         return None
     pairs = []

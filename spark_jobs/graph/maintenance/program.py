@@ -1,4 +1,4 @@
-"""The maintenance program of a view: the SQL that gives the change of its published rows."""
+"""The maintenance program of a view: the SQL of the change of its published rows."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Program:
     """The SQL of a view's change.
 
     Attributes:
-        steps: relations to be named and computed, and aggregate state to be updated, in this order.
-        change: the view's columns, and ``__w``: how many more of a row there are, never 0. None
-            where the changes of the inputs cannot change the view.
+        steps: relations to compute and aggregate state to update, in order.
+        change: the view's columns and ``__w``: the difference in a row's number of copies, never 0.
+            None if the inputs' changes cannot affect the view.
     """
 
     steps: tuple[Step | StateUpdate, ...]
@@ -60,15 +60,14 @@ def derive(
     """Derive the program of a view for the tables that changed.
 
     Args:
-        built: the view's operators and outputs.
-        tables: where the SQL finds contents and changes.
-        clocks: what the clock showed at the last refresh and shows at this one; empty where the
-            view reads no clock.
-        states: the aggregate state that the operators read, each after those that it reads.
-        prefix: the names of the steps start with it.
+        built: operators and outputs of the view.
+        tables: resolves contents and changes to relations.
+        clocks: values of CURRENT_TIMESTAMP before and after; empty if the view does not read it.
+        states: aggregate state that the operators read, in the order of computation.
+        prefix: prefix of the steps' names.
 
     Raises:
-        NotIncrementalError: the view reads the clock where no rule follows it.
+        NotIncrementalError: the view reads the clock where no rule supports it.
     """
     root, outputs = built
     check_clock(root)
@@ -82,10 +81,10 @@ def derive(
 
 
 def check_clock(node: Node) -> None:
-    """Refuse the clock outside of conditions on rows.
+    """Refuse reads of the clock outside of filters.
 
     Raises:
-        NotIncrementalError: an expression other than a filter's reads the clock.
+        NotIncrementalError: an expression other than a filter reads the clock.
     """
     for one in _expressions(node):
         if reads_clock(one):
@@ -108,7 +107,7 @@ def _expressions(node: Node) -> list[exp.Expr]:
 
 
 def _of_published(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query | None:
-    """The change, with the rows as they were read from the published table where that is enough."""
+    """The change; old rows are read from the published table if possible."""
     grouping = _grouping(root)
     if grouping is None:
         change = deltas.delta(root)
@@ -136,9 +135,9 @@ def _exchange(
     new: Keys | None = None,
     old: Keys | None = None,
 ) -> exp.Query:
-    """Take rows of the published table away, and bring those that the SQL gives now.
+    """Delete rows of the published table, and insert those that the SQL returns now.
 
-    With keys, of these groups only, as the tree and as the table names them.
+    With keys, only rows of these groups; ``new`` in the tree's names, ``old`` in the table's.
     """
     writer = deltas.writer
     names = tuple(name for name, _ in outputs)
@@ -158,13 +157,13 @@ def _exchange(
 
 
 def _called(change: exp.Query, outputs: Outputs) -> exp.Query:
-    """A change under the names of the view's columns."""
+    """A change with the names of the view's columns."""
     columns = [exp.alias_(named(at), name) for name, at in outputs]
     return exp.select(*columns, named(WEIGHT)).from_(aliased(change, "t"))
 
 
 def _grouping(node: Node) -> Aggregate | Window | TopK | None:
-    """The operator that decides rows in groups, where only row-wise ones are above it."""
+    """The operator that computes rows in groups, if only row-wise ones are above it."""
     while isinstance(node, Project | Filter):
         if isinstance(node, Filter) and reads_clock(node.condition):
             return None
@@ -175,7 +174,7 @@ def _grouping(node: Node) -> Aggregate | Window | TopK | None:
 def _visible(
     root: Node, grouping: Aggregate | Window | TopK, keys: Keys, outputs: Outputs
 ) -> list[tuple[str, str, str]]:
-    """Group keys that are columns of the view: its name, the tree's name, the key's column."""
+    """Group keys in the view's output: the view's name, the tree's name, the key's column."""
     at_grouping: dict[str, str] = {}
     if isinstance(grouping, Aggregate):
         columns = [name for name, _ in grouping.row_keys]

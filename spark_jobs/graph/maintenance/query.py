@@ -1,4 +1,4 @@
-"""A query as a tree of operators."""
+"""Builds the tree of operators of a query."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.
-        keys: for tables whose rows some columns identify, those columns.
+        keys: columns that identify a table's rows, by table, if known.
 
     Returns:
-        the root, and for each output column its name in SQL and the tree's name.
+        the root, and for each output column its names in SQL and in the tree.
 
     Raises:
         NotIncrementalError: an operator has no rule.
     """
     tree = parse(query)
     _check_stars(tree)
-    # One alias then means one relation everywhere, also where a subquery uses a name again.
+    # Make aliases unique, also if a subquery reuses a name.
     tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
     return Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
 
 
 def _check_stars(tree: exp.Expr) -> None:
-    """Refuse stars in expressions: operators carry the columns that are named, and no others.
+    """Refuse stars in expressions: operators have named columns only.
 
     Raises:
-        NotIncrementalError: a star stands for columns; COUNT(*) is none of that kind.
+        NotIncrementalError: a star stands for columns; COUNT(*) is allowed.
     """
     for star in tree.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):
@@ -86,7 +86,7 @@ def _limited(builder: Builder, query: exp.Query, selected: Selected) -> Built:
         )
     columns = [name for _, name in selected.outputs]
     if list(node.columns) != columns:
-        # What only the order needed leaves again.
+        # Drop the columns that only the order needs.
         node = Project(node, tuple((name, named(name)) for name in columns))
     del builder
     return node, selected.outputs
@@ -131,7 +131,7 @@ def distinct_rows(builder: Builder, node: Node, outputs: Outputs) -> Built:
 def _by_counts(
     builder: Builder, left: Node, right: Node, outputs: Outputs, *, both: bool, distinct: bool
 ) -> Built:
-    """INTERSECT and EXCEPT: count each row on both sides, and give it as often as it is due."""
+    """INTERSECT and EXCEPT: count rows on both sides, and repeat each as required."""
     names = builder.names
     here, there = names.fresh("here"), names.fresh("there")
     one, zero = exp.Literal.number(1), exp.Literal.number(0)

@@ -1,4 +1,4 @@
-"""How many rows of a view a change deletes and inserts at most, from its SQL alone."""
+"""Upper limits of the rows of a view that a change deletes and inserts, from its SQL alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 
 @dataclass(frozen=True)
 class RowsMoved:
-    """Rows deleted from a table or a result, and rows inserted; an update is one of each."""
+    """Rows deleted from a table (``leave``) and inserted (``enter``); an update counts as both."""
 
     leave: int
     enter: int
@@ -37,7 +37,7 @@ class RowsMoved:
         return self.leave + self.enter
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {"leave": self.leave, "enter": self.enter}
 
 
@@ -45,12 +45,12 @@ NO_ROWS = RowsMoved(0, 0)
 
 
 def reach(query: str, moved: Mapping[str, RowsMoved | None]) -> RowsMoved | None:
-    """At most so many rows of a view are deleted and inserted; None where its SQL sets no limit.
+    """Upper limits of the deleted and inserted rows of a view; None if its SQL sets no limit.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.
-        moved: of the tables that it reads, by ``layer.name``; one that is absent did not change,
-            of one with None nobody knows how much did.
+        moved: changes of its inputs, by ``layer.name``. A missing table is unchanged; None: changed
+            by an unknown number of rows.
     """
     try:
         root, _ = build(query)
@@ -75,7 +75,7 @@ def _reach(  # noqa: PLR0911 - one case for each operator
         case Project():
             return None if node.multiplies else below[0]
         case Aggregate():
-            # Each row belongs to one group; a group has one row before and one after.
+            # Each row is in one group, and each group has one row before and one after.
             groups = 1 if not node.keys else None if below[0] is None else below[0].total
             return None if groups is None or node.sessions else RowsMoved(groups, groups)
         case Union():
@@ -87,7 +87,7 @@ def _reach(  # noqa: PLR0911 - one case for each operator
                 else None
             )
         case LeftJoin():
-            # Rows of the left side stand or fall by themselves while the right one stays.
+            # While the right side is unchanged, left rows do not affect each other.
             return below[0] if node.side is not Side.OUTER and below[1] == NO_ROWS else None
         case TopK():
             limit = node.limit

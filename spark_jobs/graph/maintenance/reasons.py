@@ -1,4 +1,4 @@
-"""Why a query, or a part of it, has no incremental rule: a closed list of codes."""
+"""Obstacles: codes for why a query has no incremental rule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 class Obstacle(StrEnum):
-    """What stands in the way of incremental maintenance."""
+    """What prevents incremental maintenance."""
 
     UNSUPPORTED_CLAUSE = "UNSUPPORTED_CLAUSE"
     UNSUPPORTED_RELATION = "UNSUPPORTED_RELATION"
@@ -33,12 +33,12 @@ _SUGGESTIONS = {
 
 
 class NotIncrementalError(Exception):
-    """A query that can only be computed again in full.
+    """A query that can only be refreshed in full.
 
     Attributes:
         obstacle: the code.
-        text: what stands in the way, for people.
-        node: where in the query, if a place can be given.
+        text: the obstacle, for users.
+        node: its place in the query, if known.
     """
 
     def __init__(self, obstacle: Obstacle, text: str, node: exp.Expr | None = None) -> None:
@@ -49,5 +49,5 @@ class NotIncrementalError(Exception):
 
     @property
     def suggestion(self) -> str:
-        """What its author can do."""
+        """What the author can do."""
         return _SUGGESTIONS[self.obstacle]

@@ -1,4 +1,4 @@
-"""The SQL of an operator's content, before or after a change, whole or for some keys only."""
+"""Writes the SQL of an operator's content before or after a change, optionally for some keys."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from spark_jobs.graph.maintenance.keys import (
 from spark_jobs.graph.maintenance.scope import named
 
 WEIGHT = "__w"
-# The column of aggregate state that counts their rows.
+# The column of aggregate state with the number of rows.
 COUNT = "n"
 
 
@@ -59,7 +59,7 @@ class When(StrEnum):
 
 
 class Tables(Protocol):
-    """Where the SQL of a change finds what it reads."""
+    """Resolves the tables of a program to relations."""
 
     @property
     def changed(self) -> frozenset[str]:
@@ -69,31 +69,31 @@ class Tables(Protocol):
         """A table at its version before or after."""
 
     def change(self, table: str) -> exp.Table:
-        """The rows that a table gained and lost, with a weight of 1 or -1 in ``__w``."""
+        """The inserted and deleted rows of a table, with a weight of 1 or -1 in ``__w``."""
 
     def published(self) -> exp.Table:
-        """The view's table as it is before."""
+        """The view's table before the change."""
 
     def large(self, table: str) -> bool:
-        """Whether moving the table's rows between processes takes longer than a query."""
+        """Whether shuffling the table is more expensive than a separate query."""
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        """The columns' types where a row of state is a part of its group; otherwise None."""
+        """Column types, if the table is aggregate state stored in parts; otherwise None."""
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes relations over the tables of a refresh.
+    """Writes the relations of a refresh.
 
     Attributes:
-        clocks: what the clock showed before and after; empty where the query reads no clock.
+        clocks: values of CURRENT_TIMESTAMP before and after; empty if the query does not read it.
     """
 
     tables: Tables
     clocks: Mapping[When, datetime]
 
     def at(self, expression: exp.Expr, when: When) -> exp.Expr:
-        """An expression with its clock stopped."""
+        """An expression with the clock replaced by a literal."""
         if not self.clocks or not reads_clock(expression):
             return expression.copy()
         return parse(freeze_clock(to_sql(expression), self.clocks[when]))
@@ -104,7 +104,7 @@ class Writer:
     def relation(  # noqa: C901, PLR0911, PLR0912 - one case for each operator
         self, node: Node, when: When, keys: Keys | None = None
     ) -> exp.Select:
-        """The rows of an operator; with keys, only those rows whose values are among them."""
+        """The rows of an operator; with keys, only those that match."""
         match node:
             case Scan():
                 return self._scan(node, when, keys)
@@ -143,7 +143,7 @@ class Writer:
                 return restricted(child, node.columns, keys)
 
     def select(self, node: Node, when: When, keys: Keys | None = None) -> exp.Select:
-        """All columns of an operator, with a clause to be added."""
+        """All columns of an operator, as a SELECT to be extended."""
         relation = aliased(self.relation(node, when, keys), "t")
         return exp.select(*selected(node.columns)).from_(relation, copy=False)
 
@@ -167,7 +167,7 @@ class Writer:
         types = self.tables.part_types(node.table)
         if types is None or node.key is None:
             return restricted(query, node.columns, keys)
-        # Restricted first: parts are added up of those groups only that are asked for.
+        # Restrict before summing up parts.
         below, rest = split(keys, tuple(node.key))
         parts = restricted(query, node.columns, below)
         added = whole_groups(node, parts, types)
@@ -189,7 +189,7 @@ class Writer:
         pushed = Keys(keys.relation, tuple(below)) if below else None
         child = aliased(self.relation(node.child, when, pushed), "t")
         query = exp.select(*self.outputs(node.outputs, when)).from_(child, copy=False)
-        # All pairs together decide; those below alone may let more rows through.
+        # The keys pushed down may let more rows through than all keys together.
         return restricted(query, node.columns, keys) if above else query
 
     def _join(self, node: Join, when: When, keys: Keys | None) -> exp.Select:
@@ -264,12 +264,12 @@ class Writer:
 
 
 def whole_groups(node: Scan, parts: exp.Query, types: Mapping[str, str]) -> exp.Select:
-    """One row for each key of parts whose other columns are to be added up; empty groups go.
+    """Sum up the parts of aggregate state by key; empty groups are dropped.
 
     Args:
         node: the aggregate state.
-        parts: their rows.
-        types: of the columns, by their names in the table: a sum may have a wider one.
+        parts: rows of the state.
+        types: column types by name in the table; a sum may have a wider type.
     """
     keys = [name for name in node.columns if node.key and name in node.key]
     sums = [
@@ -285,12 +285,12 @@ def whole_groups(node: Scan, parts: exp.Query, types: Mapping[str, str]) -> exp.
     count = next(name for name, old in node.names if old == COUNT)
     empty = exp.EQ(this=named(f"{count}_all"), expression=exp.Literal.number(0))
     whole = exp.select(*columns).from_(aliased(query, "t"), copy=False)
-    # Without keys there is one group, and it stays.
+    # Without keys there is always one group.
     return whole.where(exp.Not(this=empty), copy=False) if keys else whole
 
 
 def scanned(node: Scan, *more: str) -> list[exp.Expr]:
-    """The columns of a table under the tree's names."""
+    """The columns of a table under their names in the tree."""
     columns: list[exp.Expr] = [exp.alias_(named(old), new) for new, old in node.names]
     columns += map(named, more)
     return columns or selected(())

@@ -1,4 +1,4 @@
-"""FROM and JOIN as operators."""
+"""Builds the operators of FROM and JOIN."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LAYERS = frozenset(Layer)
 
 
 def from_clause(builder: Builder, select: exp.Select, scope: Scope) -> Node:
-    """The relation that FROM, JOIN and LATERAL VIEW make; fills in the scope.
+    """The operators of FROM, JOIN and LATERAL VIEW; fills in the scope.
 
     Raises:
         NotIncrementalError: a relation or a kind of join has no rule.
@@ -46,13 +46,13 @@ def from_clause(builder: Builder, select: exp.Select, scope: Scope) -> Node:
 
 
 def nothing(builder: Builder) -> Constant:
-    """One row that says nothing."""
+    """One row without columns."""
     one = builder.names.fresh("one")
     return Constant(exp.select(exp.alias_(exp.Literal.number(1), one)), (one,))
 
 
 def push(node: Node, condition: exp.Expr) -> Node:
-    """Filter as early as possible: what a change does not pass, it does not cost."""
+    """Push a filter down, so that changes are filtered early."""
     reads = used(condition)
     match node:
         case Join():
@@ -74,7 +74,7 @@ def push(node: Node, condition: exp.Expr) -> Node:
 
 
 def inner(left: Node, right: Node, conditions: list[exp.Expr]) -> Node:
-    """An inner join, flat with those below it, so that a change can join in any order."""
+    """An inner join, flattened with those below it, so that a change can join in any order."""
     inputs: list[Node] = []
     known: list[exp.Expr] = []
     for one in (left, right):
@@ -122,7 +122,7 @@ def _table(builder: Builder, node: exp.Table, select: exp.Select, scope: Scope) 
 
 
 def _read(builder: Builder, alias: str, select: exp.Select) -> Mapping[str, str]:
-    """The columns that the SELECT and its subqueries read of an alias, with the tree's names."""
+    """Columns of an alias that the SELECT and its subqueries read, with their names in the tree."""
     found = {
         column.name.lower(): None
         for column in select.find_all(exp.Column)
@@ -146,7 +146,7 @@ def _values(builder: Builder, node: exp.Values, scope: Scope) -> Node:
 
 
 def _enter(scope: Scope, node: exp.Expr, outputs: list[tuple[str, str]]) -> None:
-    """Make the outputs of a query known under an alias, which may rename them."""
+    """Register the outputs of a query under an alias, which may rename them."""
     alias = node.args.get("alias")
     renamed = [one.name for one in alias.columns] if alias and alias.columns else None
     names = renamed or [name for name, _ in outputs]
@@ -186,11 +186,11 @@ def _join(builder: Builder, left: Node, join: exp.Join, select: exp.Select, scop
 
 
 def _full_outer(left: Node, right: Node, condition: exp.Expr) -> Node:
-    """The left outer join, and the rows of the right that it left out."""
+    """A left outer join, and the unmatched rows of the right side."""
     columns = (*left.columns, *right.columns)
     lone = LeftJoin(
         LeftJoin(right, left, condition, Side.ANTI),
-        # Joined with nothing: that gives NULLs of the right types.
+        # An outer join with no rows returns NULLs of the right types.
         Filter(left, exp.false()),
         exp.false(),
         Side.OUTER,
@@ -211,7 +211,7 @@ def _generate(builder: Builder, child: Node, lateral: exp.Lateral, scope: Scope)
 
 
 def all_of(conditions: list[exp.Expr]) -> exp.Expr:
-    """The conjunction; TRUE where there is none."""
+    """The conjunction; TRUE if there are no conditions."""
     return exp.and_(*conditions, copy=True) if conditions else exp.true()
 
 

@@ -1,4 +1,4 @@
-"""Names: each column of a tree is called once, and each alias of the SQL knows its columns."""
+"""Names: unique column names of a tree, and the columns of each SQL alias."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 
 
 class Names:
-    """Gives every column of a tree a name of its own, the SQL's own where it is free."""
+    """Generates unique names for a tree's columns; the SQL name if it is free."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def fresh(self, name: str) -> str:
-        """A name that nothing else in the tree has.
+        """An unused name.
 
         >>> names = Names()
         >>> names.fresh("a"), names.fresh("a")
@@ -34,18 +34,18 @@ class Names:
 
 @dataclass
 class Scope:
-    """What the columns of one SELECT mean.
+    """The columns in scope of one SELECT.
 
     Attributes:
-        relations: for each alias the tree's names of its columns, by lower-case name.
-        around: the scope of the query around this one.
+        relations: for each alias, names in the tree by lower-case column name.
+        around: the scope of the outer query.
     """
 
     relations: dict[str, Mapping[str, str]] = field(default_factory=dict)
     around: Scope | None = None
 
     def own(self, column: exp.Column) -> str | None:
-        """The tree's name of a column of this SELECT, or None where it is of another one."""
+        """The name in the tree of a column of this SELECT, or None."""
         name = column.name.lower()
         if column.table:
             return self.relations.get(column.table.lower(), {}).get(name)
@@ -53,10 +53,10 @@ class Scope:
         return found.pop() if len(found) == 1 else None
 
     def resolve(self, column: exp.Column) -> str:
-        """The tree's name of a column of this SELECT or of the one around it.
+        """The name in the tree of a column of this SELECT or of the outer query.
 
         Raises:
-            NotIncrementalError: it is of neither.
+            NotIncrementalError: it belongs to neither.
         """
         found = self.own(column)
         if found is None and self.around is not None:
@@ -67,14 +67,14 @@ class Scope:
         return found
 
     def is_outer(self, expression: exp.Expr) -> bool:
-        """Whether an expression reads a column of the query around."""
+        """Whether an expression reads a column of the outer query."""
         return any(self.own(column) is None for column in expression.find_all(exp.Column))
 
     def rewrite(self, expression: exp.Expr) -> exp.Expr:
-        """A copy with the tree's names for columns.
+        """A copy of the expression with the tree's column names.
 
         Raises:
-            NotIncrementalError: a column belongs to no scope in reach.
+            NotIncrementalError: a column is not in scope.
         """
         copy = expression.copy()
         for column in list(copy.find_all(exp.Column)):
@@ -89,5 +89,5 @@ class Scope:
 
 
 def named(name: str) -> exp.Column:
-    """A column by the tree's name for it."""
+    """A column node for a name in the tree."""
     return exp.column(exp.to_identifier(name))

@@ -1,4 +1,4 @@
-"""One SELECT as operators, in the order in which SQL evaluates its clauses."""
+"""Builds the operators of a SELECT, in the order in which SQL evaluates its clauses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MULTIPLIERS = frozenset(
 
 @dataclass
 class Selected:
-    """A SELECT as operators; ``order`` is over the columns of the node."""
+    """The operators of a SELECT; ``order`` is over the columns of the node."""
 
     node: Node
     outputs: Outputs
@@ -50,7 +50,7 @@ class Selected:
 
 @dataclass
 class _Clauses:
-    """The expressions of a SELECT on their way to the tree's names."""
+    """The expressions of a SELECT while they are converted to the tree's names."""
 
     outputs: list[exp.Expr]
     having: exp.Expr | None
@@ -63,7 +63,7 @@ class _Clauses:
 
 
 def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> Selected:
-    """The operators of a SELECT, without its LIMIT.
+    """The operators of a SELECT, without LIMIT.
 
     Raises:
         NotIncrementalError: a clause or an operator has no rule.
@@ -77,7 +77,7 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
     clauses = _clauses(select, names)
     group = select.args.get("group")
     if group is not None or any(aggregates(one) for one in clauses.all()):
-        # A scalar subquery beside aggregates is joined to the groups, not to their rows.
+        # Join scalar subqueries next to aggregates to the groups, not to the rows.
         subquery, clauses = _subqueries(builder, nothing(builder), clauses, scope)
         clauses = _rewritten(clauses, scope, set(subquery.columns))
         node, clauses = _grouped(builder, node, clauses, group, scope, subquery=subquery)
@@ -120,10 +120,10 @@ def _clauses(select: exp.Select, names: list[str]) -> _Clauses:
         qualify.this.copy() if qualify else None,
         [one.copy() for one in order.expressions] if order and limited else [],
     )
-    # These clauses may read an output by its name or its number.
+    # These clauses may refer to an output by name or position.
     by_name = {name.lower(): value for name, value in zip(names, outputs, strict=True)}
     for index, one in enumerate(clauses.order):
-        # Spark takes whole numbers for positions, and 1e3 for a constant.
+        # In Spark integers are positions, and 1e3 is a constant.
         if (
             isinstance(one.this, exp.Literal)
             and not one.this.is_string
@@ -183,7 +183,7 @@ def _rewritten(clauses: _Clauses, scope: Scope, known: set[str]) -> _Clauses:
 
 
 def _of_window(column: exp.Column, scope: Scope) -> bool:
-    """Whether a column is of the struct that grouping by ``window(...)`` brings into reach."""
+    """Whether a column belongs to the struct of ``window(...)`` in GROUP BY."""
     own = {"window", "session_window"}
     return scope.own(column) is None and bool({column.table.lower(), column.name.lower()} & own)
 
@@ -236,7 +236,7 @@ def _grouped(
 
 
 def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Clauses]:
-    """One operator for each partitioning, the later ones above the earlier."""
+    """One operator per partitioning, later ones on top."""
     found: dict[tuple[Identity, ...], list[exp.Window]] = {}
     for one in clauses.all():
         for window in one.find_all(exp.Window):
@@ -293,7 +293,7 @@ def _projected(
 def _order_columns(
     builder: Builder, order: list[exp.Expr], outputs: list[Named]
 ) -> tuple[list[exp.Expr], list[Named]]:
-    """ORDER BY over columns of the projection, and those that it needs in addition."""
+    """ORDER BY over the projection's columns, and additional columns that it needs."""
     known = {identity(value): at for at, value in outputs}
     more: list[Named] = []
     result = []

@@ -1,4 +1,4 @@
-"""What the groups that are kept beside a view hold, in words of SQL."""
+"""The columns of a view's aggregate state, as SQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spark_jobs.graph.maintenance.states import Cutter
 def state_columns(
     query: str, types: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """For each table of aggregate state, those first that others read, columns and what they hold.
+    """For each table of aggregate state, in order of computation: columns and their SQL.
 
     Args:
-        query: of a view that keeps groups, as in ``GoldEntry.query``.
-        types: of its inputs' columns, by table and by column in lower case.
+        query: of a view with aggregate state, as in ``GoldEntry.query``.
+        types: column types of its inputs, by table and lower-case column name.
     """
     cutter = Cutter(types)
     root, _ = build(query)

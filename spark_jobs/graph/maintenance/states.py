@@ -1,8 +1,8 @@
-"""Hidden state: sums and counts of groups, kept beside the view, that changes are added to.
+"""Aggregate state: stored sums and counts per group, to which changes are added.
 
-COUNT, SUM and AVG of exact types need no group to be read again: Mumick, Quass and Mumick,
-"Maintenance of Data Cubes and Summary Tables in a Warehouse", 1997. A count of the values that
-are not NULL goes with each sum, because the sum of no value is NULL and not 0.
+COUNT, SUM and AVG of exact types can be maintained without reading a group's rows: Mumick, Quass
+and Mumick, "Maintenance of Data Cubes and Summary Tables in a Warehouse", 1997. Each sum has a
+count of its non-NULL values, because the sum of no values is NULL and not 0.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True)
 class Term:
-    """What is kept of one argument: how many values are not NULL, and their sum."""
+    """The stored columns of one argument: the number of non-NULL values, and their sum."""
 
     argument: exp.Expr
     index: int
@@ -65,12 +65,12 @@ class Term:
 
 @dataclass(frozen=True)
 class State:
-    """The aggregate state of one aggregate.
+    """The state of one aggregate operator.
 
     Attributes:
-        table: its name among the tables that a program reads.
-        node: the aggregate, over what is below it.
-        terms: what is kept of its arguments.
+        table: its table name in a program.
+        node: the aggregate.
+        terms: the stored columns of its arguments.
     """
 
     table: str
@@ -88,11 +88,11 @@ class State:
 
     @property
     def scan(self) -> Scan:
-        """The groups under the names of the table."""
+        """A scan of the stored groups."""
         return Scan(self.table, tuple((c, c) for c in self.columns), frozenset(self.keys))
 
     def content(self, child: exp.Query) -> exp.Select:
-        """The groups of all rows of the child."""
+        """The groups computed from all rows of the child."""
         columns: list[exp.Expr] = [exp.alias_(exp.Count(this=exp.Star(), big_int=True), COUNT)]
         for term in self.terms:
             present = exp.Count(this=term.argument.copy(), big_int=True)
@@ -102,7 +102,7 @@ class State:
         return self._grouped(child, columns)
 
     def change(self, child: exp.Query, weight: str) -> exp.Select:
-        """The groups of a change: counts and sums may be negative."""
+        """The groups of a change; counts and sums may be negative."""
         one, sign = exp.Literal.number(1), named("__sign")
         copies = each_copy(exp.func("ABS", named(weight)))
         signed = exp.select(
@@ -120,7 +120,7 @@ class State:
             columns.append(exp.alias_(_long(present), term.present))
             if term.summed:
                 total = exp.Sum(
-                    # Less than 0: the negative of a type's least value may not fit the type.
+                    # Negate inside of SUM: the negative of a type's minimum may overflow.
                     this=exp.func(
                         "IF",
                         sign > 0,
@@ -132,7 +132,7 @@ class State:
         return self._grouped(signed, columns)
 
     def merged(self, old: exp.Table, change: exp.Table) -> exp.Select:
-        """The groups after a change: those without rows are gone."""
+        """The groups after a change; groups without rows are dropped."""
         keys = [*map(named, self.keys)]
         rest = [name for name in self.columns if name not in self.keys]
         both = union_all(
@@ -162,11 +162,11 @@ class State:
 
 @dataclass
 class Cutter:
-    """Puts aggregate state in the place of aggregates, from the tables up.
+    """Replaces aggregates by scans of aggregate state, bottom-up.
 
     Attributes:
-        tables: types of the columns of the tables, for the exactness of sums.
-        states: those that were cut, each after those that it reads.
+        tables: column types of the tables, to know whether sums are exact.
+        states: the created states, in the order of computation.
     """
 
     tables: Mapping[str, Mapping[str, str]]
@@ -175,7 +175,7 @@ class Cutter:
     _written: dict[int, Node] = field(default_factory=dict)
 
     def cut(self, node: Node) -> Node:
-        """The operator over aggregate state instead of aggregates that can be kept."""
+        """The operator, with aggregates replaced by state where possible."""
         found = self._done.get(id(node))
         if found is None:
             found = self._done[id(node)] = self._cut(node)
@@ -183,7 +183,7 @@ class Cutter:
         return found
 
     def uncut(self, node: Node) -> Node:
-        """The operator that ``cut`` gave this one for; an operator of the state itself."""
+        """The original operator of a result of ``cut``."""
         return self._written.get(id(node), node)
 
     def _cut(self, node: Node) -> Node:
@@ -205,7 +205,7 @@ class Cutter:
                 return replace(node, child=self.cut(node.child))
 
     def _kept_rows(self, child: Node) -> Node:
-        """The rows themselves, kept with their number, where any of them may come to the top."""
+        """Store the rows themselves, counted, if any of them may become a top row."""
         prefix = f"r{len(self.states)}_"
         keys = tuple((prefix + name, named(name)) for name in child.columns)
         count: Named = (f"{prefix}copies", exp.Count(this=exp.Star(), big_int=True))
@@ -243,7 +243,7 @@ class Cutter:
 def _value(
     call: exp.Expr, terms: dict[Identity, Term], kinds: Mapping[str, str], prefix: str
 ) -> exp.Expr | None:
-    """An aggregate read from kept counts and sums; None where they do not tell it."""
+    """An aggregate computed from stored counts and sums; None if they are not enough."""
     plain = _plain(call)
     if plain is None:
         return None
@@ -272,7 +272,7 @@ def _value(
 
 
 def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
-    """COUNT, SUM or AVG with its argument, FILTER worked into it; no argument counts rows."""
+    """COUNT, SUM or AVG with its argument, FILTER included; without an argument it counts rows."""
     condition = None
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
@@ -294,7 +294,7 @@ def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
 
 
 def _mean(total: exp.Expr, present: exp.Expr, kind: str) -> exp.Expr:
-    """As Spark computes AVG: exact decimals get four more digits, whole numbers a double."""
+    """AVG as in Spark: decimals get four more digits, integers become doubles."""
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
         return exp.Div(this=exp.cast(total, "double"), expression=present)

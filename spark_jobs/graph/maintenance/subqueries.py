@@ -1,7 +1,7 @@
-"""Subqueries as joins: EXISTS and IN as semi joins, scalar ones as outer joins on a group.
+"""Subqueries as joins: EXISTS and IN as semi joins, scalar ones as outer joins with a group.
 
-Kim, "On Optimizing an SQL-like Nested Query", 1982, with the repair of its count bug by Ganski
-and Wong, 1987; NOT IN with its treatment of NULL.
+Kim, "On Optimizing an SQL-like Nested Query", 1982, with the fix of its count bug by Ganski and
+Wong, 1987; NOT IN with SQL's NULL semantics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENDS_ZERO = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 
 
 def where(builder: Builder, node: Node, condition: exp.Expr | None, scope: Scope) -> Node:
-    """The rows of which a condition, which may hold subqueries, is true.
+    """The rows for which a condition, which may contain subqueries, is true.
 
     Raises:
         NotIncrementalError: a subquery has no rule.
@@ -48,9 +48,9 @@ def where(builder: Builder, node: Node, condition: exp.Expr | None, scope: Scope
 def scalars(
     builder: Builder, node: Node, expression: exp.Expr, scope: Scope
 ) -> tuple[Node, exp.Expr]:
-    """An expression whose scalar subqueries are columns of the node.
+    """Join the scalar subqueries of an expression to a node, and replace them by columns.
 
-    The columns carry no table and are the tree's; all others are as they were written.
+    The new columns have no table and use the tree's names; other columns stay as written.
     """
     holder = exp.Paren(this=expression.copy())
     for found in _outermost(holder):
@@ -63,7 +63,7 @@ def scalars(
 
 
 def _outermost(holder: exp.Expr) -> list[exp.Expr]:
-    """The subqueries of an expression, not those inside of them."""
+    """The subqueries of an expression, without nested ones."""
 
     def holds(one: exp.Expr) -> bool:
         return isinstance(one, exp.Subquery | exp.Exists) or bool(one.args.get("query"))
@@ -103,7 +103,7 @@ def _in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) ->
         ]
     )
     if side is Side.ANTI:
-        # NOT IN keeps a row only where every comparison is false; NULL is not false.
+        # NOT IN keeps a row only if every comparison is false; NULL is not false.
         unknown = exp.Is(this=exp.paren(equal.copy()), expression=exp.null())
         equal = exp.paren(exp.or_(equal, unknown, copy=False))
     return LeftJoin(node, right, all_of([*conditions, equal]), side)
@@ -112,7 +112,7 @@ def _in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) ->
 def _matching(
     builder: Builder, query: exp.Expr, scope: Scope, *, outputs: bool
 ) -> tuple[Node, list[exp.Expr], list[exp.Expr]]:
-    """The right side of a semi join: its rows, the conditions to the outer row, the outputs."""
+    """The right side of a semi join: rows, conditions on the outer row, outputs."""
     if isinstance(query, exp.Select) and _is_plain(query):
         inner_scope = Scope(around=scope)
         with builder.common_tables(query):
@@ -131,7 +131,7 @@ def _matching(
 def _split_where(
     builder: Builder, node: Node, query: exp.Select, scope: Scope
 ) -> tuple[Node, list[exp.Expr]]:
-    """Apply the conditions of the subquery alone; return those that read the outer row."""
+    """Apply conditions on the subquery alone; return those that read the outer row."""
     clause = query.args.get("where")
     alone: list[exp.Expr] = []
     outer: list[exp.Expr] = []
@@ -143,7 +143,7 @@ def _split_where(
 
 
 def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
-    """Join the value of a scalar subquery to each row, and say how to read it."""
+    """Join a scalar subquery to each row, and return the expression of its value."""
     if not (isinstance(query, exp.Select) and _is_scalar(query)):
         raise unsupported(query, "a scalar subquery that is not one aggregate without GROUP BY")
     inner_scope = Scope(around=scope)
@@ -159,7 +159,7 @@ def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tupl
     group = Aggregate(child, keys, tuple(calls.values()))
     if not keys:
         return inner(node, group, []), value
-    # A row without partners meets no group at all, where the subquery would count nothing as 0.
+    # A row without matches joins no group, while the subquery's COUNT would be 0.
     marks = {name: call for name, call in calls.values() if _counts(call)}
     for column in list(value.find_all(exp.Column)):
         if column.name in marks:
@@ -173,7 +173,7 @@ def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tupl
 
 
 def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
-    """Join to each row whether a test beside others (under OR) is true."""
+    """Join a Boolean column for a test below OR."""
     above = test.parent
     while isinstance(above, exp.Paren | exp.And | exp.Or):
         above = above.parent
@@ -197,7 +197,7 @@ def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[N
 def _group(
     builder: Builder, outer: list[exp.Expr], child: Node, query: exp.Expr
 ) -> tuple[tuple[Named, ...], list[tuple[str, exp.Expr]]]:
-    """Group by what the conditions compare with the outer row."""
+    """Group by the expressions that are compared with the outer row."""
     keys: list[Named] = []
     pairs: list[tuple[str, exp.Expr]] = []
     inside = set(child.columns)
@@ -216,7 +216,7 @@ def _group(
 
 
 def _rewrite(expression: exp.Expr, scope: Scope, node: Node) -> exp.Expr:
-    """Rewrite the columns of the scope; those that are the tree's already stay."""
+    """Rewrite the columns of the scope; names of the tree stay."""
     known = set(node.columns)
     copy = exp.Paren(this=expression)
     for column in list(copy.find_all(exp.Column)):
@@ -233,14 +233,14 @@ def _counts(call: exp.Expr) -> bool:
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """Whether a row of the subquery is a row of its FROM and WHERE."""
+    """Whether the subquery returns the rows of its FROM and WHERE."""
     if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "qualify")):
         return False
     return not any(aggregates(one) or one.find(exp.Window) for one in query.selects)
 
 
 def _is_scalar(query: exp.Select) -> bool:
-    """Whether the subquery gives one row for certain: an aggregate of everything."""
+    """Whether the subquery always returns one row: an aggregate without GROUP BY."""
     if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "distinct")):
         return False
     return len(query.selects) == 1 and aggregates(query.selects[0].unalias())

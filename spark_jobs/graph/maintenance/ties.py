@@ -1,4 +1,4 @@
-"""Orders that may leave ties: which of the tied rows come first is then Spark's choice."""
+"""Finds orders that may have ties, so that Spark chooses which of the tied rows come first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 from spark_jobs.graph.maintenance.algebra import Node, TopK, Window
 from spark_jobs.graph.maintenance.unique import Uniqueness
 
-# Of these, tied rows have the same value, or it does not matter which of them is read.
+# Tied rows get the same value of these functions.
 _FAIR = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 _BY_PLACE = (
     exp.RowNumber,
@@ -23,10 +23,11 @@ _BY_PLACE = (
 
 
 def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | None:
-    """The order of an operator that takes rows by their place, where no unique key ends ties.
+    """The order of a position-dependent operator that no unique key makes total.
 
     Returns:
-        what it orders by, which may be nothing; None where the operator takes no row by its
+        the order's expressions, possibly empty; None if the operator does not depend on positions,
+            or if the order provably has no ties between different rows.
         place, or the order is proved to put rows that differ at places of their own.
     """
     match node:
@@ -42,7 +43,7 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
         (
             order
             for order, within in found
-            if not proofs.told_apart(child, within | _columns(map(_value, order)))
+            if not proofs.distinguishes_rows(child, within | _columns(map(_value, order)))
         ),
         None,
     )
@@ -56,7 +57,7 @@ def _orders(node: Window) -> Iterator[tuple[exp.Expr, ...]]:
 
 
 def _by_place(function: exp.Expr) -> bool:
-    """Whether a window function gives tied rows different values."""
+    """Whether a window function may return different values for tied rows."""
     call = function.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         call = call.this
@@ -69,10 +70,10 @@ def _by_place(function: exp.Expr) -> bool:
 
 
 def _value(term: exp.Expr) -> exp.Expr:
-    """What a term of an order compares; one without a direction stands alone."""
+    """The expression that a sort term compares."""
     return term.this if isinstance(term, exp.Ordered) else term
 
 
 def _columns(expressions: Iterable[exp.Expr]) -> frozenset[str]:
-    """The names of the columns among expressions; an expression may give rows the same value."""
+    """Names of the plain columns among expressions; other expressions may map rows to equals."""
     return frozenset(one.name for one in expressions if isinstance(one, exp.Column))

@@ -1,4 +1,4 @@
-"""Which columns tell the rows of an operator apart."""
+"""Proves which columns identify the rows of an operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from spark_jobs.graph.maintenance.algebra import (
 
 Columns = frozenset[str]
 Pairs = list[tuple[str, str]]
-# Types of which equal values are the same value: of others 0.0 equals -0.0, or "a" equals "A".
+# Types whose equal values are identical. In others 0.0 equals -0.0, or "a" equals "A".
 _IDENTICAL = re.compile(
     r"tinyint|smallint|int|bigint|boolean|string|binary|date|timestamp|timestamp_ntz|decimal\(.*\)"
 )
@@ -38,17 +38,17 @@ _IDENTICAL = re.compile(
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """Proofs over one query.
+    """Proofs about one query.
 
     Attributes:
-        types: the types of the tables' columns, by table and by column in lower case. Columns of
-            unknown or different types may be equal without being the same.
+        types: column types, by table and lower-case column name. Columns of unknown or different
+            types may be equal without being identical.
     """
 
     types: Mapping[str, Mapping[str, str]]
 
     def columns(self, node: Node) -> Columns | None:
-        """Columns that no two rows of an operator share, where that can be proved."""
+        """Columns that are a unique key of an operator, if that can be proved."""
         match node:
             case Scan():
                 return node.key
@@ -65,27 +65,27 @@ class Uniqueness:
             case Union() | Generate() | Constant():
                 return None
 
-    def told_apart(self, node: Node, by: Columns) -> bool:
-        """Whether rows of an operator that agree in some columns are equal in all of them.
+    def distinguishes_rows(self, node: Node, by: Columns) -> bool:
+        """Whether rows of an operator that agree in some columns are equal in all.
 
         Args:
             node: the operator.
-            by: names of its columns; others are left aside.
+            by: names of its columns; other names are ignored.
         """
         if by.issuperset(node.columns):
             return True
         match node:
             case Filter() | TopK() | Window():
-                return self.told_apart(node.child, by)
+                return self.distinguishes_rows(node.child, by)
             case Project():
-                return not node.multiplies and self.told_apart(node.child, _below(node, by))
+                return not node.multiplies and self.distinguishes_rows(node.child, _below(node, by))
             case Join():
                 return self._all_known(node, node.inputs, node.conditions, by=by)
             case LeftJoin() if node.side is Side.OUTER:
                 both, conditions = (node.left, node.right), conjuncts(node.condition)
                 return self._all_known(node, both, conditions, by=by)
             case LeftJoin():
-                return self.told_apart(node.left, by)
+                return self.distinguishes_rows(node.left, by)
             case _:
                 key = self.columns(node)
                 return key is not None and key <= by
@@ -98,11 +98,11 @@ class Uniqueness:
         known, left = by, list(inputs)
         while left:
             if isinstance(node, LeftJoin) and inputs[0] in left:
-                # The condition finds rows of the right side for those of the left only.
+                # The condition determines right rows from left rows, not vice versa.
                 near = left[:1]
             else:
                 known, near = determined(known, (), pairs), left
-            found = next((one for one in near if self.told_apart(one, known)), None)
+            found = next((one for one in near if self.distinguishes_rows(one, known)), None)
             if found is None:
                 return False
             known |= frozenset(found.columns)
@@ -116,7 +116,7 @@ class Uniqueness:
         right = self.columns(node.right)
         if right is None:
             return None
-        # A row of the left may choose the one row of the right.
+        # A left row may determine the single matching right row.
         pairs = self._pairs(node, conjuncts(node.condition))
         chosen = right <= determined(frozenset(node.left.columns), (), pairs)
         return left if chosen else left | right
@@ -147,12 +147,12 @@ class Uniqueness:
         return frozenset(renamed[one] for one in below) if below <= renamed.keys() else None
 
     def _pairs(self, node: Node, conditions: Iterable[exp.Expr]) -> Pairs:
-        """The columns that the conditions make the same."""
+        """The columns that the conditions make identical."""
         found = [pair for one in conditions if (pair := equality(one))]
         return [(a, b) for a, b in found if self._type(node, a) == self._type(node, b) != ""]
 
     def _type(self, node: Node, column: str) -> str:
-        """The type of an operator's column; "" where it is not known, or not good enough."""
+        """The type of an operator's column; "" if unknown, or if equal values may differ."""
         match node:
             case Scan():
                 name = dict(node.names).get(column, "")
@@ -172,16 +172,16 @@ class Uniqueness:
 def determined(
     known: Columns, sides: Sequence[tuple[Columns, Columns]], pairs: Sequence[tuple[str, str]]
 ) -> Columns:
-    """All columns of a join whose values some of them determine.
+    """All columns of a join that some of its columns determine.
 
-    A key determines the columns of its input, and a column those that are the same: the closure
+    A key determines the columns of its input, and a column determines identical ones: the closure
     of attributes under functional dependencies, as in Armstrong, "Dependency Structures of Data
     Base Relationships", 1974.
 
     Args:
-        known: the columns to begin with.
-        sides: of each input a key and all columns.
-        pairs: columns that are the same.
+        known: the columns to start with.
+        sides: a key and all columns of each input.
+        pairs: pairs of identical columns.
     """
     rules = list(sides)
     for a, b in pairs:
@@ -192,24 +192,24 @@ def determined(
 
 
 def _origins(node: Project) -> Iterator[tuple[str, str]]:
-    """Outputs that tell a column of the child, with that column."""
+    """Outputs that determine a column of the child, with that column."""
     for name, value in node.outputs:
         if isinstance(value, exp.Column):
             yield name, value.name
     windows = _windows(node.child)
     for name, value in node.outputs:
-        # All windows of one call are equally long, so that either end tells them apart.
+        # All windows of a call have the same length, so that either end identifies them.
         if isinstance(value, exp.Dot) and value.this.name in windows:
             yield name, value.this.name
 
 
 def _below(node: Project, by: Columns) -> Columns:
-    """The columns of the child that some outputs tell."""
+    """The columns of the child that some outputs determine."""
     return frozenset(origin for name, origin in _origins(node) if name in by)
 
 
 def _windows(node: Node) -> Columns:
-    """The columns of an operator that hold windows of time of a fixed length."""
+    """Columns of an operator that are time windows of fixed length."""
     match node:
         case Filter() | TopK() | Window():
             return _windows(node.child)

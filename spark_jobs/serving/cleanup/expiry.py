@@ -1,4 +1,4 @@
-"""Rows that have expired leave their tables, as a part of ``tidemark maintain``."""
+"""Deletes expired rows, as part of ``tidemark maintain``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 def expire_tables(
     project: OpenProject, names: Iterable[str], *, dry_run: bool, now: datetime
 ) -> Iterator[Expired]:
-    """Take out what has expired, table by table; those of no ``ttl`` are passed over.
+    """Delete expired rows table by table; tables without a ``ttl`` are skipped.
 
-    Spark is started for the first table that has such rows. A table whose stream was stopped in
-    the middle of a batch is left for the next time.
+    Spark starts for the first table with expired rows. A table whose stream was killed during a
+    batch is left for the next run.
 
     Args:
         project: the open project.
-        names: of the tables to look at, as SQL names them.
-        dry_run: whether to tell only.
-        now: the time that counts.
+        names: names of the tables in SQL.
+        dry_run: only count.
+        now: the current time.
     """
     from spark_jobs.silver.errors import UnsettledError
     from spark_jobs.silver.repair.expiring import expired_rows
@@ -53,7 +53,7 @@ def expire_tables(
 
 
 def expired_words(one: Expired, *, dry_run: bool) -> str:
-    """What expired in a table, in a sentence."""
+    """The result for a table, as a sentence."""
     rows = f"{one.rows:,} rows of {one.table} from before {one.before:%Y-%m-%d}"
     if one.why:
         return f"{rows} have expired and stay: {one.why}."

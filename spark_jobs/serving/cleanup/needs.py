@@ -1,4 +1,4 @@
-"""Who still has to read an old version of a table, or the changes since then."""
+"""Collects which old table versions, and changes since them, are still needed, and by whom."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Need:
-    """A version that somebody reads, or reads the changes since.
+    """A needed version, or the changes since it.
 
     Attributes:
-        table_id: of the table that was meant; None where it is the one that is there.
-        who: in words.
+        table_id: id of the table; None: the current one.
+        who: who needs it, as text.
     """
 
     table: str
@@ -33,8 +33,8 @@ class Kept:
     """How far back a table is kept.
 
     Attributes:
-        since: versions from then on are kept; None where all of them are.
-        why: who needs more than the retention; empty where nobody does.
+        since: versions from then on are kept; None: all of them.
+        why: who needs more than the retention; empty if nobody does.
     """
 
     since: datetime | None
@@ -42,7 +42,7 @@ class Kept:
 
 
 def needs_of(project: OpenProject, *, now: datetime) -> list[Need]:
-    """What published views, refreshes that are under way, ticks, sinks and streams still need."""
+    """What published views, open refreshes, ticks, sinks and streams still need."""
     return [
         *_views(project, now),
         *_environments(project, now),
@@ -53,14 +53,14 @@ def needs_of(project: OpenProject, *, now: datetime) -> list[Need]:
 
 
 def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> Kept:
-    """How far back a table's files are to be kept.
+    """How far back a table's files must be kept.
 
-    Where it cannot be told when a version was committed, nothing is removed: a person decides.
+    If the commit time of a needed version is unknown, nothing is deleted: a person decides.
 
     Args:
         location: of the table.
-        needs: of this table.
-        retained: the start of the retention.
+        needs: needs of this table.
+        retained: start of the retention.
     """
     from spark_jobs.storage import log
 
@@ -72,7 +72,7 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
         at = log.committed_at(location, max(need.version, 0))
         if at is None:
             return Kept(None, f"{need.who} needs version {need.version}, which has no log any more")
-        # A file of changes is written before its commit, and clocks of a store may differ.
+        # Change files are written before their commit, and clocks may differ.
         since = at - timedelta(hours=1)
         if need.version < newest.version and kept.since is not None and since < kept.since:
             kept = Kept(since, f"{need.who} needs version {need.version}")
@@ -80,7 +80,7 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
 
 
 def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
-    """The inputs of what is published, and of attempts that may yet be."""
+    """The inputs of published views, and of attempts that may still be published."""
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.gold.publications import latest_publication
     from spark_jobs.planning.work import vector_in
@@ -104,10 +104,10 @@ def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
 
 
 def _environments(project: OpenProject, now: datetime) -> Iterator[Need]:
-    """What environments were built from, so that refreshes can follow a promotion by changes.
+    """The inputs of environments, so that refreshes after a promotion can be incremental.
 
-    One that nobody touched for as long as staged results are kept counts no more: a refresh after
-    its promotion computes its views in full.
+    Environments that were not touched for as long as staged results are kept do not count: after
+    their promotion the next refresh is full.
     """
     from spark_jobs.planning.vector import VersionVector
 
@@ -146,7 +146,7 @@ def _sinks(project: OpenProject) -> Iterator[Need]:
 
 
 def _streams(project: OpenProject) -> Iterator[Need]:
-    """Bronze from where the stream of each silver table goes on."""
+    """For each silver table, bronze from where its stream continues."""
     from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
     from spark_jobs.storage.lake import Lake
 
@@ -163,6 +163,6 @@ def _streams(project: OpenProject) -> Iterator[Need]:
 
 
 def _stream(table: str, offsets: Mapping[str, Any], silver: str) -> Need:
-    # The version that is read next; what it is compared with is the one before.
+    # The offset names the next version; the one before is needed for comparison.
     version = int(offsets["reservoirVersion"]) - 1
     return Need(table, version, str(offsets["reservoirId"]), f"the stream of {silver}")

@@ -1,1 +1,1 @@
-"""The data dictionary: a page for each table, as a static site."""
+"""The data dictionary: a static site with a page per table."""

@@ -1,4 +1,4 @@
-"""The expectations of a table, for people."""
+"""The section of a table's page about its expectations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEANING = {
 
 
 def checks(suite: Mapping[str, Any] | None) -> str:
-    """The section about the gate; nothing where a table has no expectations."""
+    """The section about the gate; empty without expectations."""
     rows = [
         (
             f"{severity}: {_MEANING[severity]}",
@@ -34,7 +34,7 @@ def checks(suite: Mapping[str, Any] | None) -> str:
 
 
 def never_null(suite: Mapping[str, Any] | None) -> frozenset[str]:
-    """The columns in which a publication holds no NULL: a critical expectation says so."""
+    """Columns that are never NULL in a publication, because of a critical expectation."""
     return frozenset(
         str(arguments["column"])
         for severity, rule, arguments, _ in _expectations(suite)

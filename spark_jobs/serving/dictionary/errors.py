@@ -1,4 +1,4 @@
-"""Conditions of the site."""
+"""Error conditions of the site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.errors import LakehouseError
 
 
 class SiteToolMissingError(LakehouseError):
-    """The generator of the site is not installed."""
+    """MkDocs is not installed."""
 
     condition = "SITE_TOOL_MISSING"
     module: str
@@ -18,7 +18,7 @@ class SiteToolMissingError(LakehouseError):
 
 
 class SiteBrokenError(LakehouseError):
-    """Pages that would lead nowhere."""
+    """Pages have broken links."""
 
     condition = "SITE_BROKEN"
     problems: Sequence[str]
@@ -32,7 +32,7 @@ class SiteBrokenError(LakehouseError):
 
 
 class SiteDirectoryTakenError(LakehouseError):
-    """A directory that holds something else than an earlier site."""
+    """The directory contains something else than an earlier site."""
 
     condition = "SITE_DIRECTORY_TAKEN"
     directory: Path
@@ -41,7 +41,7 @@ class SiteDirectoryTakenError(LakehouseError):
 
 
 class PageTakenError(LakehouseError):
-    """A page of docs/ where a generated one belongs."""
+    """docs/ has a page where a generated one belongs."""
 
     condition = "PAGE_TAKEN"
     page: Path

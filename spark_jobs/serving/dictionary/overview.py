@@ -11,7 +11,7 @@ from spark_jobs.serving.dictionary.tables import Dictionary, Entry
 
 
 def overview(found: Dictionary) -> str:
-    """Every table by layer, with what it is and whose it is."""
+    """All tables by layer, with description and owner."""
     manifest = found.manifest
     return markup.page(
         "Data dictionary",
@@ -65,7 +65,7 @@ def _line(entry: Entry) -> tuple[str, str, str]:
 
 
 def _first_sentence(text: str) -> str:
-    """What it is; the page of the table says the rest."""
+    """The first sentence of a description; the table's page has the rest."""
     whole = " ".join(text.split())
     first, stop, _ = whole.partition(". ")
     return f"{first}." if stop else whole

@@ -25,13 +25,13 @@ _PERSONAL = "Personal data; queries mask it."
 def table_page(
     found: Dictionary, entry: Entry, *, text: str = "", sample: Sample | None = None
 ) -> str:
-    """Everything that the declarations say about one table.
+    """The page of a table.
 
     Args:
         found: the project.
         entry: the table.
-        text: its file, to tell the place of what keeps a view from being maintained.
-        sample: some of its rows, where there are any to show.
+        text: text of its file, to locate what prevents incremental maintenance.
+        sample: some of its rows, if available.
     """
     match entry:
         case SourceEntry():
@@ -174,7 +174,7 @@ def refreshed(entry: GoldEntry) -> str:
 def _columns(
     columns: tuple[Column, ...] | list[Column], never: frozenset[str] | set[str] | None = None
 ) -> str:
-    """A table of columns; without ``never``, NULL is refused in required columns only."""
+    """A table of columns; ``never``: columns that are never NULL; None: the required ones."""
     return markup.table(
         ("column", "type", "NULL", "meaning"),
         [

@@ -1,4 +1,4 @@
-"""The tables around one table as a picture: what it is made of, left, and what reads it, right."""
+"""Draws the lineage of a table: what it is made from on the left, its readers on the right."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from spark_jobs.graph.drawing import curve, ordered
 
-# In pixels; the font is one of fixed width.
+# In pixels; the font is monospaced.
 _CHARACTER, _PADDING, _HEIGHT, _GAP, _STEP = 7.3, 12, 44, 14, 44
-# Of a line that passes between boxes.
+# Height of an edge that passes between boxes.
 _PASSING = 4
 
 
@@ -21,8 +21,8 @@ class Box:
     """A table or a sink.
 
     Attributes:
-        kind: the small words above the name; its first word is the class of the style sheet.
-        page: where a click leads; None where there is no page.
+        kind: small text above the name; its first word is the CSS class.
+        page: target of a click, or None.
     """
 
     name: str
@@ -36,13 +36,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes by their identity, and who reads whom: pairs of an identity and that of a reader."""
+    """Boxes by id, and edges: pairs of a box's id and a reader's id."""
 
     boxes: Mapping[str, Box]
     edges: frozenset[tuple[str, str]]
 
     def around(self, table: str) -> Graph:
-        """All that a table is made of, directly or not, and all that is made of it."""
+        """All upstream and downstream boxes of a table."""
         kept = {table} | self._reached(table, against=True) | self._reached(table, against=False)
         return Graph(
             {name: box for name, box in self.boxes.items() if name in kept},
@@ -62,7 +62,7 @@ class Graph:
         return found
 
     def ranks(self) -> dict[str, int]:
-        """The column of each box, from 0 at the left: behind everything that it reads."""
+        """The column of each box, from 0 at the left: after all its inputs."""
         found: dict[str, int] = {}
 
         def rank(name: str) -> int:
@@ -77,7 +77,7 @@ class Graph:
 
 
 def draw(graph: Graph, current: str = "") -> str:
-    """Inline SVG of a graph without circles, in one line; ``current`` is marked."""
+    """Inline SVG of an acyclic graph, on one line; ``current`` is highlighted."""
     columns, chains = _laid_out(graph)
     height = max(map(_tall, columns)) + 2
     places: dict[_Spot, _Place] = {}
@@ -105,7 +105,7 @@ def draw(graph: Graph, current: str = "") -> str:
 
 
 class _Spot(NamedTuple):
-    """A box, or with ``passing`` the place where a line to that reader passes a column."""
+    """A box; with ``passing``, the point where the edge to that reader crosses a column."""
 
     name: str
     passing: str = ""
@@ -124,7 +124,7 @@ class _Place(NamedTuple):
 
 
 def _laid_out(graph: Graph) -> tuple[list[list[_Spot]], list[list[_Spot]]]:
-    """The columns from left to right, and each line as the spots that it joins."""
+    """The columns from left to right, and each edge as a list of spots."""
     ranks = graph.ranks()
     columns: list[list[_Spot]] = [[] for _ in range(max(ranks.values()) + 1)]
     for name in sorted(graph.boxes):

@@ -1,4 +1,4 @@
-"""How a view is refreshed and why, as ``tidemark explain`` tells it."""
+"""The section of a view's page about its refreshes, as in ``tidemark explain``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from spark_jobs.serving.dictionary.tables import Dictionary
 
 
 def refreshing(found: Dictionary, entry: GoldEntry, text: str) -> str:
-    """The section: the maintenance strategy, what prevents a better one, operators, and state.
+    """The section: maintenance strategy, obstacles, operators, aggregate state.
 
     Args:
         found: the project.
         entry: the view.
-        text: its file.
+        text: text of its file.
     """
     maintenance = entry.maintenance
     facts = [

@@ -1,4 +1,4 @@
-"""A few rows of a published view, read from its files without Spark."""
+"""Reads a few rows of a published view from its files, without Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spark_jobs.storage.lake import Lake
 
 ROWS: Final = 5
-# Of one value; a page is no place for more.
+# Maximum length of a value on a page.
 LENGTH: Final = 60
 
 
@@ -25,7 +25,7 @@ class Sample:
     """Some rows as markup.
 
     Attributes:
-        words: which rows these are.
+        words: which rows they are.
         table: the rows.
     """
 
@@ -34,14 +34,14 @@ class Sample:
 
 
 class _NeedsSparkError(Exception):
-    """The files are not the rows, so that only Spark can read them."""
+    """The table is not plain, so only Spark can read it."""
 
 
 def sample(lake: Lake, entry: GoldEntry) -> Sample | None:
-    """The first rows of the newest version; None where there is no table, or only Spark reads it.
+    """The first rows of the newest version; None without a table, or if only Spark can read it.
 
     Raises:
-        LogUnreadableError: there is a table, and its log cannot be read.
+        LogUnreadableError: the table's log cannot be read.
     """
     location = lake.location(entry.table_name)
     at = log.table_version(location)

@@ -1,6 +1,6 @@
-"""The static site: the pages of docs/ and the data dictionary, made by MkDocs.
+"""Builds the static site with MkDocs: the pages of docs/ and the data dictionary.
 
-It loads nothing from elsewhere: no fonts, no scripts, no counters.
+It loads nothing from elsewhere: no fonts, scripts or trackers.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from spark_jobs.serving.dictionary.tables import FOLDER, Dictionary
 if TYPE_CHECKING:
     from spark_jobs.storage.lake import Lake
 
-# Tells a site from any other directory, before it is replaced.
+# Marks a directory as a site that may be replaced.
 MARKER: Final = ".tidemark-site"
 _STYLE = Path(__file__).with_name("site.css")
-# By the words over the pages in the navigation; the other pages come first.
+# Headings of directories in the navigation; other pages come first.
 _FOLDERS = {"runbooks": "Runbooks", "adr": "Decisions", "benchmarks": "Benchmarks"}
-# They would hold the day of the build, and say nothing without an address.
+# They contain the build date, and are useless without a URL.
 _UNWANTED = ("sitemap.xml", "sitemap.xml.gz")
 
 
 def build_site(
     manifest: Manifest, target: Path, *, project_dir: Path, lake: Lake | None = None
 ) -> int:
-    """Write the site, whole or not at all; an earlier one in its place is replaced.
+    """Write the site atomically; an existing one is replaced.
 
     Args:
         manifest: the compiled project.
-        target: the directory.
-        project_dir: where docs/ lies and the files of the declarations.
-        lake: where rows to show are read; None: pages show none.
+        target: the output directory.
+        project_dir: directory of docs/ and the declarations.
+        lake: where to read sample rows; None: no samples.
 
     Returns:
-        how many pages the data dictionary has.
+        number of pages of the data dictionary.
 
     Raises:
         SiteToolMissingError: MkDocs is not installed.
-        SiteBrokenError: a page or a link leads nowhere.
-        SiteDirectoryTakenError: the directory holds something else.
+        SiteBrokenError: a link is broken.
+        SiteDirectoryTakenError: the directory contains something else.
         PageTakenError: docs/ has a page where the data dictionary belongs.
     """
     if target.exists() and any(target.iterdir()) and not (target / MARKER).exists():
@@ -81,7 +81,7 @@ def build_site(
 def write_pages(
     manifest: Manifest, pages: Path, *, project_dir: Path, lake: Lake | None = None
 ) -> int:
-    """Write the Markdown of the site below ``pages``; returns the dictionary's number of pages."""
+    """Write the site's Markdown below ``pages``; returns the number of dictionary pages."""
     docs = project_dir / "docs"
     if (docs / FOLDER).exists():
         raise PageTakenError(docs / FOLDER)
@@ -126,7 +126,7 @@ def _settings(name: str, pages: Path, built: Path) -> dict[str, Any]:
         "docs_dir": str(pages),
         "site_dir": str(built),
         "strict": True,
-        # So that the pages can be read from the disk too, without a server.
+        # So that the pages work from disk, without a server.
         "use_directory_urls": False,
         "theme": {
             "name": "material",
@@ -188,14 +188,14 @@ def _dictionary(folder: Path) -> list[Any]:
     for layer in ("gold", "silver", "bronze"):
         own = [name for name in names if name.startswith(f"{layer}.")]
         if own:
-            # Without the layer, which stands above.
+            # Without the layer, which is the heading.
             pages = [{name.split(".")[1]: f"{FOLDER}/{name}"} for name in own]
             groups.append({layer.capitalize(): pages})
     return groups
 
 
 def _run(settings: Path) -> None:
-    # The theme prints an advertisement for its successor otherwise.
+    # Otherwise the theme prints an advertisement.
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     try:
         from mkdocs.commands.build import build
@@ -212,7 +212,7 @@ def _run(settings: Path) -> None:
 
 @contextmanager
 def _problems() -> Iterator[list[str]]:
-    """What MkDocs complains about; it tells the rest to nobody."""
+    """Collects MkDocs' warnings, and silences its other output."""
     problems: list[str] = []
 
     class Kept(logging.Handler):

@@ -1,4 +1,4 @@
-"""What the pages know of each other: names of pages, the graph of all tables, who reads whom."""
+"""Shared by all pages: page names, links, the graph of tables, readers."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from spark_jobs.graph.manifest import (
 from spark_jobs.serving.dictionary import markup
 from spark_jobs.serving.dictionary.picture import Box, Graph
 
-# Where the pages lie in the site.
+# Directory of the pages in the site.
 FOLDER = "dictionary"
 
 Entry = SourceEntry | SilverEntry | GoldEntry
 
 
 class Dictionary:
-    """A compiled project, as its pages ask for it."""
+    """A compiled project, with lookups for the pages."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """All tables by ``layer.name``: sources, silver, gold, each in the order of names."""
+        """All tables by ``layer.name``: sources, silver, gold, each sorted by name."""
         found: list[Entry] = [*self.manifest.sources.values()]
         found += [*self.manifest.silver.values(), *self.manifest.gold.values()]
         return {str(one.table_name): one for one in found}
 
     @cached_property
     def graph(self) -> Graph:
-        """All tables and sinks."""
+        """The graph of all tables and sinks."""
         boxes = {name: Box(name, _kind(one), f"{name}.html") for name, one in self.entries.items()}
         boxes |= {
             f"sink {one.name}": Box(one.target, f"sink, {one.system}")
@@ -54,11 +54,11 @@ class Dictionary:
         return sorted(name for name, one in self.entries.items() if table in inputs_of(one))
 
     def sinks(self, table: str) -> list[SinkEntry]:
-        """Where a table is delivered."""
+        """The sinks of a table."""
         return [one for one in self.manifest.sinks.values() if one.table == table]
 
     def spelled(self, column: ColumnName) -> ColumnName:
-        """A column as its table's declaration spells it: a resolved query has lower case."""
+        """A column as spelled in its declaration: resolved queries are in lower case."""
         entry = self.entries.get(column.table)
         names = {one.name.lower(): one.name for one in entry.columns} if entry else {}
         return ColumnName(column.table, names.get(column.column.lower(), column.column))
@@ -68,7 +68,7 @@ class Dictionary:
         return markup.listed(self.link(table) for table in tables)
 
     def link(self, table: str) -> str:
-        """A table as a link to its page, which lies beside the page that holds the link."""
+        """A link to a table's page, in the same directory."""
         return markup.link(table, f"{table}.md") if table in self.entries else markup.code(table)
 
 
@@ -84,7 +84,7 @@ def inputs_of(entry: Entry) -> tuple[str, ...]:
 
 
 def lineage(entry: SilverEntry | GoldEntry) -> QueryLineage:
-    """Where the columns of a table come from."""
+    """The column lineage of a table."""
     if isinstance(entry, GoldEntry):
         return lineage_of(entry.query)
     found = lineage_of(entry.projection)

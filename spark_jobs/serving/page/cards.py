@@ -1,6 +1,6 @@
-"""The cards of the page: one for each table and sink; reads logs and reports, no Spark.
+"""The cards of the page: one per table and sink; reads logs and reports, no Spark.
 
-A table whose log does not read has a card too, with what is wrong: the page is for such days.
+A table with an unreadable log gets a card too, with the error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SINK_HEADS = ("from and to", "behind", "delivered", "error")
 
 
 class Cards:
-    """What all cards are made of, read once."""
+    """Builds the cards, from data that is read once."""
 
     def __init__(self, project: OpenProject, now: datetime) -> None:
         from spark_jobs.gold.context import GoldContext
@@ -206,7 +206,7 @@ class Cards:
             )
 
     def _health(self, status: ViewStatus) -> tuple[str, Tone]:
-        """The one word for a view, the worst that holds."""
+        """One word for a view: its worst state."""
         name = f"gold.{status.view}"
         if status.pinned is not None:
             return "rolled back", Tone.BAD
@@ -224,7 +224,7 @@ class Cards:
         return Tone.BAD if name in self._wrong else _TONES.get(STYLES.get(state, ""), Tone.PLAIN)
 
     def _rows_changed(self, status: ViewStatus) -> str:
-        """By the last publication; one that changed nothing is a commit without rows."""
+        """Rows changed by the last publication; one without changes has a commit without rows."""
         from spark_jobs.storage.history import rows_of_commit
 
         if status.published_version is None:
@@ -233,7 +233,7 @@ class Cards:
         return NOTHING if rows is None else f"{rows:,}"
 
     def _day(self, view: str) -> str:
-        """How the attempts of the last 24 hours ended, as far as they did not publish."""
+        """Attempts of the last 24 hours that were skipped, failed or were blocked."""
         ended = self._ended.get(view)
         if not ended:
             return NOTHING

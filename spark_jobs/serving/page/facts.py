@@ -1,4 +1,4 @@
-"""What the page says, as plain values; ``page_cards`` fills them, the picture places them."""
+"""The content of the page as plain values; ``cards`` fills them, ``picture`` lays them out."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-# In a cell that has nothing to say.
+# An empty cell.
 NOTHING: Final = "-"
 # Airflow's own pages, from where its api-server serves this one.
 AIRFLOW_PAGES: Final = ".."
 
 
 class Tone(StrEnum):
-    """How good a state is; the state's word says it too, as colours are not for everybody."""
+    """How good a state is. The state's word says it too, for readers who cannot see colours."""
 
     GOOD = "good"
     PLAIN = "plain"
@@ -69,14 +69,14 @@ class IncidentLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A table or a sink.
+    """A table or sink.
 
     Attributes:
-        name: as SQL names the table; of a sink, as it reports.
-        column: of the picture, from the left, from 0.
-        note: what the picture says beside the state.
-        cells: the row below the picture, in the order of its section's heads.
-        runbook: where to begin when the state is bad.
+        name: the table's name in SQL, or the sink's name in reports.
+        column: column in the picture, from 0 at the left.
+        note: text next to the state in the picture.
+        cells: the row in the section's table, in the order of its heads.
+        runbook: where to start if the state is bad.
         links: to pages about it.
     """
 
@@ -92,13 +92,13 @@ class Card:
 
     @property
     def title(self) -> str:
-        """The name without the layer, which the column says."""
+        """The name without the layer, which the column shows."""
         return self.name.partition(".")[2]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table under the picture; ``heads`` names the cells of its cards."""
+    """A table below the picture; ``heads`` are the column titles of its cards."""
 
     title: str
     heads: tuple[str, ...]
@@ -107,13 +107,13 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class PageFacts:
-    """Everything that the page says.
+    """The content of the page.
 
     Attributes:
-        columns: the heads of the picture's columns.
-        edges: pairs of a card's name and of one that reads it.
-        attention: what is wrong.
-        incidents: what was wrong lately, those that are open first.
+        columns: titles of the picture's columns.
+        edges: pairs of a card's name and the name of a reader.
+        attention: the problems, each with its runbook.
+        incidents: recent incidents, open ones first.
     """
 
     project: str

@@ -1,4 +1,4 @@
-"""Where the boxes and lines of the page's picture go: values in, coordinates out, in pixels."""
+"""Lays out the boxes and edges of the page's picture: coordinates in pixels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _COLUMN: Final = BOX_WIDTH + 64
 _ROW: Final = BOX_HEIGHT + 12
 _MARGIN: Final = 8
 _HEAD: Final = 30
-# So many letters of a name fit into a box; the whole name is its tooltip.
+# Characters of a name that fit into a box; the tooltip has the whole name.
 _LETTERS: Final = 26
 
 
 @dataclass(frozen=True)
 class Box:
-    """A card and the upper left corner of its box."""
+    """A card with the upper left corner of its box."""
 
     card: Card
     x: int
@@ -32,14 +32,14 @@ class Box:
 
     @property
     def line(self) -> str:
-        """What stands below the name."""
+        """The text below the name."""
         words = " · ".join(filter(None, (self.card.state, self.card.note)))
         return _short(words, _LETTERS + 3)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The picture: its size, the heads of its columns with their x, boxes, and paths of lines."""
+    """The picture: size, column titles with x, boxes, and SVG paths of edges."""
 
     width: int
     height: int
@@ -49,7 +49,7 @@ class Picture:
 
 
 def picture(facts: PageFacts) -> Picture:
-    """Columns from left to right, each card beside what it reads and what reads it."""
+    """Columns from left to right, each card near its inputs and readers."""
     cards = {card.name: card for card in facts.cards}
     columns = [
         [name for name, card in cards.items() if card.column == at] for at in range(_last(facts))
@@ -82,7 +82,7 @@ def _last(facts: PageFacts) -> int:
 
 
 def _line(start: Box, end: Box) -> str:
-    """From the right side of one box to the left side of another, as an SVG path."""
+    """The SVG path from the right side of one box to the left side of another."""
     x, y = start.x + BOX_WIDTH, start.y + BOX_HEIGHT // 2
     to_x, to_y = end.x, end.y + BOX_HEIGHT // 2
     bend = max((to_x - x) // 2, 24)

@@ -1,4 +1,4 @@
-"""How a project stands, for the page: the cards of its tables and sinks, and what is wrong."""
+"""Collects the state of a project for the page: cards, and problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def page_facts(project: OpenProject, *, now: datetime) -> PageFacts:
-    """How the tables and sinks of a project stand at this moment."""
+    """The current state of a project's tables and sinks."""
     from spark_jobs.state.progress import sink_query
 
     manifest, runbooks = project.manifest, project.settings.alerts.runbooks.rstrip("/")
@@ -52,9 +52,10 @@ def page_facts(project: OpenProject, *, now: datetime) -> PageFacts:
 def _attention(
     sections: tuple[Section, ...], found: Sequence[Trouble]
 ) -> Iterator[tuple[str, str]]:
-    """What the watch finds, and the views and tables that are in a bad state for another reason.
+    """Problems that the watch finds, and views and tables in a bad state for other reasons.
 
-    Each has the name of its runbook.
+    Yields:
+        the text and the runbook's name.
     """
     yield from ((f"{one.name}: {one.what}", one.runbook) for one in found)
     named = {one.name for one in found}

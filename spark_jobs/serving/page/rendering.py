@@ -1,4 +1,4 @@
-"""The status page as HTML, and writing it so that a reader sees the old page or the new one."""
+"""Renders the status page as HTML, and writes it atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rendered(facts: PageFacts) -> str:
-    """The page as HTML; whatever a table, a person or an error says is text in it."""
+    """The page as HTML; all text from tables, users and errors is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from spark_jobs.orchestration.page_age import NOTICE, SCRIPT, opening, script_source
@@ -42,7 +42,7 @@ def rendered(facts: PageFacts) -> str:
 
 
 def write_page(text: str, file: Path) -> None:
-    """Write so that a reader sees the old page or the new one; only its owner may read it.
+    """Write atomically, readable by the owner only.
 
     Raises:
         BadParameter: the file cannot be written.
@@ -51,7 +51,7 @@ def write_page(text: str, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:
-            # An error's text may hold half of a character, which no encoding has.
+            # An error's text may contain a lone surrogate, which cannot be encoded.
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text)
             Path(temporary).replace(file)

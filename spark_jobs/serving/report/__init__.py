@@ -1,1 +1,1 @@
-"""Reports behind the verbs: balances, status, sinks, explanations, lint."""
+"""Reports of the command line: balances, status, sinks, explanations, lint."""

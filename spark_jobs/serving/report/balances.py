@@ -1,4 +1,4 @@
-"""The balance of every source, gathered over all layers, and how a terminal shows it."""
+"""The balance of each source over all layers, and its table for the terminal."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SHOWN_TRANSACTIONS = 5
 
 @dataclass(frozen=True)
 class Balance:
-    """One silver table and its source; parts that could not be told are None.
+    """The balance of a silver table and its source; unknown parts are None.
 
     Attributes:
-        transactions: how many of the database's were compared with bronze, change by change.
+        transactions: number of database transactions that were compared with bronze.
     """
 
     source: str
@@ -43,7 +43,7 @@ class Balance:
 
     @property
     def pending(self) -> int:
-        """Records that are on their way."""
+        """Records that are not processed yet."""
         return (self.kafka.lag if self.kafka else 0) + (self.records.pending if self.records else 0)
 
     @property
@@ -54,12 +54,12 @@ class Balance:
         return "in flight" if self.pending else "balanced"
 
     def as_dict(self) -> dict[str, Any]:
-        """The balance for programs."""
+        """As a JSON object."""
         return {**asdict(self), "pending": self.pending, "verdict": self.verdict}
 
 
 def reconcilable(project: OpenProject, names: list[str] | None) -> list[SilverEntry]:
-    """The silver tables over topics: those that are named, or all.
+    """The silver tables over topics: the named ones, or all.
 
     Raises:
         SilverTableUnknownError: there is no such silver table over a topic.
@@ -83,20 +83,20 @@ def balances(
     entries: list[SilverEntry] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Balance]:
-    """The balance of silver tables over a topic; what fails for one is its problem alone.
+    """The balances of silver tables over topics; an error of one does not affect the others.
 
     Args:
         project: the open project.
-        session: opens a Spark session for comparing rows with the source database.
-        dsn: where the source database is; None leaves it out.
-        entries: of ``reconcilable``; None: all of them.
-        note: is told which table is looked at.
+        session: opens a Spark session, to compare rows with the source database.
+        dsn: connection string of the source database; None: not compared.
+        entries: from ``reconcilable``; None: all.
+        note: called with the name of each table.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
 
     topics = Topics(kafka_access(project.settings, Principal.STREAMS))
-    # Before bronze is looked at: of a transaction that ended by now, Kafka has all changes.
+    # Read this before bronze: Kafka has all changes of transactions that have ended by now.
     ended = _ended_transactions(project, topics) if session is not None else {}
     entries = reconcilable(project, None) if entries is None else entries
     for number, entry in enumerate(entries, 1):
@@ -105,9 +105,9 @@ def balances(
 
 
 def _ended_transactions(project: OpenProject, topics: Topics) -> dict[str, EndedTransactions]:
-    """What the database told of its transactions, by the source's name.
+    """The finished transactions of each source's database, by source.
 
-    Nothing where no broker answers: each balance says that itself.
+    Empty if no broker answers: each balance reports that itself.
     """
     from spark_jobs.bronze.errors import KafkaUnreachableError
     from spark_jobs.bronze.transactions import read_transactions, transaction_topic
@@ -181,7 +181,7 @@ def _balance(
         detail = f": {error.detail}" if error.detail else ""
         problems.append(f"{error.primary}{detail} [{error.condition}]")
     except (PySparkException, Py4JError) as error:
-        # Spark met a value that the SELECT cannot compute with, or ended; other tables go on.
+        # The SELECT failed on a value, or Spark ended; continue with the other tables.
         problems.append(f"Spark cannot compare the rows: {str(error).strip().splitlines()[0]}")
     return Balance(source.name, entry.name, kafka, records, database, transactions, tuple(problems))
 
@@ -189,7 +189,7 @@ def _balance(
 def _transactions(
     ended: EndedTransactions, source: SourceEntry, spark: SparkSession, bronze: str
 ) -> tuple[int, list[str]]:
-    """How many transactions changed a table, and those of which bronze lacks changes."""
+    """Number of transactions that changed a table, and those with changes that bronze lacks."""
     from spark_jobs.silver.check.transactions import incomplete_transactions
     from spark_jobs.storage.reader import read_by_delta
 
@@ -206,7 +206,7 @@ def _transactions(
 def database_problems(
     database: SourceDifference, source: SourceEntry, entry: SilverEntry
 ) -> list[str]:
-    """What the comparison found, one line each; personal data is masked."""
+    """The differences, one line each; personal data is masked."""
     from spark_jobs.serving.report.masking import masked
 
     found = [
@@ -229,7 +229,7 @@ def database_problems(
 
 
 def balances_table(found: list[Balance]) -> Table:
-    """Records in, where each ended, and the verdict."""
+    """Records, their dispositions, and the verdict."""
     table = FittedTable(title="Records in and where each ended")
     table.add_column("silver table", no_wrap=True)
     for name in (

@@ -1,7 +1,7 @@
-"""The batches that streams are at: how many records each has, read off the checkpoints.
+"""The running batches of streams with their number of records, from the checkpoints.
 
-A query reports when a batch has ended. Its first one may be a whole snapshot and take minutes,
-in which there is nothing else to show.
+A query reports after each batch. Its first one may be a whole snapshot and take minutes, during
+which there is nothing else to show.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchInWork:
-    """A batch that was planned and has not ended.
+    """A batch that was planned and has not finished.
 
     Attributes:
-        number: of the batch, from 0.
-        records: how many it has, at most; None where that cannot be told.
-        since: when it was planned; None where that is not told.
+        number: number of the batch, from 0.
+        records: upper limit of its records; None if unknown.
+        since: when it was planned; None if unknown.
     """
 
     number: int
@@ -30,13 +30,13 @@ class BatchInWork:
     since: datetime | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         since = None if self.since is None else self.since.isoformat()
         return {"number": self.number, "records": self.records, "since": since}
 
 
 def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
-    """What each streaming query is at, by its name; nothing of those that wait for records."""
+    """The running batch of each streaming query by name, without idle queries."""
     from spark_jobs.storage.checkpoints import newest_checkpoint
     from spark_jobs.storage.lake import Lake
 
@@ -56,11 +56,11 @@ def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
 
 
 def batch_in_work(checkpoint: str, *, bronze: str | None = None) -> BatchInWork | None:
-    """The batch that a query is at.
+    """The running batch of a query.
 
     Args:
-        checkpoint: the query's.
-        bronze: where the table lies that it reads; None where it reads Kafka.
+        checkpoint: location of the query's checkpoint.
+        bronze: location of the table that it reads; None if it reads Kafka.
     """
     from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
 
@@ -78,7 +78,7 @@ def batch_in_work(checkpoint: str, *, bronze: str | None = None) -> BatchInWork 
 
 
 def _of_topic(start: Mapping[str, Any], end: Mapping[str, Any]) -> int:
-    """Offsets between two places; before the first batch a partition counts from 0."""
+    """Number of offsets in between; before the first batch a partition starts at 0."""
     return sum(_spans(start, end))
 
 
@@ -89,7 +89,7 @@ def _spans(start: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _of_table(location: str, end: Mapping[str, Any]) -> int | None:
-    """The rows of the version that a first batch ends at."""
+    """Row count of the version at which a first batch ends."""
     from spark_jobs.errors import LakehouseError
     from spark_jobs.storage.log import size, table_version
 

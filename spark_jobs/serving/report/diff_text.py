@@ -1,4 +1,4 @@
-"""A preview for people: tables on the terminal, or Markdown for a pull request."""
+"""Renders a preview: tables for the terminal, or Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MOST_COLUMNS = 8
 def diff_markdown(
     found: Sequence[dict[str, Any]], *, against: str, versions: dict[str, int]
 ) -> str:
-    """The whole preview as Markdown.
+    """The preview as Markdown.
 
     Args:
-        found: the views, each as a mapping of its ``as_dict``.
+        found: the views, each as from ``as_dict``.
         against: what it was compared with.
-        versions: of the inputs.
+        versions: versions of the inputs.
     """
     lines = [f"### What changes against {against}", ""]
     if not found:

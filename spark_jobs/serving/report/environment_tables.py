@@ -1,4 +1,4 @@
-"""Environments for people: a plan, and the list of those that are there."""
+"""Tables of environments for the terminal: a plan, and the list of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def planned_table(plan: dict[str, Any]) -> Table:
-    """A row for each view of a planned environment, from the plan's form for programs."""
+    """A row per view of a planned environment, from the plan as JSON."""
     title = f"Environment {plan['environment']}, against {plan['base']}"
     table = FittedTable("view", "why", "what happens", title=title)
     for one in plan["views"]:
@@ -29,7 +29,7 @@ def planned_table(plan: dict[str, Any]) -> Table:
 
 
 def environments_table(environments: Sequence[Environment]) -> Table:
-    """A row for each view of each environment."""
+    """A row per view of each environment."""
     table = FittedTable("environment", "status", "view", "state", "rows", "by", "since")
     for one in environments:
         since = f"{one.updated_at:%Y-%m-%d %H:%M}"

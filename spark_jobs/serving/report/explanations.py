@@ -1,4 +1,4 @@
-"""An explained plan as the terminal shows it."""
+"""Renders an explained plan for the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES = {"skip": "dim", "full": "yellow", "incremental": "green"}
 
 
 def explanation(found: Explanation) -> RenderableType:
-    """Everything about one view: decision, rule, what is read, kept and written, operators."""
+    """The explanation of a view: decision, strategy, inputs, estimates, operators."""
     plan = found.plan
     title = Text.assemble((f"gold.{plan.view}", "bold"), ": ", (plan.word, _STYLES[plan.word]))
     facts = Table.grid(padding=(0, 2))
@@ -105,7 +105,7 @@ def _amount(estimate: Estimate | None, what: str) -> str:
 
 
 def _seconds(expected: float | None) -> str:
-    """What it is likely to take, where there is experience."""
+    """The expected duration, if the cost model has samples."""
     return "" if expected is None else f", some {expected:.1f} s as before"
 
 
@@ -116,11 +116,11 @@ def _rows(count: int | None, what: str = "row") -> str:
 
 
 def plans_table(plans: list[RefreshPlan], *, strategies: Mapping[str, str]) -> FittedTable:
-    """One line a view: the decision, the view's maintenance strategy, and why.
+    """A row per view: the decision, the maintenance strategy, and the reason.
 
     Args:
-        plans: what a refresh of each view would do.
-        strategies: the maintenance strategy of each view, for people.
+        plans: plan of each view.
+        strategies: maintenance strategy of each view, as text.
     """
     table = FittedTable(plain=True)
     for name in ("view", "decision", "strategy", "reason"):

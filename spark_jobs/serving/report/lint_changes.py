@@ -1,4 +1,4 @@
-"""How the maintenance of views differs between two compiled projects."""
+"""Compares the maintenance of views between two compiled projects."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spark_jobs.graph.obstacle_place import obstacle_place
 
 
 class ChangeOfRule(StrEnum):
-    """What became of a view's maintenance."""
+    """How a view's maintenance changed."""
 
     BECAME_FULL = "became_full"
-    # Its author wrote ``strategy: full``, and so accepts it.
+    # The author accepts it with ``strategy: full``.
     DECLARED_FULL = "declared_full"
     BECAME_INCREMENTAL = "became_incremental"
     OTHER_RULE = "other_rule"
 
 
 class BecameFullError(LocatedError):
-    """A view that followed changes, and would be computed in full at each of them."""
+    """A view that was incremental, and would be refreshed in full each time."""
 
     condition = "BECAME_FULL"
     view: str
@@ -44,11 +44,11 @@ class BecameFullError(LocatedError):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewChange:
-    """A view whose maintenance differs.
+    """A view whose maintenance changed.
 
     Attributes:
-        before: the strategy that it had; ``after`` the one that it has.
-        error: what stands in the way, where it became full.
+        before: the old strategy; ``after`` is the new one.
+        error: the obstacle, if it became full.
     """
 
     view: str
@@ -59,14 +59,14 @@ class ViewChange:
 
     @property
     def text(self) -> str:
-        """The change for people."""
+        """The change as text."""
         if self.error is not None:
             return self.error.render()
         rules = f"{self.before.words} before, {self.after.words} now"
         return f"gold view {self.view!r} {_words(self.change)}: {rules}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         obstacle = None if self.error is None else self.error.obstacle
         return {
             "view": self.view,
@@ -79,12 +79,12 @@ class ViewChange:
 
 
 def changes_between(before: Manifest, after: Manifest, *, project: Path) -> list[ViewChange]:
-    """The views that both projects have and maintain differently, the worst first.
+    """The common views whose maintenance differs, worst first.
 
     Args:
-        before: the project as it was.
-        after: the project as it is.
-        project: the directory of the files of ``after``.
+        before: the old project.
+        after: the new project.
+        project: directory with the files of ``after``.
     """
     found = []
     for name in sorted(before.gold.keys() & after.gold.keys()):
@@ -111,7 +111,7 @@ def _change(old: GoldEntry, new: GoldEntry) -> ChangeOfRule | None:
 
 
 def _rule(entry: GoldEntry) -> MaintenanceStrategy:
-    """The strategy that refreshes follow."""
+    """The strategy of refreshes."""
     if entry.maintenance is None or entry.strategy is Strategy.FULL:
         return MaintenanceStrategy.FULL
     return entry.maintenance.rule

@@ -1,4 +1,4 @@
-"""The project as it is at another commit. The user's tree and index stay as they are."""
+"""The project at another commit, without touching the user's working tree or index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.storage.compiled import delta_schema
 
 
 class GitRefError(LakehouseError):
-    """Something that git cannot find or do."""
+    """Git cannot find the commit or run the command."""
 
     condition = "GIT_REF"
     ref: str
@@ -33,18 +33,18 @@ class GitRefError(LakehouseError):
 
 
 def manifest_at(settings: Settings, ref: str) -> tuple[Manifest, list[LakehouseError]]:
-    """The project compiled at a commit, as far as it can be told, and what was wrong there.
+    """The project compiled at a commit, as far as possible, and its problems.
 
-    Delta tables of other writers that declare no columns are read as they are now.
+    External Delta tables without declared columns are read as they are now.
 
     Raises:
-        GitRefError: no such commit, or no repository.
+        GitRefError: there is no such commit or no repository.
     """
     project = settings.project_dir
     with checked_out(project, ref) as copy:
 
         def schema(location: str) -> dict[str, str]:
-            # A path below the copy was relative: it means the same place below the project.
+            # A path below the copy was relative: use the same path below the project.
             path = Path(location)
             inside = path.is_relative_to(copy)
             return delta_schema(str(project / path.relative_to(copy)) if inside else location)
@@ -59,10 +59,10 @@ def manifest_at(settings: Settings, ref: str) -> tuple[Manifest, list[LakehouseE
 
 @contextmanager
 def checked_out(project: Path, ref: str) -> Iterator[Path]:
-    """A copy of the project's declarations at a commit, for as long as the block runs.
+    """A copy of the project's declarations at a commit, while the context lasts.
 
     Raises:
-        GitRefError: no such commit, no repository, or the project was not in it.
+        GitRefError: there is no such commit, no repository, or no project in it.
     """
     top = Path(_git(project, ref, "rev-parse", "--show-toplevel").decode().strip())
     inside = _git(project, ref, "rev-parse", "--show-prefix").decode().strip()

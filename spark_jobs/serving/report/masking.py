@@ -1,4 +1,4 @@
-"""Rows that a command shows without the personal data in them."""
+"""Masks personal data in rows that a command shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.graph.sql import MASK
 
 
 def masked(row: Mapping[str, Any], columns: Iterable[Column]) -> dict[str, Any]:
-    """A row, with a mask for each value that holds personal data; NULL stays NULL.
+    """A row with values of personal columns masked; NULL stays NULL.
 
     >>> columns = (Column(name="id", type="int"), Column(name="mail", type="string", pii=True))
     >>> masked({"id": 7, "mail": "ann@example.org"}, columns)

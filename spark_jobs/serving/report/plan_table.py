@@ -1,4 +1,4 @@
-"""A plan for people: one row for each declaration that differs."""
+"""Renders a plan for the terminal: one row per differing declaration."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SIGNS = {
 _STYLES = {Category.BREAKING: "red", Category.NON_BREAKING: "green", Category.METADATA: "dim"}
 _SHOWN_NAMES = 6
 _NAME_WIDTH = 30
-# More steps of one kind than these are one line.
+# If there are more steps of a kind, they share one line.
 _LISTED = 4
 
 
 def plan_view(plan: Plan) -> RenderableType:
-    """The whole plan, for a console of any width from 60 columns on."""
+    """The whole plan, for consoles of at least 60 columns."""
     parts: list[RenderableType] = []
     if plan.changes:
         parts.append(changes_table(plan))
@@ -52,7 +52,7 @@ def plan_view(plan: Plan) -> RenderableType:
 
 
 def changes_table(plan: Plan) -> Table:
-    """A row for each change."""
+    """A row per change."""
     base = "nothing was applied yet" if plan.base is None else f"against {plan.base}"
     table = Table(
         title=f"Plan for {plan.project}, {base}",
@@ -78,7 +78,7 @@ def changes_table(plan: Plan) -> Table:
 
 
 def step_lines(plan: Plan) -> list[str]:
-    """The steps in their order; many of one kind are one line."""
+    """The steps in order; many of one kind share one line."""
     lines: list[str] = []
     for kind, group in groupby(plan.steps, key=lambda one: one.kind):
         steps = list(group)

@@ -1,4 +1,4 @@
-"""The quality of a day: how refreshes ended, what audits found, what was late or rejected."""
+"""The quality report of a day: outcomes, failed expectations, late publications, rejects."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.state.days import Published
 
-# So far back the publication is looked for that the first one of the day follows.
+# How far back to look for the publication before the day's first one.
 _BEFORE: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailedExpectation:
-    """An expectation of a view's suite that failed, and in how many audits."""
+    """An expectation that failed, and in how many audits."""
 
     view: str
     expectation: str
@@ -42,10 +42,10 @@ class ViewDay:
     """A view's day.
 
     Attributes:
-        ended: attempts by their status.
-        warned: audits that let a result through with a warning.
-        late: publications that came later than the declared freshness after a change.
-        longest: the longest time from a change to the publication that held it, of the late ones.
+        ended: attempts by status.
+        warned: audits with a warning.
+        late: publications later than the declared freshness after a change.
+        longest: the longest time from a change to its publication, of late ones.
     """
 
     view: str
@@ -61,7 +61,7 @@ class ViewDay:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """Records of a silver table that went to quarantine for one reason."""
+    """Records of a silver table that were quarantined for one reason."""
 
     silver: str
     reason: str
@@ -78,7 +78,7 @@ class DayQuality:
     quarantine: tuple[Rejected, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs; spans in seconds."""
+        """As a JSON object; durations in seconds."""
         return {
             "day": self.day.isoformat(),
             "views": [
@@ -95,7 +95,7 @@ class DayQuality:
 
 
 def day_quality(project: OpenProject, day: date) -> DayQuality:
-    """What the ledger, the logs and the quarantine say about a day (UTC)."""
+    """The report of a day (UTC), from ledger, logs and quarantine."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     end = start + timedelta(days=1)
     store, gold = project.store, project.manifest.gold
@@ -127,14 +127,14 @@ def _view_day(view: str, *, ended: dict[str, int], warned: int, late: list[timed
 def _late(
     project: OpenProject, entry: GoldEntry, published: Sequence[Published], *, start: datetime
 ) -> Iterator[timedelta]:
-    """How long each publication of the day that came too late had let the oldest change wait."""
+    """For each late publication of the day, the age of the oldest change in it."""
     if entry.freshness_seconds is None:
         return
     target = timedelta(seconds=entry.freshness_seconds)
     locations = TableLocations(Lake(project.settings.lake), project.manifest)
     ours = [one for one in published if one.view == entry.name]
     for before, after in pairwise(ours):
-        # What came between two publications is no older than the first of them.
+        # A change between two publications is not older than the first of them.
         if after.at < start or after.at - before.at <= target:
             continue
         since = _first_change(locations, before, after)
@@ -145,9 +145,9 @@ def _late(
 def _first_change(
     locations: TableLocations, before: Published, after: Published
 ) -> datetime | None:
-    """When the oldest commit was made that only the second publication holds.
+    """Time of the oldest commit that only the second publication contains.
 
-    An input that was recreated, or whose old log is gone, does not tell.
+    Inputs that were recreated, or whose old log is gone, are left out.
     """
     since: list[datetime] = []
     for table, version in after.vector.items():
@@ -161,11 +161,11 @@ def _first_change(
 
 
 def _failed(verdicts: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[FailedExpectation]:
-    """The expectations that failed, the most frequent first."""
+    """The failed expectations, most frequent first."""
     counts = Counter(
         (view, one["type"], one["column"], one["severity"])
         for view, verdict in verdicts
-        # A rollback repeats the verdict of what it publishes; a commit keeps its counts only.
+        # A rollback has the verdict of its target, which in a commit has only counts.
         for one in verdict.get("results", ())
         if not one["success"]
     )
@@ -176,7 +176,7 @@ def _failed(verdicts: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[FailedEx
 
 
 def _quarantine(project: OpenProject, start: datetime, end: datetime) -> Iterator[Rejected]:
-    """What is in quarantine since that day, by silver table and reason."""
+    """Records quarantined on that day and still there, by silver table and reason."""
     lake, at = Lake(project.settings.lake), pc.field("quarantined_at")
     that_day = (at >= pc.scalar(start)) & (at < pc.scalar(end))
     for name in sorted(project.manifest.silver):

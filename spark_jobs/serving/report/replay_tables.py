@@ -1,4 +1,4 @@
-"""The tables of ``tidemark replay``: values in, rich tables out."""
+"""Tables of ``tidemark replay`` for the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLES = {"done": "green", "published": "green", "failed": "red", "skipped": "di
 
 
 def plan_table(plan: ReplayPlan) -> Table:
-    """A row per view, in the order of the work."""
+    """A row per view, in the order of processing."""
     table = FittedTable(title="plan", caption=_afterwards(plan))
     table.add_column("view", no_wrap=True)
     for name in ("what", "at versions"):
@@ -41,7 +41,7 @@ def plan_table(plan: ReplayPlan) -> Table:
 
 
 def replays_table(found: Sequence[ReplayRecord]) -> Table:
-    """A row per replay or rollback, the newest first."""
+    """A row per replay or rollback, newest first."""
     table = FittedTable(title="replays and rollbacks")
     table.add_column("id", no_wrap=True)
     for name in ("status", "who", "views", "approved by", "reason", "ticket", "started"):
@@ -94,7 +94,7 @@ def progress_table(
 
 
 def _decision(one: Mapping[str, Any]) -> str:
-    """Who decided what, when, and why."""
+    """Who decided what, when and why."""
     parts = [f"{one['what']} by {one['who']} at {one['at'][:19].replace('T', ' ')} UTC"]
     parts += [f"approved by {one['approved_by']}"] if one["approved_by"] else []
     parts += [f"({one['ticket']})"] if one["ticket"] else []

@@ -1,4 +1,4 @@
-"""How the sinks fare: what each delivered last, and what its table has beyond that."""
+"""The status of sinks: last delivery, and versions behind."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.state.progress import StreamProgress
 
-# A sink of which nothing was heard.
+# State of a sink without any report.
 NEW = "new"
 
 
 @dataclass(frozen=True)
 class SinkStatus:
-    """A sink at a glance.
+    """The status of a sink.
 
     Attributes:
-        state: as it was reported; ``silent`` where the report is old, ``new`` where there is none.
-        version: of the table, that the sink holds; None where it was never built.
-        versions_behind: what the table has beyond that; None where either is unknown.
-        behind: how long the oldest version that is not delivered has been there.
-        changes: in the last delivery.
+        state: as reported; ``silent`` if the report is old, ``new`` if there is none.
+        version: delivered version of the table; None if it was never built.
+        versions_behind: versions that are not delivered; None if unknown.
+        behind: age of the oldest version that is not delivered.
+        changes: number of changes in the last delivery.
     """
 
     sink: str
@@ -48,7 +48,7 @@ class SinkStatus:
     error: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The row for programs; spans in seconds."""
+        """As a JSON object; durations in seconds."""
         return {
             **vars(self),
             "behind": None if self.behind is None else self.behind.total_seconds(),
@@ -57,7 +57,7 @@ class SinkStatus:
 
 
 def sink_statuses(project: OpenProject, *, now: datetime) -> list[SinkStatus]:
-    """Every sink of the project, by name."""
+    """The status of all sinks, by name."""
     from spark_jobs.state.progress import sink_query
     from spark_jobs.state.stopped import stopped_on_purpose
     from spark_jobs.storage.lake import Lake, TableLocations
@@ -85,9 +85,9 @@ def sink_status(
     now: datetime,
     on_purpose: bool,
 ) -> SinkStatus:
-    """One sink at a glance, by its last report and the log of its table at ``location``.
+    """The status of one sink, from its last report and its table's log at ``location``.
 
-    ``on_purpose``: a person stopped the application that delivers.
+    ``on_purpose``: whether a person stopped the application.
     """
     from spark_jobs.storage import log
 
@@ -117,7 +117,7 @@ def sink_status(
 
 
 def print_sinks(console: Console, sinks: Sequence[SinkStatus], *, now: datetime) -> None:
-    """A row per sink, and below the table what stops some of them."""
+    """A row per sink, and the errors below the table."""
     console.print(sinks_table(sinks, now=now))
     for one in sinks:
         if one.error:
@@ -148,7 +148,7 @@ def sinks_table(sinks: Sequence[SinkStatus], *, now: datetime) -> Table:
 
 
 def behind_text(one: SinkStatus) -> str:
-    """How many versions of its table a sink has not delivered, and since when."""
+    """How many versions are not delivered, and since when."""
     if one.versions_behind is None:
         return ""
     if not one.versions_behind or one.behind is None:

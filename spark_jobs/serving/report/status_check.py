@@ -1,4 +1,4 @@
-"""What ``tidemark status --check`` finds wrong with what should run and report."""
+"""Finds problems for ``tidemark status --check``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 _SILENT, _REFUSED = "stream-silent", "stream-refused"
-# By health: what happened when the query was last seen.
+# Text by health, before the time of the last heartbeat.
 _GONE = {"silent": "last seen", "down": "should run and stopped"}
 _WRONG = frozenset({"failed", "refused", "blocked"})
-# Since the last batch; what is down for less than this comes back by itself more often than not.
+# Time since the last batch; shorter outages usually end by themselves.
 WAITED_LONG = timedelta(minutes=5)
-# Where as many are expected and none is heard of, it is not one of them that is gone.
+# If at least this many queries are expected and none reports, the application itself is down.
 FEWEST_OF_AN_APPLICATION = 2
 _VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that does not run as it should, and the runbook for it."""
+    """A problem, with its runbook."""
 
     name: str
     what: str
@@ -40,14 +40,14 @@ class Trouble:
 
 
 def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
-    """What is silent, failed, refused, blocked, behind, waits or is not as declared; by name."""
+    """All problems, sorted by name."""
     reports = {one.query: one for one in project.store.progress()}
     found = [
         *_troubles(project, reports, now),
         *_waiting(project),
         *_capture(project),
         *_drift(project),
-        *_untold(project, now),
+        *_unsent_events(project, now),
         *_behind(project, now),
     ]
     return sorted(found, key=lambda one: one.name)
@@ -64,15 +64,15 @@ def _waiting(project: OpenProject) -> Iterator[Trouble]:
 
 
 def _drift(project: OpenProject) -> Iterator[Trouble]:
-    """Records that are not as their source declares, until somebody looked at them."""
+    """Differences from declarations that nobody has reviewed."""
     for one in drift_tellings(project):
-        if one.told:
+        if one.to_review:
             name = str(TableName(Layer.BRONZE, one.drift.source))
             yield Trouble(name, one.words, "schema-drift")
 
 
-def _untold(project: OpenProject, now: datetime) -> Iterator[Trouble]:
-    """Publications of which other teams' DAGs have not heard for a while."""
+def _unsent_events(project: OpenProject, now: datetime) -> Iterator[Trouble]:
+    """Publications whose asset events have been waiting for a while."""
     from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW, TASK_ENDS
 
     for cursor in project.store.asset_cursors().values():
@@ -89,7 +89,7 @@ def _untold(project: OpenProject, now: datetime) -> Iterator[Trouble]:
 
 
 def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
-    """Tables that hold back the views which show whole transactions."""
+    """Tables that lag behind and so delay views that show whole transactions."""
     for database in database_statuses(project, now=now):
         for table, since in database.behind.items():
             when = "never reached a commit" if since is None else f"last {ago(since, now=now)}"
@@ -98,7 +98,7 @@ def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
 
 
 def _capture(project: OpenProject) -> Iterator[Trouble]:
-    """The connector, where it failed or left out changes."""
+    """The connector, if it failed or missed changes."""
     from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.stack.connect import CONNECTOR
     from spark_jobs.stack.skipped import capture_problem
@@ -145,7 +145,7 @@ def _application_gone(
     *,
     on_purpose: bool,
 ) -> Trouble | None:
-    """One line where nothing that the application runs is heard of: it is the cause of all."""
+    """One problem if no query of the application reports: it is the common cause."""
     if len(expected) < FEWEST_OF_AN_APPLICATION:
         return None
     seen = [reports[name] for name in expected if name in reports]
@@ -160,12 +160,12 @@ def _application_gone(
 
 
 def _waits_long(report: StreamProgress, now: datetime) -> bool:
-    """Whether what it reads or writes has been out of reach for a while."""
+    """Whether its input or output has been unreachable for a while."""
     return report.state.value == "waiting" and now - report.at > WAITED_LONG
 
 
 def _runbooks(name: str) -> tuple[str, str]:
-    """For silence, and for an error."""
+    """The runbooks for silence and for an error."""
     from spark_jobs.state.progress import SINK_PREFIX
 
     if name.startswith(SINK_PREFIX):
@@ -174,7 +174,7 @@ def _runbooks(name: str) -> tuple[str, str]:
 
 
 def _reporting(project: OpenProject) -> Iterator[str]:
-    """What the streaming application runs for this project, by the names of the reports."""
+    """Names of the queries that the streaming application runs for this project."""
     from spark_jobs.definitions.vocabulary import RefreshPolicy
     from spark_jobs.state.progress import sink_query
 

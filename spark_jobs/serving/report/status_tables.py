@@ -1,4 +1,4 @@
-"""The tables of ``tidemark status``: values in, rich tables out."""
+"""Tables of ``tidemark status`` for the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spark_jobs.state.attempts import RefreshAttempt
     from spark_jobs.state.progress import StreamProgress
 
-# A query reports with every batch and while it waits; longer silence means that it is gone.
+# Queries report with every batch and while idle; a longer silence means that one is down.
 SILENT_AFTER: Final = timedelta(seconds=60)
 
 STYLES: Final = {
@@ -43,7 +43,7 @@ STYLES: Final = {
 
 
 def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
-    """A row per gold view; below its name, who refreshes it."""
+    """A row per gold view; below its name the refresh policy."""
     table = FittedTable(title="gold views")
     table.add_column("view", no_wrap=True)
     for name in ("published", "freshness", "last attempt", "verdict"):
@@ -60,7 +60,7 @@ def views_table(views: Sequence[ViewStatus], *, now: datetime) -> Table:
 
 
 def published_cell(status: ViewStatus, *, now: datetime) -> Text:
-    """When, as which version of the table, and by which maintenance strategy."""
+    """Time, version and maintenance strategy of the publication."""
     if status.published_at is None:
         return Text("never", style="yellow")
     words = "" if status.rule is None else strategy_words(status.rule)
@@ -69,7 +69,7 @@ def published_cell(status: ViewStatus, *, now: datetime) -> Text:
 
 
 def freshness_cell(status: ViewStatus) -> Text:
-    """How far behind, against what the view declares."""
+    """How far behind, and the declared freshness."""
     cell = _styled(status.freshness.value)
     if status.behind:
         cell.append(f" {duration(status.behind)}")
@@ -79,7 +79,7 @@ def freshness_cell(status: ViewStatus) -> Text:
 
 
 def attempt_cell(status: ViewStatus) -> Text:
-    """The last decision and its reason; in front of it, that the view is blocked or waits."""
+    """The last decision and its reason, preceded by blocked or waiting."""
     cell = Text()
     if status.pinned is not None:
         where = f"rolled back to version {status.pinned.version}, pinned"
@@ -97,13 +97,13 @@ def attempt_cell(status: ViewStatus) -> Text:
 
 
 def _decision(attempt: RefreshAttempt) -> str:
-    """What was decided, the maintenance strategy where there is one, and why."""
+    """The decision, the maintenance strategy if there is one, and the reason."""
     rule = "" if attempt.rule is None else f" ({strategy_words(attempt.rule)})"
     return f"{attempt.decision}{rule}: {attempt.reason}"
 
 
 def verdict_cell(verdict: dict[str, Any] | None) -> Text:
-    """The outcome and how many expectations passed."""
+    """The outcome, and the number of passed expectations."""
     if verdict is None:
         return Text()
     total = verdict["expectations"]
@@ -120,10 +120,10 @@ def streams_table(
     """A row per streaming query.
 
     Args:
-        streams: what the queries reported.
-        now: the moment.
-        on_purpose: a person stopped the application.
-        in_work: the batches that have not ended, by query.
+        streams: reports of the queries.
+        now: the current time.
+        on_purpose: whether a person stopped the application.
+        in_work: unfinished batches, by query.
     """
     table = FittedTable(title="streams")
     for name in ("query", "state"):
@@ -147,7 +147,7 @@ def streams_table(
 
 
 def in_work_text(batch: BatchInWork | None, *, now: datetime) -> str:
-    """How large the batch is, and since when it is in work."""
+    """Size of the batch, and since when it runs."""
     if batch is None:
         return ""
     what = f"batch {batch.number}" if batch.records is None else f"{batch.records:,} records"
@@ -155,7 +155,7 @@ def in_work_text(batch: BatchInWork | None, *, now: datetime) -> str:
 
 
 def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table:
-    """A row per attempt, the newest first."""
+    """A row per attempt, newest first."""
     table = FittedTable(title="attempts")
     for name in ("started", "tick", "status", "decision and reason"):
         table.add_column(name, overflow="fold")
@@ -181,7 +181,7 @@ def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table
 
 
 def _remark(attempt: RefreshAttempt) -> str:
-    """What went wrong; or who let the result through, why, and past which rules."""
+    """The error; or who released the result, why, and past which rules."""
     verdict = attempt.verdict or {}
     if attempt.error is not None or "released_by" not in verdict:
         return (attempt.error or "").partition("\n")[0]
@@ -192,7 +192,7 @@ def _remark(attempt: RefreshAttempt) -> str:
 
 
 def ago(at: datetime, *, now: datetime) -> str:
-    """How long ago, in words; clocks of other machines may be ahead of this one's.
+    """The time since a timestamp as text; clocks of other machines may be ahead.
 
     >>> from datetime import UTC, datetime
     >>> ago(datetime(2024, 1, 1, tzinfo=UTC), now=datetime(2024, 1, 1, 1, 30, tzinfo=UTC))
@@ -202,7 +202,7 @@ def ago(at: datetime, *, now: datetime) -> str:
 
 
 def duration(span: timedelta) -> str:
-    """The two largest units.
+    """A duration in its two largest units.
 
     >>> duration(timedelta(seconds=42)), duration(timedelta(days=3, minutes=10))
     ('42 s', '3 d')
@@ -222,7 +222,7 @@ def _styled(word: str) -> Text:
 
 
 def rejections_table(found: list[Rejection]) -> Table:
-    """One row per silver table and reason."""
+    """A row per silver table and reason."""
     table = FittedTable(title="Records in quarantine")
     table.add_column("silver table", no_wrap=True)
     table.add_column("reason", no_wrap=True)

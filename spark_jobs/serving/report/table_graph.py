@@ -1,4 +1,4 @@
-"""Which table reads which: as pairs, as a mapping, as a Mermaid diagram, as a tree."""
+"""The dependency graph of tables: as pairs, mapping, Mermaid diagram, tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def edges(manifest: Manifest) -> list[tuple[str, str]]:
-    """Pairs of a table and a table that reads it, sorted."""
+    """Sorted pairs of a table and a reader."""
     pairs = [(f"bronze.{one.source}", str(one.table_name)) for one in manifest.silver.values()]
     pairs += [(name, str(one.table_name)) for one in manifest.gold.values() for name in one.inputs]
     return sorted(pairs)
@@ -37,7 +37,7 @@ def as_dict(manifest: Manifest) -> dict[str, object]:
 
 
 def as_mermaid(manifest: Manifest) -> str:
-    """A flowchart with one box for each table, left to right."""
+    """A flowchart with a box per table, left to right."""
     lines = ["flowchart LR"]
     layers: dict[str, Iterable[str]] = {
         "bronze": manifest.sources,
@@ -55,7 +55,7 @@ def as_mermaid(manifest: Manifest) -> str:
 
 
 def as_tree(manifest: Manifest) -> Tree:
-    """The layers, and in gold the tiers; behind each table what it reads."""
+    """Layers, gold tiers, and tables with their inputs."""
     tree = Tree(f"[bold]{escape(manifest.project)}[/bold]")
     bronze = tree.add("bronze")
     for source in manifest.sources.values():

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.state.frontiers import TableAtFrontier
 
-# A table needs a few batches to reach a position; one that misses one reaches the next.
+# A table may need a few batches to reach a position, and may skip some.
 BEHIND_AFTER = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
 class DatabaseStatus:
-    """What views over several tables of one database show.
+    """The frontier of a source database.
 
     Attributes:
-        position: the newest commit that all tables have, in the database's log; None: none.
+        position: log position of the newest commit that all tables have; None: there is none.
         at: when the last table reached it.
-        behind: tables that were left behind, and when each reached its last position; None where
-            it reached none.
+        behind: tables that lag behind, with the time of their last position; None if they never had
+            one.
     """
 
     database: str
@@ -36,7 +36,7 @@ class DatabaseStatus:
     behind: Mapping[str, datetime | None]
 
     def line(self, *, now: datetime) -> str:
-        """One sentence for people."""
+        """The status as a sentence."""
         if self.position is None or self.at is None:
             first = f"Database {self.database}: no commit is in all tables yet"
         else:
@@ -50,7 +50,7 @@ class DatabaseStatus:
         return f"{first}; behind: {late}." if late else f"{first}."
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "database": self.database,
             "position": self.position,
@@ -62,7 +62,7 @@ class DatabaseStatus:
 
 
 def database_statuses(project: OpenProject, *, now: datetime) -> Iterator[DatabaseStatus]:
-    """How far each database is whose tables the streaming application writes."""
+    """The status of each database whose tables the streaming application writes."""
     for name, entries in transactional_tables(project.manifest).items():
         notes = project.store.frontiers(name)
         if not notes and followed(project.store, [one.table_name for one in entries]):

@@ -1,1 +1,1 @@
-"""SQL for people and clients: sessions, the gate, the endpoint, the tables of ``ops``."""
+"""SQL for users and clients: sessions, checks, the endpoint, the tables of ``ops``."""

@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE: what a query can name, answered from the declarations without Spark."""
+"""Answers SHOW and DESCRIBE from the declarations, without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOKS: Final = re.compile(r"(?:SHOW|DESC|DESCRIBE)\b", re.IGNORECASE)
 
 
 class CatalogQuestionError(LakehouseError):
-    """A SHOW or DESCRIBE of a form that is not answered."""
+    """A form of SHOW or DESCRIBE that is not supported."""
 
     condition = "CATALOG_QUESTION"
     text: str
@@ -38,11 +38,11 @@ class CatalogQuestionError(LakehouseError):
 
 
 def catalog_answer(session: QuerySession, text: str) -> pa.Table | None:
-    """The rows that answer SHOW or DESCRIBE; None for any other statement.
+    """The result of SHOW or DESCRIBE; None for other statements.
 
     Raises:
-        TableUnknownError: it describes a table that a query cannot name.
-        CatalogQuestionError: it asks in a form that is not answered.
+        TableUnknownError: the described table cannot be queried.
+        CatalogQuestionError: the form is not supported.
     """
     try:
         statement = " ".join(without_comments(text).split()).rstrip("; ")
@@ -63,9 +63,9 @@ def catalog_answer(session: QuerySession, text: str) -> pa.Table | None:
 
 
 def _tables(session: QuerySession, schema: str | None, like: str | None) -> list[tuple[str, ...]]:
-    """The tables of a schema whose names fit one of the patterns between bars, as Spark has it."""
+    """Tables of a schema whose names match one of the patterns separated by bars, as in Spark."""
     wanted = "" if schema is None else schema.replace("`", "").lower()
-    # A % stands for what * does; both are written.
+    # Both % and * are wildcards.
     patterns = [one.strip().lower().replace("%", "*") for one in (like or "*").split("|")]
     found: list[tuple[str, ...]] = []
     for name, description in session.tables():

@@ -1,4 +1,4 @@
-"""What becomes of a statement that a client of the SQL endpoint sends."""
+"""Checks and rewrites statements of SQL endpoint clients."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ logger = logging.getLogger(__name__)
 
 SERVED = frozenset({Layer.SILVER, Layer.GOLD})
 SCHEMAS = (*sorted(SERVED), OPS_SCHEMA)
-# Spark's schema of views that all sessions share.
+# Spark's schema of global temporary views.
 SHARED_VIEWS = "global_temp"
 
 
 def served_layers(settings: Settings) -> frozenset[Layer]:
-    """The layers whose tables clients can name.
+    """The layers that clients can query.
 
-    With an account of its own, the server can read no others than those that every account can.
+    If the server has an account of its own, it can read only layers that every account can.
     """
     return SERVED & {*settings.security.readable} if settings.endpoint.account else SERVED
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSession(QuerySession):
-    """The queries of all clients, over silver, gold and ops, as the compiled project has them.
+    """Queries of all clients over silver, gold and ops, by the current manifest.
 
     Attributes:
         driver: the session whose catalog the clients' sessions share.
-        compiled: tells the manifest as it is now.
+        compiled: returns the current manifest.
     """
 
     limit: int = 0
@@ -70,7 +70,7 @@ class EndpointSession(QuerySession):
         return self.compiled()
 
     def listed(self) -> dict[str, ListedTable]:
-        """What clients are shown; a table of which only Spark knows the types, once it is there."""
+        """The listed tables; one whose types only Spark knows is listed once it exists."""
         from spark_jobs.serving.sql.listing import ListedTable
 
         found = {
@@ -84,13 +84,13 @@ class EndpointSession(QuerySession):
         }
 
     def sql(self, statement: Statement) -> tuple[str, str]:
-        """What runs for a statement: every table at its newest version, if at no other.
+        """The SQL to run for a statement: tables without a version are read at their newest.
 
         Returns:
-            the SQL, and the policy that Spark holds it to; "" for what reads no table.
+            the SQL, and the policy that Spark enforces; "" if it reads no table.
 
         Raises:
-            LakehouseError: the statement is refused, and why.
+            LakehouseError: the statement is refused.
         """
         check_settings(statement)
         if statement.kind == SET:
@@ -113,13 +113,13 @@ class EndpointSession(QuerySession):
         query = self.pinned(text, views=SHARED_VIEWS)
         if query.made:
             for name, frame in self.ops(query.made).items():
-                # A query that was told these names before has read its rows, or reads newer ones.
+                # Earlier queries with these names have read their rows, or read newer ones.
                 frame.createOrReplaceGlobalTempView(view_of(name))
         return query
 
 
 def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
-    """Put into what Spark tells of a statement what runs for it, or why nothing does."""
+    """Add the SQL to run, or the refusal, to the statement's properties from Spark."""
     statement = statement_of(told)
     try:
         told["sql"], told["policy"] = session.sql(statement)
@@ -127,13 +127,13 @@ def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
         logger.info("statement refused kind=%s condition=%s", statement.kind, error.condition)
         told["refusal"] = error.render()
     except Exception:
-        # Java would show the client where in this program it happened.
+        # Otherwise Java would show the client a stack trace of this program.
         logger.exception("statement not checked kind=%s", statement.kind)
         told["refusal"] = "the endpoint failed to look into this statement; its log says why"
 
 
 def statement_of(told: Mapping[str, str]) -> Statement:
-    """What Spark tells of a statement; lists come as lines."""
+    """The statement from its properties in Spark; lists are separated by line ends."""
     return Statement(
         kind=told["kind"],
         text=told["text"],

@@ -1,7 +1,7 @@
-"""The names, columns and descriptions that clients of the SQL endpoint are shown.
+"""The tables, columns and comments that SQL clients can list.
 
-They are views in the catalog that the clients' sessions share. No query reads them: each table of
-a query is replaced by the table itself, at a version. A view only tells what there is.
+They are views in the catalog that clients' sessions share. Queries never read them, because each
+table in a query is replaced by the Delta table at a version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Column(Protocol):
 
 @dataclass(frozen=True)
 class ListedTable:
-    """A table as clients see it."""
+    """A table as listed for clients."""
 
     description: str
     columns: tuple[_Column, ...]
@@ -41,22 +41,22 @@ class ListedTable:
 
 @dataclass
 class Listing:
-    """What the catalog of a session lists.
+    """The listed tables of a session's catalog.
 
     Attributes:
-        listed: what it lists now, by ``schema.name``.
+        listed: the current list, by ``schema.name``.
     """
 
     spark: SparkSession
     listed: dict[str, ListedTable] = field(default_factory=dict)
 
     def make_schemas(self, names: Iterable[str]) -> None:
-        """Make the schemas that the tables are listed in."""
+        """Create the schemas."""
         for name in names:
             self.spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(name)}")
 
     def show(self, wanted: Mapping[str, ListedTable]) -> None:
-        """List these tables and no others; what is listed right is left alone."""
+        """List exactly these tables; unchanged ones are kept."""
         for name in self.listed.keys() - wanted.keys():
             self.spark.sql(f"DROP VIEW IF EXISTS {_sql_name(name)}")
             del self.listed[name]
@@ -81,7 +81,7 @@ class Listing:
                 f"COMMENT {text_literal(table.description)} AS SELECT {values} WHERE {_NEVER_READ}"
             )
         except PySparkException as error:
-            # It can be queried all the same, and the others must be listed.
+            # The table can still be queried; continue with the others.
             logger.warning("table cannot be listed table=%s error=%s", name, error)
         else:
             logger.info("table listed table=%s columns=%d", name, len(table.columns))

@@ -1,4 +1,4 @@
-"""The tables of ``ops``: what ``tidemark status`` and the quarantine tell, for SQL."""
+"""The tables of ``ops``: status and quarantine for SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-# The ledger may hold millions of attempts; a query over it reads the newest.
+# The ledger may have millions of attempts; queries read only the newest.
 NEWEST_ATTEMPTS: Final = 10_000
 
 _ARROW: Final = {
@@ -33,12 +33,12 @@ _ARROW: Final = {
 
 @dataclass(frozen=True)
 class OpsTable:
-    """A table that is made of the control state whenever a query reads it.
+    """A table that is computed from the control state when a query reads it.
 
     Attributes:
-        name: as SQL names it.
-        columns: with types in Spark SQL's words.
-        rows: makes the rows, given the project and the present moment.
+        name: its name in SQL.
+        columns: columns with Spark SQL types.
+        rows: computes the rows, given the project and the current time.
     """
 
     name: str
@@ -47,7 +47,7 @@ class OpsTable:
     rows: Callable[[OpenProject, datetime], Iterator[Row]]
 
     def read(self, project: OpenProject, *, now: datetime) -> pa.Table:
-        """The rows as they are now."""
+        """The current rows."""
         schema = pa.schema([(column.name, _ARROW[column.type]) for column in self.columns])
         return pa.Table.from_pylist(list(self.rows(project, now)), schema)
 

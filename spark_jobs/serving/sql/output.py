@@ -1,4 +1,4 @@
-"""Writes a query's rows: a table for people; CSV, JSON or Parquet for programs."""
+"""Writes the rows of a query: a table for the terminal; CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from spark_jobs.terminal.tables import FittedTable
 
 
 def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> None:
-    """Write to a file, or to the standard output; Parquet needs a file."""
+    """Write to a file or to standard output; Parquet needs a file."""
     if form is OutputFormat.PARQUET and output is not None:
-        # Writing Parquet takes a quarter of a second to import, and few ask for it.
+        # Imported here: it takes a quarter of a second, and is rarely used.
         import pyarrow.parquet as pq
 
         pq.write_table(rows, output)
@@ -43,7 +43,7 @@ def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> No
 
 
 def rows_table(rows: pa.Table) -> Table:
-    """The rows for people; numbers to the right."""
+    """The rows as a table; numbers are right-aligned."""
     table = FittedTable(caption=f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}", numbered=True)
     for field in rows.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
@@ -72,7 +72,7 @@ def write_json(rows: pa.Table, file: TextIO) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers and Booleans as they are, everything else as text."""
+    """Numbers and Booleans as they are, other values as text."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return column
@@ -81,7 +81,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_text(value: Any) -> str:
-    """A value in one cell."""
+    """A value as a cell."""
     shown = as_json(value)
     if isinstance(shown, str):
         return shown
@@ -89,7 +89,7 @@ def as_text(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value that JSON can hold without loss.
+    """A value that JSON stores without loss.
 
     >>> as_json([Decimal("1.10"), b"ab", None, float("nan")])
     ['1.10', 'YWI=', None, 'nan']
@@ -114,7 +114,7 @@ def as_json(value: Any) -> Any:
 
 
 def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows by position, because two columns may share a name."""
+    """Rows by position, because columns may have the same name."""
     columns = [column.to_pylist() for column in rows.columns]
     return zip(*columns, strict=True) if columns else iter(())
 

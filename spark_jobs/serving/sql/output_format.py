@@ -1,4 +1,4 @@
-"""The forms in which a query's rows are written; apart, so that ``--help`` imports no more."""
+"""Output formats of queries; a separate module, so that ``--help`` imports little."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OutputFormat(StrEnum):
-    """How rows are written."""
+    """The format of rows."""
 
     TABLE = "table"
     CSV = "csv"

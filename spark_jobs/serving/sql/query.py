@@ -1,4 +1,4 @@
-"""Runs a query that somebody typed over the lake's tables, all at their newest versions."""
+"""Runs a user's query over the lake's tables at their newest versions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from spark_jobs.graph.sql import (
 from spark_jobs.names import OPS_SCHEMA, TableName
 from spark_jobs.serving.sql.spark_words import query_error
 from spark_jobs.storage import log
-from spark_jobs.storage.guard import AllowedTable, Policy, held_to
+from spark_jobs.storage.guard import AllowedTable, Policy, enforced
 from spark_jobs.storage.lake import TableLocations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# An operation that begins after an interrupt is not interrupted by it, so it is sent again.
+# An operation that starts after an interrupt is not affected, so repeat it.
 _INTERRUPT_EVERY = 0.5
 
 
 class QueryTimedOutError(LakehouseError):
-    """A query ran longer than it may."""
+    """A query exceeded its time limit."""
 
     condition = "QUERY_TIMED_OUT"
     seconds: float
@@ -43,7 +43,7 @@ class QueryTimedOutError(LakehouseError):
 
 
 class TableNotWrittenError(LakehouseError):
-    """A declared table that nothing has written yet."""
+    """A declared table does not exist yet."""
 
     condition = "TABLE_NOT_WRITTEN"
     table: TableName
@@ -52,7 +52,7 @@ class TableNotWrittenError(LakehouseError):
 
 
 class MaskedVersionError(LakehouseError):
-    """An older version of a table with masked columns, which may have had others."""
+    """An older version of a table with masked columns, which may have had other columns."""
 
     condition = "MASKED_VERSION"
     table: str
@@ -63,12 +63,12 @@ class MaskedVersionError(LakehouseError):
 
 @dataclass(frozen=True)
 class PinnedQuery:
-    """What Spark runs.
+    """A query for Spark.
 
     Attributes:
         sql: the SELECT over Delta tables at versions, and over views of the session.
-        made: tables of ``ops`` that it reads; each must be a view of the session, ``view_of``.
-        policy: what Spark is told that it may read.
+        made: tables of ``ops`` that it reads; each needs a view named by ``view_of``.
+        policy: what Spark may read.
     """
 
     sql: str
@@ -78,14 +78,14 @@ class PinnedQuery:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The rows, and whether there are more of them than were asked for."""
+    """The rows, and whether there are more."""
 
     rows: pa.Table
     more: bool
 
 
 def view_of(made: str) -> str:
-    """The name that a session has for a table of ``ops``.
+    """The session's view name of a table of ``ops``.
 
     >>> view_of("ops.freshness")
     '__ops_freshness'
@@ -102,21 +102,21 @@ def pinned_query(
     masked: Mapping[str, Collection[str]] = MappingProxyType({}),
     views: str = "",
 ) -> PinnedQuery:
-    """The SQL that Spark runs: every table at its newest version now, if not at one it names.
+    """The SQL for Spark: tables without a version are read at their newest.
 
     Args:
-        query: what somebody typed.
-        locations: where the tables lie.
-        known: the tables that the project declares.
+        query: the user's text.
+        locations: locations of the tables.
+        known: declared tables.
         made: names of the tables of ``ops``.
-        masked: columns whose values are not shown, in lower case, by table.
-        views: the schema that holds their views; "" for the session's own.
+        masked: lower-case names of masked columns, by table.
+        views: schema of the ``ops`` views; "" for the session's own.
 
     Raises:
-        SqlSyntaxError: it is not SQL.
-        QueryNotReadOnlyError: it is not one SELECT, or it could do more than read.
-        UnknownTableError: it reads a table that the project does not declare.
-        TableNotWrittenError: it reads a table that was never written.
+        SqlSyntaxError: it is not valid SQL.
+        QueryNotReadOnlyError: it is not one SELECT, or may do more than read.
+        UnknownTableError: it reads an undeclared table.
+        TableNotWrittenError: it reads a table that does not exist yet.
         MaskedVersionError: it reads an older version of a table with masked columns.
     """
     relations: dict[str, Relation | str] = {}
@@ -151,31 +151,31 @@ def pinned_query(
 def run_query(
     spark: SparkSession, query: PinnedQuery, *, limit: int, seconds: float
 ) -> QueryResult:
-    """Run a SELECT, which Spark holds to its policy.
+    """Run a SELECT; Spark enforces its policy.
 
     Args:
-        spark: a session that runs nothing else.
-        query: as ``pinned_query`` gives it.
-        limit: rows at most; 0 for all of them.
-        seconds: how long it may run; 0 for as long as it takes.
+        spark: a session used for nothing else.
+        query: from ``pinned_query``.
+        limit: maximum number of rows; 0: all.
+        seconds: time limit; 0: none.
 
     Raises:
-        VersionNotKeptError: a version of a table is not there, or its files are gone.
-        QueryTimedOutError: it takes longer than it may.
-        QueryNotReadOnlyError: Spark's plan of it does more than read what it may.
-        QueryColumnUnknownError: it names a column that is not there.
-        QueryFunctionUnknownError: it calls a function that Spark does not have.
-        QueryRejectedError: Spark refuses it for another reason, or fails.
+        VersionNotKeptError: a table version does not exist, or its files are deleted.
+        QueryTimedOutError: the time limit was exceeded.
+        QueryNotReadOnlyError: Spark's plan reads more than the policy allows.
+        QueryColumnUnknownError: a column does not exist.
+        QueryFunctionUnknownError: a function does not exist in Spark.
+        QueryRejectedError: Spark rejects it for another reason, or fails.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     with interrupted_after(spark, seconds) as over:
         try:
-            with held_to(spark, query.policy):
+            with enforced(spark, query.policy):
                 frame = spark.sql(query.sql)
                 rows = (frame.limit(limit + 1) if limit else frame).toArrow()
-        # While rows are fetched, a session in this process gives Java's error as it is.
+        # While fetching rows, a session in this process raises Java's own error.
         except (PySparkException, Py4JJavaError) as error:
             if over.is_set():
                 raise QueryTimedOutError(seconds) from error
@@ -186,11 +186,11 @@ def run_query(
 
 @contextmanager
 def interrupted_after(spark: SparkSession, seconds: float) -> Iterator[threading.Event]:
-    """Interrupt what a session runs once its time is over, or on Ctrl-C.
+    """Interrupt a session's operations after a time limit, or on Ctrl-C.
 
     Args:
-        spark: a session that runs nothing else.
-        seconds: the time; 0 for no end.
+        spark: a session used for nothing else.
+        seconds: the time limit; 0: none.
 
     Yields:
         an event that is set when the time is over.
@@ -214,12 +214,12 @@ def interrupted_after(spark: SparkSession, seconds: float) -> Iterator[threading
         raise
     finally:
         ended.set()
-        # What the session runs next must not be hit by an interrupt that is under way.
+        # Wait for a pending interrupt, so that it does not hit the session's next operation.
         watcher.join()
 
 
 def _messages(error: Exception) -> list[str]:
-    """What an error says, and its causes in Java."""
+    """The messages of an error and of its causes in Java."""
     found, java = [], getattr(error, "java_exception", None)
     while java is not None:
         found.append(str(java.getMessage()).strip())

@@ -1,4 +1,4 @@
-"""The tables of a project as queries see them: what there is, and one SELECT over it."""
+"""A user's SQL session over the tables of a project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """A column as people see it; the type in Spark SQL's words, "" where only Spark can tell."""
+    """A column as shown to users, with its Spark SQL type; "" if only Spark knows it."""
 
     name: str
     type: str
@@ -32,14 +32,14 @@ class ShownColumn:
 
 @dataclass(frozen=True)
 class QuerySession:
-    """One person's queries. Spark starts with the first; declarations are read for each.
+    """One user's queries. Spark starts with the first query; declarations are read for each.
 
     Attributes:
-        limit: rows of a result at most; 0 for all of them.
-        seconds: how long a query may run; 0 for as long as it takes.
-        pii: personal data is shown as it is.
-        layers: whose tables can be named.
-        environment: whose views are read in the place of production's.
+        limit: maximum number of rows; 0: all.
+        seconds: time limit of a query; 0: none.
+        pii: whether personal data is shown.
+        layers: layers that can be queried.
+        environment: an environment whose views replace those of production.
     """
 
     settings: Settings
@@ -57,18 +57,18 @@ class QuerySession:
 
     @property
     def manifest(self) -> Manifest:
-        """The declarations of production as they are now."""
+        """The current declarations of production."""
         return applied_manifest(self.settings)
 
     @property
     def surroundings(self) -> Surroundings:
-        """The declarations as they are now, and where their tables lie."""
+        """The current declarations and table locations."""
         from spark_jobs.serving.sql.surroundings import surroundings
 
         return surroundings(self.settings, self.manifest, self.environment)
 
     def pinned(self, text: str, *, views: str = "") -> PinnedQuery:
-        """What Spark would run; ``views`` is the schema of the views of ``ops``.
+        """The query for Spark; ``views`` is the schema of the ``ops`` views.
 
         Raises:
             LakehouseError: see ``storage.query.pinned_query``.
@@ -101,7 +101,7 @@ class QuerySession:
             return run_query(self.spark, query, limit=self.limit, seconds=self.seconds)
 
     def tables(self) -> list[tuple[str, str]]:
-        """Every table that a query can name, with what it is."""
+        """All tables that can be queried, with descriptions."""
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 
         declared = self._declared(self.surroundings.manifest)
@@ -109,10 +109,10 @@ class QuerySession:
         return found + [(table.name, table.description) for table in OPS_TABLES.values()]
 
     def columns(self, name: str) -> list[ShownColumn]:
-        """The columns of a table: as they are in the lake, or as declared where nothing is yet.
+        """The columns of a table: from the lake, or as declared if it does not exist yet.
 
         Raises:
-            TableUnknownError: a query cannot name it.
+            TableUnknownError: the table cannot be queried.
         """
         from spark_jobs.graph.personal import personal_columns
         from spark_jobs.names import TableName
@@ -141,10 +141,10 @@ class QuerySession:
         ]
 
     def ops(self, names: Sequence[str]) -> dict[str, DataFrame]:
-        """Tables of ``ops`` by name, as they are now.
+        """Current tables of ``ops``, by name.
 
         Raises:
-            ControlUnreachableError: the control database does not answer.
+            ControlUnreachableError: the control database cannot be reached.
         """
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
         from spark_jobs.state.store import ControlStore
@@ -169,7 +169,7 @@ class QuerySession:
 
     @contextmanager
     def _made(self, names: Sequence[str]) -> Iterator[None]:
-        """Views of the session over tables of ``ops``, as those are now."""
+        """Temporary views over current tables of ``ops``."""
         from spark_jobs.serving.sql.query import view_of
 
         if not names:
@@ -187,7 +187,7 @@ class QuerySession:
 def declared_tables(
     manifest: Manifest,
 ) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
-    """Every table that the project declares and SQL can name."""
+    """All declared tables, by name."""
     entries: list[SourceEntry | SilverEntry | GoldEntry] = []
     for layer in (manifest.sources, manifest.silver, manifest.gold):
         entries += layer.values()

@@ -1,4 +1,4 @@
-"""What Spark says of a query that it refuses, in one sentence; never a plan, never Java's stack."""
+"""Converts Spark's errors about queries to one sentence, without plans and Java stack traces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.graph.functions import spark_functions
 from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.storage.guard import REFUSED
 
-# Spark's and Delta's words for a version that is not there, or whose files are gone.
+# Conditions of Spark and Delta for a missing version, or deleted files.
 _GONE = (
     "DELTA_VERSION_NOT_FOUND",
     "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
@@ -21,7 +21,7 @@ _GONE = (
     "FAILED_READ_FILE.FILE_NOT_EXIST",
 )
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
-# After the sentence come an SQLSTATE, a place in what Spark was given, a plan and a stack.
+# The sentence is followed by an SQLSTATE, a position, a plan and a stack trace.
 _TAIL = re.compile(
     r"\s*(?:SQLSTATE: ?\w{5}.*|;?\s*line \d+,? pos \d+.*|\n\s*at [\w.$]+\(.*"
     r"|\n\s*JVM stacktrace:.*|\n== .*|;?\s*\n\s*['+!:*].*)",
@@ -34,10 +34,10 @@ _LONGEST = 400
 
 
 class QueryRejectedError(LakehouseError):
-    """Spark refuses a query, or fails while it runs it.
+    """Spark rejects a query, or fails while it runs.
 
     Attributes:
-        spark_condition: Spark's own name of what is wrong, or "".
+        spark_condition: Spark's name of the condition, or "".
         cause: one sentence.
     """
 
@@ -49,13 +49,13 @@ class QueryRejectedError(LakehouseError):
 
     @property
     def sentence(self) -> str:
-        """The cause as a message ends: without a full stop, with Spark's name for it."""
+        """The cause without a full stop, with Spark's condition."""
         named = f" ({self.spark_condition})" if self.spark_condition else ""
         return self.cause.rstrip(".") + named
 
 
 class QueryColumnUnknownError(LakehouseError):
-    """A query names a column that nothing it reads has there."""
+    """A query refers to a column that is not in scope."""
 
     condition = "QUERY_COLUMN_UNKNOWN"
     column: str
@@ -65,7 +65,7 @@ class QueryColumnUnknownError(LakehouseError):
 
     @property
     def remedy(self) -> str:
-        """The nearest column, as Spark orders them, and the others that it tells."""
+        """The closest column, and other suggestions of Spark."""
         if not self.known:
             return "See the columns of a table with '\\d TABLE' in tidemark shell."
         plain = self.column.rpartition(".")[2]
@@ -75,7 +75,7 @@ class QueryColumnUnknownError(LakehouseError):
 
 
 class QueryFunctionUnknownError(LakehouseError):
-    """A query calls a function that Spark does not have."""
+    """A query calls a function that does not exist in Spark."""
 
     condition = "QUERY_FUNCTION_UNKNOWN"
     function: str
@@ -86,7 +86,7 @@ class QueryFunctionUnknownError(LakehouseError):
 
 
 class VersionNotKeptError(LakehouseError):
-    """A query reads a version of a table that is not there, or whose files are gone."""
+    """A query reads a table version that does not exist, or whose files are deleted."""
 
     condition = "VERSION_NOT_KEPT"
     cause: str
@@ -100,24 +100,24 @@ class VersionNotKeptError(LakehouseError):
 
 @dataclass(frozen=True)
 class Said:
-    """The condition that Spark names, or "", and its sentence."""
+    """Spark's condition, or "", and the message's first sentence."""
 
     condition: str
     sentence: str
 
 
 def query_error(messages: Sequence[str]) -> LakehouseError:
-    """The error for a person.
+    """The error for users.
 
     Args:
-        messages: what the error says, and its causes; the last is the innermost.
+        messages: messages of the error and its causes, innermost last.
     """
-    # Spark's own words begin with a condition; what lies around them says less.
+    # Prefer a message that begins with a condition of Spark.
     told = next((one for one in messages if _CONDITION.match(one)), messages[-1])
     told = next((one for one in (told, *messages) if REFUSED in one), told)
     if REFUSED in told:
         reason = told.partition(REFUSED)[2].splitlines()[0]
-        # Spark's rule allows known functions alone, so it refuses what is misspelt as well.
+        # The policy allows only known functions, so it also refuses misspelt ones.
         called = _CALLED.match(reason)
         functions = spark_functions()
         if (
@@ -144,7 +144,7 @@ def query_error(messages: Sequence[str]) -> LakehouseError:
 
 
 def said(message: str) -> Said:
-    r"""What a message of Spark says, without what follows it.
+    r"""Parse a message of Spark, without what follows the sentence.
 
     >>> said("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1) ==\n1/0")
     Said(condition='DIVIDE_BY_ZERO', sentence='Division by zero.')

@@ -1,4 +1,4 @@
-"""The tables that a session reads: production's, or those with an environment's views in them."""
+"""The tables of a session: those of production, or with an environment's views in their place."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spark_jobs.storage.lake import EnvironmentLocations, Lake, TableLocations
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a query can name, where it lies, and what of it is hidden.
+    """The tables that a query can use, their locations, and masked columns.
 
     Attributes:
-        hidden: columns that are hidden beside those that the manifest marks, by table.
+        hidden: masked columns in addition to those that the manifest marks, by table.
     """
 
     manifest: Manifest
@@ -31,15 +31,15 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class _ReadableLocations(EnvironmentLocations):
-    """Locations of tables that are there; ``absent`` says of views why they are not."""
+    """Locations of existing tables; ``absent`` has the reason for missing views."""
 
     absent: Mapping[str, str]
 
     def of(self, table: TableName) -> str:
-        """The location of a table that SQL can name.
+        """The location of a table, by its name in SQL.
 
         Raises:
-            EnvironmentNotBuiltError: a view of the environment that is not there.
+            EnvironmentNotBuiltError: a view of the environment is not built.
         """
         if table.layer is Layer.GOLD and table.name in self.absent:
             raise EnvironmentNotBuiltError(self.environment, table.name, self.absent[table.name])
@@ -47,16 +47,16 @@ class _ReadableLocations(EnvironmentLocations):
 
 
 def surroundings(settings: Settings, in_force: Manifest, environment: str | None) -> Surroundings:
-    """The tables of production, or those that an environment has in their place.
+    """The tables of production or of an environment.
 
     Args:
-        settings: of the project.
-        in_force: production's declarations.
+        settings: project settings.
+        in_force: the running manifest.
         environment: its name; None for production.
 
     Raises:
-        EnvironmentNameError: nothing can have that name.
-        EnvironmentUnknownError: nothing has it.
+        EnvironmentNameError: the name is not valid.
+        EnvironmentUnknownError: there is no environment of that name.
     """
     lake = Lake(settings.lake)
     if environment is None:

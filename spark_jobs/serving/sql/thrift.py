@@ -1,7 +1,7 @@
-"""Spark's Thrift server in this process: who comes in and what runs is asked of functions here.
+"""Runs Spark's Thrift server in this process; logins and statements are checked by functions here.
 
-Its part in Java, ``Endpoint.java``, is compiled when the server starts, by the compiler that Spark
-has for its own queries.
+The Java part, ``Endpoint.java``, is compiled at the start by the compiler that Spark embeds for its
+queries.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ JAVA_SOURCE = Path(__file__).with_name("Endpoint.java")
 JAVA_CLASS = "tidemark.Endpoint"
 CLASSES = "classes"
 
-# Says whether a user with this password may come in.
+# Whether a user with this password may log in.
 Check = Callable[[str, str], bool]
-# Gets what is known of a statement and puts "sql" and "policy" or "refusal" into it.
+# Gets a statement's properties, and adds "sql" and "policy", or "refusal".
 Judge = Callable[[MutableMapping[str, str]], None]
 
 
 def make_class_path(settings: Settings) -> None:
-    """Make the directory of the classes: Java looks into it only if it is there from the start."""
+    """Create the directory for the classes: Java ignores it if it does not exist at the start."""
     with usual_rights() if settings.endpoint.account else nullcontext():
         (endpoint_files(settings) / CLASSES).mkdir(parents=True, exist_ok=True)
 
 
 def thrift_conf(settings: Settings) -> dict[str, str]:
-    """What a session that serves SQL clients has beyond every session's configuration.
+    """Settings of a session that serves SQL clients, in addition to those of every session.
 
-    ``make_class_path`` comes before the session starts.
+    Call ``make_class_path`` before the session starts.
 
     Raises:
-        JarsMissingError: Delta's jars are not where the settings say.
+        JarsMissingError: Delta's jars are not in the directory that the settings name.
     """
     files = endpoint_files(settings)
     own = own_folder(files) if settings.endpoint.account else files
@@ -58,7 +58,7 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
         "server2.thrift.port": str(settings.ports.endpoint),
         "server2.thrift.max.worker.threads": str(settings.endpoint.connections),
         "server2.authentication": "CUSTOM",
-        # Queries run as the server's own account; there is no other.
+        # Queries run as the server's account.
         "server2.enable.doAs": "false",
         "security.authorization.manager": f"{JAVA_CLASS}$Listed",
         "server2.logging.operation.log.location": str(own / "logs"),
@@ -74,7 +74,7 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
         # it held is free then. ``local.endpoint.Pulse`` ends a server that answers nobody.
         "spark.executor.killOnFatalError.depth": "0",
         "spark.sql.thriftServer.interruptOnCancel": "true",
-        # A result goes to its client part by part, so that none has to fit into memory.
+        # Send results in parts, so that they need not fit into memory.
         "spark.sql.thriftServer.incrementalCollect": "true",
         "spark.ui.enabled": "false",
         ONLY_DELTA: "true",
@@ -83,17 +83,17 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
 
 
 def of_another_account(own: Path) -> dict[str, str]:
-    """What a session has beyond that where its JVM is of another account than this process.
+    """Further settings if the JVM runs as another account than this process.
 
     Args:
-        own: where that account writes.
+        own: directory that the account can write.
     """
     return {
-        # Executors of a cluster would read with the rights of the cluster's account.
+        # Executors of a cluster would read with the permissions of the cluster's account.
         "spark.master": "local[*]",
         "spark.local.dir": str(own / "spark-local"),
         "spark.sql.warehouse.dir": str(own / "spark-warehouse"),
-        # Rows come from this process by a connection; without this by a file of this account.
+        # Makes PySpark pass rows over a socket and not in a file, which the account cannot read.
         "spark.io.encryption.enabled": "true",
     }
 
@@ -106,14 +106,14 @@ def start_server(
     files: Path,
     key_store: KeyStore | None = None,
 ) -> None:
-    """Let clients connect; each gets a session over the catalog of this one.
+    """Accept clients; each gets a session that shares this session's catalog.
 
     Args:
-        spark: a classic session, made with ``thrift_conf``; what runs in it is not judged.
-        check: asked at each login.
-        judge: asked for each statement, by several threads at once; it must not raise.
-        files: as ``endpoint_files`` names it.
-        key_store: what TLS needs, until this returns; None to serve without it.
+        spark: a classic session with ``thrift_conf``; its own statements are not checked.
+        check: called for each login.
+        judge: called for each statement, from several threads; must not raise.
+        files: directory from ``endpoint_files``.
+        key_store: key store for TLS, needed until this returns; None: no TLS.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -131,7 +131,7 @@ def start_server(
 
 
 def _compile(java: Any, folder: Path) -> None:
-    """Write the classes of the part in Java below a folder."""
+    """Compile the Java part into a directory."""
     compiler = java.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(JAVA_SOURCE.read_text("utf-8"))
@@ -143,11 +143,11 @@ def _compile(java: Any, folder: Path) -> None:
 
 @dataclass
 class JobLimit:
-    """Stops what works for too long, also while a client fetches its rows.
+    """Cancels jobs that run too long, also while a client fetches rows.
 
     Attributes:
-        seconds: how long a job may run.
-        seen: since when each job runs, by its number, on the clock of ``time.monotonic``.
+        seconds: time limit of a job.
+        seen: start of each running job by id, on the clock of ``time.monotonic``.
     """
 
     spark: SparkSession
@@ -155,7 +155,7 @@ class JobLimit:
     seen: dict[int, float] = field(default_factory=dict)
 
     def enforce(self) -> None:
-        """Stop the jobs that ran out of time; to be called about once a second."""
+        """Cancel jobs beyond the limit; call about once a second."""
         context, now = self.spark.sparkContext, time.monotonic()
         running = context.statusTracker().getActiveJobsIds()
         self.seen = {job: self.seen.get(job, now) for job in running}
@@ -167,7 +167,7 @@ class JobLimit:
 
 
 class _Check:
-    """A check as Java calls it."""
+    """A check that Java can call."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -180,7 +180,7 @@ class _Check:
 
 
 class _Judge:
-    """A judge as Java calls it."""
+    """A judge that Java can call."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

@@ -1,1 +1,1 @@
-"""A batch applied to a silver table: dispositions, current rows, events, SCD type 2."""
+"""Applies a batch to a silver table: dispositions, current rows, events, SCD type 2."""

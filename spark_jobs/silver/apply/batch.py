@@ -1,7 +1,7 @@
-"""One micro-batch of a silver table: rejected records aside, the rest applied, all counted.
+"""Applies one micro-batch to a silver table, and records its counts.
 
-Each write carries the batch's transaction id, so a batch that is run again does what is still to
-do; the counts are recorded last and replace themselves.
+Each write carries the batch's transaction id, so that a repeated batch does only what is missing.
+The counts are recorded last, and a repeat replaces them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from spark_jobs.storage.writer import Joining
 
 
 def transaction_app(entry: SilverEntry, epoch: int) -> str:
-    """The application id of every write to a silver table in an epoch."""
+    """The Delta app id of all writes to a silver table in an epoch."""
     return f"silver/{entry.name}/{epoch}"
 
 
@@ -54,15 +54,15 @@ class BatchApplier:
 
     Attributes:
         epoch: part of the transaction ids; see ``state.epochs``.
-        max_bytes: a longer record is quarantined.
-        record: takes the counts of a batch that is done.
-        clock: tells the time.
+        max_bytes: longer records are quarantined.
+        record: called with the counts of each finished batch.
+        clock: returns the current time.
         held: reads the tables that records are compared with.
-        ended: the batches that this applier has ended.
-        placeholder: what stands for a value that the database did not send.
-        maintenance: when the small files of the tables are joined.
-        watch: compares what arrives with the declaration; None where nobody does.
-        frontier: where batches are cut; None where they are applied as they come.
+        ended: ids of the batches that this object has finished.
+        placeholder: Debezium's placeholder for a value that the database did not send.
+        maintenance: when small files are compacted.
+        watch: compares records with the declaration; None: no check.
+        frontier: where batches are cut; None: they are applied whole.
     """
 
     source: SourceEntry
@@ -80,12 +80,12 @@ class BatchApplier:
     frontier: TableFrontier | None = None
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
-        """Apply one batch; returns its counts, or None where it had no records.
+        """Apply one batch; returns its counts, or None if it had no records.
 
         Raises:
-            SchemaDriftError: its records are not as declared, and nothing was written.
+            SchemaDriftError: the records differ from the declaration; nothing was written.
         """
-        # A stream begins with the empty table that it found.
+        # The first batch of a stream may be the empty initial version of its source.
         if not bronze.rdd.getNumPartitions():
             return None
         records, settled = self._unsettled(bronze)
@@ -94,29 +94,28 @@ class BatchApplier:
         target = self._cut_at(rows, batch_id)
         if target is not None and self.frontier is not None:
             first = rows.where(position() < target)
-            before = self._write_first_part(self._looked_at(first), batch_id)
+            before = self._write_first_part(self._checked(first), batch_id)
             self._note_cut(self.frontier, target, batch_id)
             rows = rows.where(sf.coalesce(position() >= target, sf.lit(True)))  # noqa: FBT003
-        return self.write(self._looked_at(rows), batch_id, settled=settled, before=before)
+        return self.write(self._checked(rows), batch_id, settled=settled, before=before)
 
     def judged(self, bronze: DataFrame) -> Outcome:
-        """What becomes of each record, by the declarations and the tables as they are now."""
+        """The disposition of each record, by the current declarations and tables."""
         return self.writer.outcome(self._kept_rows(bronze))
 
     def _kept_rows(self, bronze: DataFrame) -> DataFrame:
-        # Each step is kept with its plan cut off: what follows reads it several times, and
-        # planning costs more than the rows of a small batch. The first job that reads a step
-        # computes it, so keeping it takes no job of its own.
+        # A lazy local checkpoint: later steps read the rows several times, and planning costs more
+        # than computing a small batch. The first job that reads the rows computes them.
         return self._rows(bronze).localCheckpoint(eager=False)
 
-    def _looked_at(self, rows: DataFrame) -> Outcome:
+    def _checked(self, rows: DataFrame) -> Outcome:
         outcome = self.writer.outcome(rows)
         if self.watch is not None:
             self.watch.look(outcome)
         return outcome
 
     def _cut_at(self, rows: DataFrame, batch_id: int) -> int | None:
-        """The commit position at which this batch is cut; None where it is applied as one."""
+        """The commit position at which to cut this batch; None: apply it whole."""
         frontier = self.frontier
         if frontier is None or frontier.target is None:
             return None
@@ -128,8 +127,8 @@ class BatchApplier:
         if target is None or not before < target <= highest:
             return None
         if not self.ended and first_part_written(self.tables, self.app) == batch_id:
-            # It was cut before a kill, maybe elsewhere: what was written stays, and the rest is
-            # whatever is not.
+            # An earlier run cut the batch and was killed. What it wrote stays; the rest is applied
+            # without a cut.
             return None
         if lowest < target:
             return target
@@ -137,33 +136,33 @@ class BatchApplier:
         return None
 
     def _write_first_part(self, outcome: Outcome, batch_id: int) -> dict[Disposition, int]:
-        """Write what comes before a cut; returns the counts."""
+        """Write the records before the cut; returns their counts."""
         counts = outcome.counts
         self._write_parts(outcome, counts, Txn(first_part_app(self.app), batch_id))
         failpoint("silver.between_parts")
         return counts
 
     def _note_cut(self, frontier: TableFrontier, target: int, batch_id: int) -> None:
-        """Say that the table has, as it is now, all changes up to a position and none after."""
+        """Record that the table now has all changes up to a position, and none after it."""
         version = table_version(self.tables.table)
         if version is not None:
             frontier.cuts.append(Cut(target, version, batch_id))
 
     @property
     def app(self) -> str:
-        """The application id of every write."""
+        """The Delta app id of all writes."""
         return transaction_app(self.entry, self.epoch)
 
     @cached_property
     def projection(self) -> Projection:
-        """The table's SELECT, taken apart once."""
+        """The parsed SELECT of the table."""
         return split_projection(self.entry.projection)
 
     def _unsettled(self, bronze: DataFrame) -> tuple[DataFrame, int]:
-        """The records that this batch must judge, and how many were rejected before.
+        """The records that this batch must judge, and the number of those rejected before.
 
-        Only records that are read again can have been: those of a batch that runs again, which is
-        the first of a run, and those of an epoch that reads bronze again.
+        Only the first batch of a run, and batches of an epoch that reads bronze again, can contain
+        such records.
         """
         if self.epoch == 1 and self.ended:
             return bronze, 0
@@ -175,7 +174,7 @@ class BatchApplier:
 
     @cached_property
     def _rows(self) -> Callable[[DataFrame], DataFrame]:
-        """Bronze records to rows of this table."""
+        """The transformation from bronze records to rows of this table."""
 
         def to_silver_rows(bronze: DataFrame) -> DataFrame:
             typed = typed_records(
@@ -187,7 +186,7 @@ class BatchApplier:
 
     @cached_property
     def writer(self) -> EventRows | CurrentRows | Scd2Rows:
-        """What applies rows to this kind of table."""
+        """The object that applies rows to this kind of table."""
         joining = Joining(self.maintenance)
         match self.entry.apply:
             case ApplyMode.APPEND:
@@ -209,13 +208,13 @@ class BatchApplier:
         settled: int = 0,
         before: Mapping[Disposition, int] | None = None,
     ) -> SilverBatch | None:
-        """Write what was judged, and record the counts; None where there is nothing.
+        """Write the outcome of ``judged`` and record the counts; None if there were no records.
 
         Args:
-            outcome: what ``judged`` gave.
-            batch_id: the number of the transaction.
-            settled: records that are not judged again because they were rejected before.
-            before: the counts of the part that was written before a cut.
+            outcome: the result of ``judged``.
+            batch_id: version of the Delta transaction.
+            settled: number of records that were rejected before and are not judged again.
+            before: counts of the part before a cut.
         """
         if not outcome.groups and not settled and not before:
             return None
@@ -247,7 +246,7 @@ class BatchApplier:
 
     def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
         if self.epoch > 1:
-            # A new epoch reads bronze again, and what it rejects may be here already.
+            # A new epoch reads bronze again, so a rejected record may be in quarantine already.
             held = read_by_delta(rejected.sparkSession, self.tables.quarantine).select(
                 sf.col("partition").alias(COORDINATES[0]), sf.col("offset").alias(COORDINATES[1])
             )

@@ -1,7 +1,7 @@
-"""Applies a batch to a table of current rows: the last change of each key counts.
+"""Applies a batch to a table of current rows: the last change of each key wins.
 
-Truncations and values that the database did not send are rare. The first pass over a batch only
-tells whether it has any; the tables are then asked once more with them in mind.
+Truncations and values that the database did not send are rare. A first pass checks whether the
+batch has any; only then is the batch processed again with them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
 
 @dataclass(frozen=True)
 class CurrentRows:
-    """A table of current rows.
+    """Writes a table of current rows.
 
     Attributes:
-        names: the columns that may have to be filled.
+        names: columns that may have to be filled from an earlier row.
     """
 
     tables: SilverTables
@@ -55,15 +55,15 @@ class CurrentRows:
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
-        """Those in the tombstones."""
+        """The truncations in the tombstones."""
         return RememberedTruncations(self.tables.tombstones, self.tables.entry, timed=False)
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """What becomes of each record of a batch."""
+        """The disposition of each record of a batch."""
         place = place_of(rows, sf.col(BYTES))
         known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
         local = place is Place.LOCAL
-        here = self._judged_here(rows) if local and not known else None
+        here = self._judged_locally(rows) if local and not known else None
         if here is not None:
             return here
         near = self._near(rows) if local else None
@@ -78,12 +78,12 @@ class CurrentRows:
             after, keys = (known[-1] if known else None), self.tables.entry.keys
             whole = self._held(rows)
             rows = fill_current(rows, whole, keys=keys, names=self.names, after=after)
-            # How long values are that were taken from other rows, the records do not tell.
+            # Filled values come from other rows, so the size of the result is unknown.
             place = Place.SPARK
         return self._outcome(rows, held, known, place=place)
 
-    def _judged_here(self, rows: DataFrame) -> Outcome | None:
-        """What becomes of a few records, without Spark; None where it must tell."""
+    def _judged_locally(self, rows: DataFrame) -> Outcome | None:
+        """The dispositions of a small batch, without Spark; None if Spark is needed."""
         keys = self.tables.entry.keys
         kinds = (rows.schema[key].dataType.simpleString() for key in keys)
         if not keyed(kinds) or not fits_arrow(rows):
@@ -98,7 +98,7 @@ class CurrentRows:
         if held is None:
             return None
         judged = judged_changes(batch, held, keys=keys)
-        return Outcome.of_here(judged, rows, KNOWN, DELETED, told=dict.fromkeys(_RARE, False))
+        return Outcome.of_here(judged, rows, KNOWN, DELETED, constants=dict.fromkeys(_RARE, False))
 
     def _outcome(
         self,
@@ -128,14 +128,14 @@ class CurrentRows:
         return [table for table in found if table is not None]
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Tombstones first: a key that is only in the table is deleted by the batch's re-run."""
+        """Write tombstones first: a repeated batch then deletes keys that are left in the table."""
         groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
         if not groups:
             return
         names = tuple(column.name for column in self.tables.columns)
         truncates = any(group[_TRUNCATES] for group in groups)
         if any(group[DELETED] for group in groups):
-            # A key may be deleted many times; who asks takes the last.
+            # A key may have several tombstones; readers take the last.
             columns = [column.name for column in self.tables.tombstone_columns]
             gone = outcome.applied(columns, {DELETED: True})
             writer.append(gone, self.tables.tombstones, txn=txn, joining=self.joining)
@@ -143,7 +143,7 @@ class CurrentRows:
                 self.truncations.forget()
             failpoint("silver.after_tombstones")
         if truncates or any(group[KNOWN] for group in groups):
-            # Of a batch's truncations only the last of all is applied.
+            # Only the last truncation of a batch is applied.
             applied = outcome.having(Disposition.APPLIED) if truncates else None
             last = None if applied is None else truncations_in(applied, timed=False)[-1].sequence
             how = Merge(

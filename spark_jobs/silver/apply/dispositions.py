@@ -1,8 +1,8 @@
-"""What becomes of each record of a batch: pure functions of the batch and the tables before it.
+"""Computes the disposition of each record of a batch: pure functions of the batch and the tables.
 
-A batch may run again after a kill, when some of its writes are done. So a row in the table with
-this record's own coordinates says that the record was applied by this very batch, and the answer
-is the same as the first time; a row with other coordinates is an earlier record.
+A killed batch runs again after some of its writes. A table row with the record's own coordinates
+means that this very batch applied it, and the disposition is the same again; a row with other
+coordinates comes from an earlier record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_jobs.silver.parse.rows import ARRIVED_AT, CANDIDATE, COORDINATES, EVE
 from spark_jobs.silver.parse.typed import SEQUENCE
 
 DISPOSITION = "__disposition"
-# Whether the tables knew the event or the key before this batch.
+# Whether the tables had the event or the key before this batch.
 KNOWN = "__known"
 _RANK = "__rank"
 _HELD = "__held"
@@ -29,16 +29,16 @@ _HELD = "__held"
 def append_dispositions(
     rows: DataFrame, table: DataFrame | None, *, identity: str, expired: Column | None = None
 ) -> DataFrame:
-    """Dispositions for a table of events: the first record of each event id is applied.
+    """Dispositions for an event table: the first record of each event id is applied.
 
     Args:
-        rows: the batch, kept in memory.
-        table: the silver table; None while it is empty.
-        identity: the table's column that holds the event id.
-        expired: whether a row has expired; None where rows stay.
+        rows: the persisted batch.
+        table: the silver table; None if it is empty.
+        identity: the column with the event id.
+        expired: whether a row has expired; None if rows never expire.
     """
     candidate = sf.col(CANDIDATE)
-    # Partitions have no order among themselves; by arrival it is the same in whatever batches.
+    # Partitions have no common order; ordering by arrival does not depend on the batches.
     order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(ARRIVED_AT, *COORDINATES)
     ranked = rows.withColumn(_RANK, sf.row_number().over(order))
     if table is None:
@@ -57,7 +57,7 @@ def append_dispositions(
         .when(candidate & sf.col(_HELD).isNotNull() & ~own, str(Disposition.DUPLICATE))
     )
     if expired is not None:
-        # What is in the table leaves it in a commit of its own.
+        # Rows that are in the table already are deleted by a commit of their own.
         disposition = disposition.when(
             candidate & sf.col(_HELD).isNull() & expired, str(Disposition.IGNORED)
         )
@@ -74,10 +74,10 @@ def upsert_dispositions(
     """Dispositions for a table of current rows: the last change of each key is applied.
 
     Args:
-        rows: the batch, kept in memory.
-        state: the silver table and its deleted keys, without those that are empty.
+        rows: the persisted batch.
+        state: the silver table and its tombstones; empty tables are left out.
         keys: the columns that identify a row; NULL in a truncation.
-        truncation: the last one, the batch's own among them.
+        truncation: the last truncation, including the batch's own.
     """
     candidate = sf.col(CANDIDATE)
     partition = Window.partitionBy(*keys, CANDIDATE)
@@ -119,7 +119,7 @@ def upsert_dispositions(
 
 
 def common_disposition() -> Column:
-    """The dispositions that do not depend on other records; others are to be added."""
+    """The dispositions that do not depend on other records, as a CASE to be continued."""
     return sf.when(sf.col(PROBLEM).isNotNull(), str(Disposition.QUARANTINED)).when(
         ~sf.col(CANDIDATE), str(Disposition.IGNORED)
     )
@@ -136,7 +136,7 @@ def _struct(names: Sequence[str]) -> Column:
 
 
 def _nothing(names: Sequence[str]) -> Column:
-    # Of the type that the columns of these names have in every batch.
+    # A NULL of the struct's type.
     return sf.when(sf.lit(False), _struct(names))  # noqa: FBT003
 
 

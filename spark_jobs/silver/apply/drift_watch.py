@@ -1,4 +1,4 @@
-"""Looks at the shapes of each batch before it is applied, and may refuse the batch."""
+"""Compares the shapes of a batch's records with the declaration, and may refuse the batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.silver.apply.outcome import Outcome
-from spark_jobs.silver.check.drift import Place, Seen, arrived, differences, holding
+from spark_jobs.silver.check.drift import Place, Seen, arrived, blocking_drifts, differences
 from spark_jobs.silver.errors import SchemaDriftError
 from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.reasons import QuarantineReason
@@ -21,19 +21,19 @@ from spark_jobs.silver.parse.shapes import COMMIT, SHAPE, read_shape
 from spark_jobs.state.drift import Arrival, Drift, DriftKind
 from spark_jobs.state.store import ControlStore
 
-# Of more shapes in one batch, only some are looked at: values are among the names then.
+# A batch with more shapes has data in its field names; only some shapes are checked then.
 MOST_SHAPES = 10_000
-# Names and values that differ with every record are told often enough.
+# Limit of recorded differences: names or values may differ in every record.
 MOST_RECORDED = 500
 _MISMATCH = str(QuarantineReason.TYPE_MISMATCH)
 
 
 @dataclass(frozen=True)
 class DriftWatch:
-    """Watches the records of one source on their way into one silver table.
+    """Checks the records of one source on their way into one silver table.
 
     Attributes:
-        recorded: the differences that this watch has recorded.
+        recorded: the differences that this object has recorded.
     """
 
     source: SourceEntry
@@ -42,10 +42,10 @@ class DriftWatch:
     recorded: set[tuple[str, str, str]] = field(default_factory=set)
 
     def look(self, outcome: Outcome) -> None:
-        """Record what a batch shows.
+        """Record the differences of a batch.
 
         Raises:
-            SchemaDriftError: the source's policy holds the table; nothing must be written.
+            SchemaDriftError: the source's policy blocks the table; nothing may be written.
         """
         seen = list(_seen(outcome, self.source))
         came = arrived(seen, self.source, self._arrivals)
@@ -53,23 +53,23 @@ class DriftWatch:
             self.store.record_arrivals(came.values())
             self._arrivals.update(came)
         found = differences(seen, self.source, self._arrivals)
-        new = [one for one in found if self._is_news(one)]
+        new = [one for one in found if self._is_new(one)]
         if new:
             self.store.record_drifts(new)
             self.check()
             self.recorded.update(one.identity for one in new)
 
     def check(self) -> None:
-        """Refuse to go on where a difference holds the table.
+        """Fail if a recorded difference blocks the table.
 
         Raises:
-            SchemaDriftError: one does.
+            SchemaDriftError: a difference blocks it.
         """
-        held = holding(self.store.drifts(self.source.name), self.source, self.entry)
+        held = blocking_drifts(self.store.drifts(self.source.name), self.source, self.entry)
         if held:
             raise SchemaDriftError(str(self.entry.table_name), self.source.name, held)
 
-    def _is_news(self, drift: Drift) -> bool:
+    def _is_new(self, drift: Drift) -> bool:
         if drift.identity in self.recorded:
             return False
         endless = drift.kind in {DriftKind.UNKNOWN, DriftKind.VALUE}
@@ -81,10 +81,10 @@ class DriftWatch:
 
 
 def _seen(outcome: Outcome, source: SourceEntry) -> Iterator[Seen]:
-    """The shapes of a batch; of an event that is of no use nothing is told."""
+    """The shapes of a batch; unusable events are left out."""
     events = source.format is not SourceFormat.DEBEZIUM
     if outcome.here is not None:
-        yield from _seen_here(outcome.here, events=events)
+        yield from _seen_locally(outcome.here, events=events)
         return
     reason, place = (
         sf.col(f"{PROBLEM}.reason"),
@@ -99,7 +99,7 @@ def _seen(outcome: Outcome, source: SourceEntry) -> Iterator[Seen]:
         yield Seen(read_shape(row[SHAPE]), first, last, row["misfit"])
 
 
-def _seen_here(batch: pa.Table, *, events: bool) -> Iterator[Seen]:
+def _seen_locally(batch: pa.Table, *, events: bool) -> Iterator[Seen]:
     ends: dict[tuple[str, str | None], tuple[Place, Place]] = {}
     names = (SHAPE, COMMIT, *COORDINATES, PROBLEM)
     columns = (batch.column(name).to_pylist() for name in names)

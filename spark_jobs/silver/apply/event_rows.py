@@ -1,4 +1,4 @@
-"""Applies a batch to a table of events: each event id is appended once."""
+"""Applies a batch to an event table: each event id is appended once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_jobs.storage.writer import Joining
 
 @dataclass(frozen=True)
 class EventRows:
-    """A table of events; the clock tells which have expired."""
+    """Writes an event table; the clock decides which events have expired."""
 
     tables: SilverTables
     held: HeldTables
@@ -34,9 +34,9 @@ class EventRows:
     joining: Joining
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """What becomes of each record of a batch."""
+        """The disposition of each record of a batch."""
         place = place_of(rows, sf.col(BYTES))
-        here = self._judged_here(rows) if place is Place.LOCAL else None
+        here = self._judged_locally(rows) if place is Place.LOCAL else None
         if here is not None:
             return here
         found = append_dispositions(
@@ -47,8 +47,8 @@ class EventRows:
         )
         return Outcome.of(found, place=place)
 
-    def _judged_here(self, rows: DataFrame) -> Outcome | None:
-        """What becomes of a few records, without Spark; None where it must tell."""
+    def _judged_locally(self, rows: DataFrame) -> Outcome | None:
+        """The dispositions of a small batch, without Spark; None if Spark is needed."""
         identity, table = self.tables.identity, self.tables.table
         kind = rows.schema[identity].dataType.simpleString()
         if not agreement(kind).as_text or not fits_arrow(rows):
@@ -70,7 +70,7 @@ class EventRows:
         return sf.expr(expired_sql(expiry, "timestamp", before=before))
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Append the events that are new."""
+        """Append the new events."""
         if not outcome.counts[Disposition.APPLIED]:
             return
         identity = [EVENT_ID] if self.tables.entry.event_id is None else []

@@ -1,7 +1,7 @@
-"""Values that an update did not carry, from the row before it: pure functions of DataFrames.
+"""Fills values that an update did not carry from the preceding row; pure functions.
 
-The row before is that of the change before, in the order of the source, unless that one deleted
-the row. A row can only be filled once a whole one of its key is known since the last deletion.
+The preceding row is that of the previous change in the source's order, unless that change deleted
+the row. Filling needs a complete row of the key since its last deletion.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spark_jobs.silver.parse.rows import CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 
-# Whether a row stands for what the tables hold, rather than for a record of the batch.
+# Whether a row comes from the tables and not from the batch.
 STATE = "__state"
-# Whether a change is whole, or a whole one is known before it.
+# Whether a change is complete, or a complete one precedes it.
 BASED = "__based"
 _LIFE = "__life"
 
@@ -29,13 +29,13 @@ _LIFE = "__life"
 def with_values_before(
     changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]
 ) -> DataFrame:
-    """Fill what was not sent, and add ``__based``; what has no base is left as it is.
+    """Fill unsent values and add ``__based``; changes without a complete predecessor stay as is.
 
     Args:
-        changes: changes of whole keys, with ``__sequence``, coordinates, ``__deleted``,
-            ``__unfilled`` and ``__state``.
-        keys: columns that no two changes share that have nothing to do with each other.
-        names: the columns that may have to be filled.
+        changes: changes with complete keys, and the columns ``__sequence``, coordinates,
+            ``__deleted``, ``__unfilled`` and ``__state``.
+        keys: columns that group the changes of one row.
+        names: columns that may have to be filled.
     """
     order = [sf.col(SEQUENCE), sf.desc(STATE), *map(sf.col, COORDINATES)]
     first, here = Window.unboundedPreceding, Window.currentRow
@@ -62,15 +62,15 @@ def fill_current(
     names: Sequence[str],
     after: Truncation | None,
 ) -> DataFrame:
-    """Fill the rows of a batch from the current rows; what cannot be filled becomes a problem.
+    """Fill a batch from the current rows; a row that cannot be filled gets a problem.
 
     Args:
         rows: the batch.
-        held: the silver table and its tombstones, without those that are empty; the table has
-            the columns ``names``.
+        held: the silver table and its tombstones, with the columns ``names``; empty tables are left
+            out.
         keys: the columns that identify a row.
-        names: the columns that may have to be filled.
-        after: the last truncation; what came before it is gone.
+        names: columns that may have to be filled.
+        after: the last truncation; rows before it are gone.
     """
     missing = sf.col(CANDIDATE) & sf.col(UNFILLED).isNotNull()
     touched = sf.broadcast(rows.where(missing).select(*keys).distinct())
@@ -112,5 +112,5 @@ def fill_current(
 
 
 def unavailable_value() -> Column:
-    """The problem of a row for which no earlier one is known."""
+    """The problem of a row without a complete predecessor."""
     return problem(QuarantineReason.UNAVAILABLE_VALUE, sf.element_at(UNFILLED, 1))

@@ -1,7 +1,7 @@
-"""What becomes of each record of a batch that is in this process.
+"""Dispositions of a small batch as Arrow data, without Spark.
 
-The same as ``dispositions``, which Spark computes for batches of any size: of a few thousand rows
-its jobs take a second, and this some milliseconds. Tests hold the two together.
+Gives the same as ``dispositions``, which tests check. For a few thousand rows it takes
+milliseconds, where Spark's jobs take a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.rows import ARRIVED_AT, CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.parse.typed import SEQUENCE
 
-# Whether a row has expired; a batch without this column has none that does.
+# Whether a row has expired; without this column no row has.
 EXPIRED = "__expired"
 _Place = tuple[int, int]
 
@@ -27,10 +27,10 @@ def judged_events(batch: pa.Table, held: Iterable[pa.Table], *, identity: str) -
     """Dispositions for a batch of events: the first record of each event id is applied.
 
     Args:
-        batch: as ``rows.silver_rows`` gives it, and maybe ``EXPIRED``.
-        held: rows of the silver table, with ``identity`` and coordinates: all that have an id of
-            the batch, and maybe others.
-        identity: the table's column that holds the event id.
+        batch: as ``rows.silver_rows`` returns it, optionally with ``EXPIRED``.
+        held: rows of the silver table with ``identity`` and coordinates: all whose id is in the
+            batch, possibly others.
+        identity: the column with the event id.
 
     Returns:
         the batch with ``DISPOSITION`` and ``KNOWN``, without ``EXPIRED``.
@@ -40,7 +40,7 @@ def judged_events(batch: pa.Table, held: Iterable[pa.Table], *, identity: str) -
         ids = table.column(identity).cast(pa.string()).to_pylist()
         for event_id, place in zip(ids, _places(table), strict=True):
             places.setdefault(event_id, set()).add(place)
-    # As in SQL, NULL is nobody's id.
+    # As in SQL, NULL equals no id.
     places.pop(None, None)
     expires = EXPIRED in batch.column_names
     expired = batch.column(EXPIRED).to_pylist() if expires else [False] * batch.num_rows
@@ -50,7 +50,7 @@ def judged_events(batch: pa.Table, held: Iterable[pa.Table], *, identity: str) -
         event_id = ids[at]
         if found[at] is not None:
             continue
-        # With this record's own coordinates it was applied by this very batch.
+        # A row with the record's own coordinates was written by this very batch.
         before = event_id in places and own[at] not in places[event_id]
         if event_id in seen or before:
             found[at] = Disposition.DUPLICATE
@@ -58,16 +58,16 @@ def judged_events(batch: pa.Table, held: Iterable[pa.Table], *, identity: str) -
             found[at] = Disposition.IGNORED
         seen.add(event_id)
     known = [event_id in places for event_id in ids]
-    return _told(batch.drop_columns([EXPIRED]) if expires else batch, found, known)
+    return _with_dispositions(batch.drop_columns([EXPIRED]) if expires else batch, found, known)
 
 
 def judged_changes(batch: pa.Table, held: Iterable[pa.Table], *, keys: Sequence[str]) -> pa.Table:
     """Dispositions for a batch of changes: the last change of each key is applied.
 
     Args:
-        batch: as ``rows.silver_rows`` gives it, without truncations.
-        held: rows of the silver table and its deleted keys, with keys, ``SEQUENCE`` and
-            coordinates: all that have a key of the batch, and maybe others.
+        batch: as ``rows.silver_rows`` returns it, without truncations.
+        held: rows of the silver table and its tombstones, with keys, ``SEQUENCE`` and coordinates:
+            all whose key is in the batch, possibly others.
         keys: the columns that identify a row.
 
     Returns:
@@ -94,7 +94,7 @@ def judged_changes(batch: pa.Table, held: Iterable[pa.Table], *, keys: Sequence[
             found[at] = Disposition.SUPERSEDED
         elif before is not None and sequence == before[0] and own[at] != before[1]:
             found[at] = Disposition.DUPLICATE
-    return _told(batch, found, [key in last for key in named])
+    return _with_dispositions(batch, found, [key in last for key in named])
 
 
 def _common(batch: pa.Table) -> list[Disposition | None]:
@@ -106,14 +106,16 @@ def _common(batch: pa.Table) -> list[Disposition | None]:
     ]
 
 
-def _told(batch: pa.Table, found: Sequence[Disposition | None], known: Sequence[bool]) -> pa.Table:
+def _with_dispositions(
+    batch: pa.Table, found: Sequence[Disposition | None], known: Sequence[bool]
+) -> pa.Table:
     words = [str(one or Disposition.APPLIED) for one in found]
-    told = batch.append_column(DISPOSITION, pa.array(words, pa.string()))
-    return told.append_column(KNOWN, pa.array(known, pa.bool_()))
+    annotated = batch.append_column(DISPOSITION, pa.array(words, pa.string()))
+    return annotated.append_column(KNOWN, pa.array(known, pa.bool_()))
 
 
 def _in_order(batch: pa.Table, by: list[tuple[str, str]]) -> list[int]:
-    # Partitions have no order among themselves; by coordinates it is the same in whatever batches.
+    # Partitions have no common order; ordering by coordinates does not depend on the batches.
     keys = [*by, *((name, "ascending") for name in COORDINATES)]
     first = [(name, order, "at_start") for name, order in keys]
     found: list[int] = pc.sort_indices(batch, sort_keys=first).to_pylist()

@@ -1,7 +1,7 @@
-"""What turns a table into what it should be, by whole rows: pure functions of DataFrames.
+"""The row changes that turn a table into a target; pure functions of DataFrames.
 
-Rows are told apart by an identity that at most one row of the target has. The table may hold
-anything: where an identity has more rows than one, or another content, all of its rows are deleted.
+An identity identifies at most one row of the target. If the table has several rows of an identity,
+or other content, all of them are deleted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ROWS, _HELD, _TARGET = "__rows", "__held_content", "__target_content"
 
 @dataclass(frozen=True)
 class NetChange:
-    """The rows to delete from a table and to insert into it.
+    """Rows to delete from a table and to insert into it.
 
     Attributes:
-        identity: the columns that tell rows apart; no row that stays has that of a deleted one.
-            () where all rows of the table are deleted.
+        identity: columns that identify a row; no row that stays shares its values with a deleted
+            one. Empty: all rows are deleted.
     """
 
     deleted: DataFrame
@@ -38,13 +38,13 @@ class NetChange:
     def of(
         cls, held: DataFrame, target: DataFrame, *, identity: Sequence[str], content: Sequence[str]
     ) -> NetChange:
-        """Compare a table with what it should be.
+        """Compare a table with its target.
 
         Args:
             held: the table's rows.
-            target: the rows that it should hold, with the table's columns.
-            identity: the columns that tell rows apart; NULL is a value.
-            content: the columns that must be equal; others are as they happen to be.
+            target: the rows that it should have, with the table's columns.
+            identity: columns that identify a row; NULL is a value.
+            content: columns that must be equal; others are ignored.
         """
         return cls._where(held, target, identity, values(held, content), values(target, content))
 
@@ -52,7 +52,7 @@ class NetChange:
     def of_changes(
         cls, held: DataFrame, target: DataFrame, *, keys: Sequence[str], content: Sequence[str]
     ) -> NetChange:
-        """Compare the remembered changes of a history; values that were filled say nothing."""
+        """Compare the stored changes of an SCD type 2 table; filled values are ignored."""
         mine, theirs = (_as_sent(one, content) for one in (held, target))
         return cls._where(held, target, (*keys, SEQUENCE), mine, theirs)
 
@@ -81,14 +81,14 @@ class NetChange:
 def tombstone_change(
     held: DataFrame, target: DataFrame, rows: DataFrame, *, keys: Sequence[str]
 ) -> NetChange:
-    """What the tombstones must gain and lose to know the newest change of each key.
+    """The change of tombstones that makes the newest change of each key known.
 
-    Which older deletions they know depends on the batches in which those came, and means nothing.
+    Which older deletions they contain depends on the batches, and does not matter.
 
     Args:
         held: the table's tombstones.
-        target: the tombstones that were rebuilt.
-        rows: the current rows that were rebuilt.
+        target: the rebuilt tombstones.
+        rows: the rebuilt current rows.
         keys: the columns that identify a row; NULL in a truncation.
     """
     names = list(keys)
@@ -101,7 +101,7 @@ def tombstone_change(
         joined = tombstones.alias("t").join(newest.alias("n"), condition, "left")
         return joined.select("t.*", "__newest").crossJoin(sf.broadcast(cut))
 
-    # Of a key that a truncation took along, what was deleted before it is known anyway.
+    # For a truncated key, deletions before the truncation follow from it.
     last = sf.greatest("__newest", "__cut")
     beyond = placed(held).where(last.isNull() | (sf.col(SEQUENCE) > last))
     ends = placed(target).where(sf.col(SEQUENCE) == last).dropDuplicates([*names, SEQUENCE])
@@ -112,7 +112,7 @@ def tombstone_change(
 
 
 def values(frame: DataFrame, names: Sequence[str]) -> Column:
-    """A row's values as one that can be compared: maps cannot, but their texts."""
+    """A row's values as one comparable column; maps are compared as text."""
     types = {one.name: one.dataType.simpleString() for one in frame.schema.fields}
     return sf.struct(
         *(
@@ -123,7 +123,7 @@ def values(frame: DataFrame, names: Sequence[str]) -> Column:
 
 
 def _as_sent(changes: DataFrame, names: Sequence[str]) -> Column:
-    """A remembered change as the database sent it."""
+    """A stored change as the database sent it, without filled values."""
     content = values(changes, names)
     sent = [
         sf.when(~sf.coalesce(sf.array_contains(UNFILLED, name), sf.expr("FALSE")), content[name])

@@ -1,4 +1,4 @@
-"""A batch with the disposition of each record, and the tables that it is compared with."""
+"""A batch with the disposition of each record, and readers of the tables to compare with."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Outcome:
     """The records of a batch with their dispositions.
 
     Attributes:
-        made: gives ``rows``.
-        groups: how many records there are of each disposition and kind, in the column ``count``.
-        place: where the records are handled.
-        here: the records, where they were judged in this process.
+        made: returns ``rows``.
+        groups: row counts by disposition and kind, in the column ``count``.
+        place: where the records are processed.
+        here: the records as Arrow data, if they were judged in this process.
     """
 
     made: Callable[[], DataFrame]
@@ -42,7 +42,7 @@ class Outcome:
 
     @classmethod
     def of(cls, annotated: DataFrame, *kinds: Column | str, place: Place = Place.SPARK) -> Outcome:
-        """Compute the rows and count them, by disposition and by what else matters."""
+        """Compute the rows, and count them by disposition and the given kinds."""
         rows = annotated.localCheckpoint(eager=False)
         groups = rows.groupBy(DISPOSITION, *kinds).count().collect()
         known = [group for group in groups if group[DISPOSITION] is not None]
@@ -50,15 +50,19 @@ class Outcome:
 
     @classmethod
     def of_here(
-        cls, judged: pa.Table, batch: DataFrame, *kinds: str, told: Mapping[str, bool] | None = None
+        cls,
+        judged: pa.Table,
+        batch: DataFrame,
+        *kinds: str,
+        constants: Mapping[str, bool] | None = None,
     ) -> Outcome:
-        """What was judged in this process, counted by disposition and by what else matters.
+        """The outcome of a batch judged in this process, counted by disposition and kinds.
 
         Args:
             judged: the batch's columns, ``DISPOSITION`` and ``KNOWN``.
-            batch: the records as they were before.
-            kinds: columns of ``judged``.
-            told: what else each group says.
+            batch: the records before judging.
+            kinds: columns of ``judged`` to count by.
+            constants: constant values to add to each group.
         """
 
         def schema() -> StructType:
@@ -67,7 +71,8 @@ class Outcome:
 
         counted = judged.group_by([DISPOSITION, *kinds]).aggregate([([], "count_all")])
         groups = [
-            Row(**{**one, "count": one["count_all"], **(told or {})}) for one in counted.to_pylist()
+            Row(**{**one, "count": one["count_all"], **(constants or {})})
+            for one in counted.to_pylist()
         ]
         return cls(
             lambda: from_arrow(batch.sparkSession, judged, schema), groups, Place.LOCAL, here=judged
@@ -75,28 +80,28 @@ class Outcome:
 
     @cached_property
     def rows(self) -> DataFrame:
-        """Kept in memory; rows without a disposition are no records of the batch."""
+        """The persisted rows; those without a disposition are not records of the batch."""
         return self.made()
 
     @property
     def counts(self) -> dict[Disposition, int]:
-        """Records of each disposition."""
+        """The number of records by disposition."""
         counts = dict.fromkeys(Disposition, 0)
         for group in self.groups:
             counts[Disposition(group[DISPOSITION])] += group["count"]
         return counts
 
     def having(self, *dispositions: Disposition) -> DataFrame:
-        """The records with one of some dispositions."""
+        """The records with one of these dispositions."""
         rows = in_few_files(self.rows, sum(self.counts.values()))
         return rows.where(sf.col(DISPOSITION).isin(*map(str, dispositions)))
 
     def applied(self, names: Sequence[str], flags: Mapping[str, bool] | None = None) -> Rows:
-        """Columns of the records that are applied.
+        """Some columns of the applied records.
 
         Args:
-            names: of the columns.
-            flags: what columns without NULL must say.
+            names: column names.
+            flags: required values of Boolean columns without NULL.
         """
         wanted = (flags or {}).items()
 
@@ -115,36 +120,36 @@ class Outcome:
 
 
 def in_few_files(rows: DataFrame, count: int) -> DataFrame:
-    """So many files as the rows are worth, not so many as the batch had tasks."""
+    """Repartition by the number of rows, not by the batch's tasks."""
     return rows.coalesce(1 + count // ROWS_PER_FILE)
 
 
 @dataclass(frozen=True)
 class HeldTables:
-    """Reads tables unless they are empty: to join with nothing takes several jobs.
+    """Reads tables unless they are empty: a join with an empty table takes several jobs.
 
     Attributes:
-        filled: the tables that were seen to hold rows.
+        filled: locations of tables that are known to have rows.
     """
 
     filled: set[str] = field(default_factory=set)
 
     def read(self, spark: SparkSession, location: str) -> DataFrame | None:
-        """A table as it is now, or None while it is empty."""
+        """A table at its newest version; None while it is empty."""
         return read_by_delta(spark, location) if self.has_rows(location) else None
 
     def near(
         self, keys: DataFrame, locations: Sequence[str], schema: StructType
     ) -> list[DataFrame] | None:
-        """The rows of tables that have some keys, and maybe others, read without Spark.
+        """Rows of some tables that have the keys, possibly others, read without Spark.
 
         Args:
-            keys: of a batch that fits into this process.
+            keys: keys of a small batch.
             locations: of the tables.
-            schema: what is read of each row, the same of all tables.
+            schema: columns to read, the same for all tables.
 
         Returns:
-            nothing where no table has such a row; None where Spark must read the tables.
+            an empty list if no table has such rows; None if Spark must read the tables.
         """
         if not keyed(field.dataType.simpleString() for field in keys.schema.fields):
             return None
@@ -154,22 +159,22 @@ class HeldTables:
             return None
         if not any(rows.num_rows for rows in found):
             return []
-        # In one piece: Spark takes an empty one between others for the end.
+        # In one chunk: Spark treats an empty chunk as the end of the data.
         rows = pa.concat_tables(found).combine_chunks()
         return [keys.sparkSession.createDataFrame(rows, schema)]
 
     def near_here(
         self, keys: pa.Table, locations: Sequence[str], names: Sequence[str]
     ) -> list[pa.Table] | None:
-        """The rows of tables that have some keys, and maybe others, by table.
+        """Rows of some tables that have the keys, possibly others, by table.
 
         Args:
-            keys: of types that can be looked up.
-            locations: of the tables; nothing is told of empty ones.
-            names: the columns that are read of each row.
+            keys: of types that support lookups.
+            locations: of the tables; empty tables have no entry in the result.
+            names: columns to read.
 
         Returns:
-            None where Spark must read the tables.
+            None if Spark must read the tables.
         """
         found = []
         for location in locations:
@@ -182,7 +187,7 @@ class HeldTables:
         return found
 
     def has_rows(self, location: str) -> bool:
-        """Whether a table was seen to hold rows, or does so now."""
+        """Whether a table has, or had, any row."""
         if location not in self.filled and not size(location).files:
             return False
         self.filled.add(location)

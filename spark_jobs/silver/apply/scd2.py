@@ -1,8 +1,8 @@
-"""The rows of a history, from all changes of its keys: pure functions of DataFrames.
+"""Computes SCD type 2 rows from all changes of their keys; pure functions of DataFrames.
 
-Changes are ordered as the source committed them. A change holds from its own time until that of
-the next one; one that a later change dates back to the same time or before it never held. So the
-rows depend on the set of changes only, never on the order in which they came.
+Changes are ordered as the source committed them. A change is valid from its own time until that of
+the next change; it is never valid if a later change has the same or an earlier time. So the rows
+depend only on the set of changes, not on the order of arrival.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 
 VALID_FROM, VALID_TO = str(HistoryColumn.VALID_FROM), str(HistoryColumn.VALID_TO)
-# Whether a change is part of the history.
+# Whether a change is visible in the history.
 SHOWN = "__shown"
-# What is to be done with a row of the table.
+# The action for a row of the table.
 ACTION = "__action"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
-# Whether a copy of a change stands for it, and whether a record repeats an earlier one.
+# Whether a copy of a change is the one that counts, and whether a record repeats an earlier one.
 _COUNTS, _REPEATS = "__counts", "__repeats"
 
 
@@ -42,15 +42,15 @@ def timeline(
     keys: Sequence[str],
     names: Sequence[str],
 ) -> DataFrame:
-    """All changes of the keys in reach; those of the batch have a disposition.
+    """All changes of the affected keys; those of the batch have a disposition.
 
     Args:
-        rows: the batch, kept in memory.
-        kept: the remembered changes of the keys in reach; None where there are none.
-        known: the remembered truncations.
-        truncations: those and the batch's own.
+        rows: the persisted batch.
+        kept: the stored changes of the affected keys; None if there are none.
+        known: the stored truncations.
+        truncations: the stored truncations and the batch's own.
         keys: the columns that identify a row; NULL in a truncation.
-        names: the columns that may have to be filled.
+        names: columns that may have to be filled.
     """
     parts = [rows.withColumn(STATE, sf.expr("FALSE"))]
     marks = {STATE: sf.expr("TRUE"), CANDIDATE: sf.expr("TRUE")}
@@ -62,14 +62,14 @@ def timeline(
         each = _truncation_rows(rows.sparkSession, truncations).withColumns(marks)
         parts.append(reached.crossJoin(sf.broadcast(each)))
     if known:
-        # Without a key, for the batch's own to be told from those that it repeats.
+        # They have no key; needed to recognise repeats among the batch's truncations.
         parts.append(_truncation_rows(rows.sparkSession, known).withColumns(marks))
     together = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
     group = (*keys, CANDIDATE)
-    told = _told_apart(together.repartition(*group), group)
+    marked = _mark_copies(together.repartition(*group), group)
     if names:
-        told = _filled(told, group, names)
-    return _placed(told, group)
+        marked = _filled(marked, group, names)
+    return _placed(marked, group)
 
 
 def _truncation_rows(spark: SparkSession, truncations: Sequence[Truncation]) -> DataFrame:
@@ -82,8 +82,8 @@ def _truncation_rows(spark: SparkSession, truncations: Sequence[Truncation]) -> 
     )
 
 
-def _told_apart(changes: DataFrame, group: Sequence[str]) -> DataFrame:
-    """Which copy of a repeated change counts: the one that was first, and the batch's own of it."""
+def _mark_copies(changes: DataFrame, group: Sequence[str]) -> DataFrame:
+    """Mark the copy of a repeated change that counts: the first, or the batch's own copy of it."""
     same = Window.partitionBy(*group, SEQUENCE)
     place = sf.struct(*COORDINATES)
     first = sf.first(place).over(same.orderBy(sf.desc(STATE), *COORDINATES))
@@ -99,10 +99,10 @@ def _told_apart(changes: DataFrame, group: Sequence[str]) -> DataFrame:
     )
 
 
-def _filled(told: DataFrame, group: Sequence[str], names: Sequence[str]) -> DataFrame:
-    found = with_values_before(told, keys=group, names=names)
+def _filled(marked: DataFrame, group: Sequence[str], names: Sequence[str]) -> DataFrame:
+    found = with_values_before(marked, keys=group, names=names)
     lost = sf.col(CANDIDATE) & sf.col(UNFILLED).isNotNull() & ~sf.col(BASED)
-    # What was taken up stays so; a deletion that came late can leave it without a base.
+    # Stored changes stay, even if a late deletion leaves them without a complete predecessor.
     refused = lost & ~sf.col(KNOWN)
     return found.withColumns(
         {
@@ -112,8 +112,8 @@ def _filled(told: DataFrame, group: Sequence[str], names: Sequence[str]) -> Data
     ).drop(BASED)
 
 
-def _placed(told: DataFrame, group: Sequence[str]) -> DataFrame:
-    """Which changes are part of the history, and the dispositions of the batch's records."""
+def _placed(marked: DataFrame, group: Sequence[str]) -> DataFrame:
+    """Mark the visible changes, and set the dispositions of the batch's records."""
     later = Window.partitionBy(*group).orderBy(sf.desc(SEQUENCE))
     counts = sf.col(_COUNTS) & sf.col(CANDIDATE)
     next_time = sf.min(sf.when(counts, sf.col(VALID_FROM))).over(
@@ -127,7 +127,7 @@ def _placed(told: DataFrame, group: Sequence[str]) -> DataFrame:
         .otherwise(str(Disposition.APPLIED))
     )
     return (
-        told.withColumn("__next", next_time)
+        marked.withColumn("__next", next_time)
         .withColumns(
             {SHOWN: counts & ~overtaken, DISPOSITION: sf.when(~sf.col(STATE), disposition)}
         )
@@ -136,19 +136,19 @@ def _placed(told: DataFrame, group: Sequence[str]) -> DataFrame:
 
 
 def intervals(changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """The history's rows: one for each span of time in which a key held the same values.
+    """The history's rows: one per period in which a key had the same values.
 
     Args:
-        changes: a timeline.
+        changes: the result of ``timeline``.
         keys: the columns that identify a row.
         names: the columns of the SELECT.
     """
     order = Window.partitionBy(*keys).orderBy(SEQUENCE)
-    deleted, told_values = sf.col(DELETED), sf.col("__values")
+    deleted, row_values = sf.col(DELETED), sf.col("__values")
     shown = changes.where(sf.col(SHOWN) & sf.col(keys[0]).isNotNull())
-    # NULL stands for no row: before the first change, and after a deletion.
-    told = shown.withColumn("__values", sf.when(~deleted, values(shown, names)))
-    begins = told.withColumn("__same", sf.lag(told_values).over(order).eqNullSafe(told_values))
+    # NULL means no row: before the first change, and after a deletion.
+    marked = shown.withColumn("__values", sf.when(~deleted, values(shown, names)))
+    begins = marked.withColumn("__same", sf.lag(row_values).over(order).eqNullSafe(row_values))
     return (
         begins.where(~sf.col("__same"))
         .withColumn(VALID_TO, sf.lead(VALID_FROM).over(order))
@@ -160,12 +160,12 @@ def intervals(changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]) 
 def actions(
     target: DataFrame, current: DataFrame | None, *, keys: Sequence[str], names: Sequence[str]
 ) -> DataFrame:
-    """What turns the current rows into the target; rows that stay as they are have no part in it.
+    """The inserts, updates and deletes that turn the current rows into the target.
 
     Args:
-        target: the rows as they must be, of the keys in reach.
-        current: the rows of the same keys as they are; None where there are none.
-        keys: the columns that identify a row of the history, ``valid_from`` among them.
+        target: the new rows of the affected keys.
+        current: the current rows of the same keys; None if there are none.
+        keys: columns that identify a row of the history, including ``valid_from``.
         names: the columns of the SELECT.
     """
     if current is None:

@@ -1,8 +1,7 @@
 """Applies a batch to an SCD type 2 table.
 
-The changes are remembered first, then the rows of their keys are recomputed from all of them and
-compared with the table. So a batch that is run again, at whatever point it was cut off, finds what
-is still to do.
+The changes are stored first. Then the rows of their keys are recomputed from all stored changes and
+compared with the table, so that a repeated batch writes only what is missing.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _TRUNCATES = "__truncates"
 
 @dataclass(frozen=True)
 class Scd2Rows:
-    """An SCD type 2 table.
+    """Writes an SCD type 2 table.
 
     Attributes:
-        names: the columns that may have to be filled.
+        names: columns that may have to be filled from an earlier row.
     """
 
     tables: SilverTables
@@ -51,11 +50,11 @@ class Scd2Rows:
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
-        """Those among the remembered changes."""
+        """The truncations among the stored changes."""
         return RememberedTruncations(self.tables.changes, self.tables.entry, timed=True)
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """What becomes of each record of a batch; the rows are all changes of the keys in reach."""
+        """The disposition of each record; the rows are all changes of the affected keys."""
         keys = self.tables.entry.keys
         kept = self.held.read(rows.sparkSession, self.tables.changes)
         known = () if kept is None else self.truncations.now()
@@ -68,7 +67,7 @@ class Scd2Rows:
         return Outcome.of(changes, (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES))
 
     def _in_reach(self, table: DataFrame, rows: DataFrame, *, everything: bool) -> DataFrame:
-        """The rows of a table whose keys a batch can change; a truncation can change all."""
+        """The rows of a table whose keys a batch affects; a truncation affects all."""
         if everything:
             return table
         keys = list(self.tables.entry.keys)
@@ -76,7 +75,7 @@ class Scd2Rows:
         return table.join(sf.broadcast(touched), keys, "left_semi")
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Remember the changes, then write the rows that they make another."""
+        """Store the changes, then write the rows that differ."""
         taken = (Disposition.APPLIED, Disposition.SUPERSEDED)
         if not any(outcome.counts[one] for one in taken):
             return
@@ -86,9 +85,9 @@ class Scd2Rows:
         if any(group[_TRUNCATES] for group in outcome.groups):
             self.truncations.forget()
         failpoint("silver.after_changes")
-        self._tell(outcome, txn)
+        self._write_history(outcome, txn)
 
-    def _tell(self, outcome: Outcome, txn: Txn) -> None:
+    def _write_history(self, outcome: Outcome, txn: Txn) -> None:
         entry = self.tables.entry
         selected = [column.name for column in entry.selected]
         target = intervals(outcome.rows, keys=entry.keys, names=selected)

@@ -1,7 +1,7 @@
-"""Truncations: which ones a table has seen, and which a batch brings.
+"""Truncations that a table has stored, and those in a batch.
 
-A truncation deletes every row whose change was committed before it, those too that arrive later.
-It is remembered like a deleted key, with NULL for the key.
+A truncation deletes every row whose change was committed before it, even if it arrives later. It is
+stored like a deleted key, with NULL as the key.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Truncation:
     """One truncation of a source table.
 
     Attributes:
-        micros: when it was committed, in microseconds since 1970; None for a table of current
-            rows, which needs no time.
+        micros: commit time in microseconds since 1970; None for a table of current rows, which does
+            not need it.
     """
 
     sequence: str
@@ -40,15 +40,15 @@ class Truncation:
 
 @dataclass
 class RememberedTruncations:
-    """The truncations in a table of tombstones or of changes, read once.
+    """The truncations stored in tombstones or changes, cached.
 
-    They are read again where this writer adds one, and after reprocessing or a rebuild wrote the
-    table: that is another process, and all others keep away while this one writes.
+    They are read again after this writer adds one, and after a reprocessing or a rebuild, which
+    other processes run, wrote the table.
 
     Attributes:
-        location: where the table lies.
+        location: of the tombstones or changes.
         entry: the silver table.
-        timed: whether the table knows the time of a change.
+        timed: whether the table stores commit times.
     """
 
     location: str
@@ -67,19 +67,19 @@ class RememberedTruncations:
         return self._found
 
     def forget(self) -> None:
-        """There are more now."""
+        """Clear the cache."""
         self._found = None
 
 
 def remembered_truncations(
     location: str, keys: Sequence[str], *, timed: bool
 ) -> tuple[Truncation, ...]:
-    """The truncations in a table of tombstones or of changes.
+    """Read the truncations stored in tombstones or changes.
 
     Args:
-        location: where the table lies.
+        location: of the tombstones or changes.
         keys: the columns that identify a row.
-        timed: whether the table knows the time of a change.
+        timed: whether the table stores commit times.
     """
     names = [SEQUENCE, *COORDINATES, *([str(HistoryColumn.VALID_FROM)] if timed else [])]
     found = read_columns(location, names, where=pc.field(keys[0]).is_null())
@@ -91,7 +91,7 @@ def remembered_truncations(
 
 
 def truncations_in(rows: DataFrame, *, timed: bool) -> tuple[Truncation, ...]:
-    """The truncations among the rows of a batch; takes a job."""
+    """The truncations in a batch; runs a job."""
     times = [sf.unix_micros(HistoryColumn.VALID_FROM)] if timed else []
     found = rows.where(sf.col(CANDIDATE) & (sf.col(OPERATION) == TRUNCATE))
     return _first_of_each(
@@ -100,7 +100,7 @@ def truncations_in(rows: DataFrame, *, timed: bool) -> tuple[Truncation, ...]:
 
 
 def joined(*parts: Sequence[Truncation]) -> tuple[Truncation, ...]:
-    """All truncations, each once; of repeated ones that of the first part that has it."""
+    """All truncations without duplicates; the first part that has one wins."""
     found: dict[str, Truncation] = {}
     for part in parts:
         for one in part:

@@ -1,1 +1,1 @@
-"""Silver against bronze, and against the source database."""
+"""Checks silver against bronze and against the source database."""

@@ -1,6 +1,6 @@
-"""PostgreSQL's geometric types as the Debezium connector writes them.
+"""PostgreSQL's geometric types as the Debezium connector encodes them.
 
-Beside the coordinates, or in their place, it sends the shape in well-known binary, little-endian.
+It sends the shape in well-known binary (little-endian), next to the coordinates or alone.
 """
 
 from __future__ import annotations

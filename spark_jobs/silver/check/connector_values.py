@@ -1,8 +1,7 @@
-"""A value of PostgreSQL as the Debezium connector writes it: from the server's text to JSON.
+"""Converts PostgreSQL's text output to the JSON that the Debezium connector writes.
 
-The connector's settings are those of ``stack/connect.py``: decimals as texts, times in ISO 8601.
-The server's texts are those of a session in UTC whose ``datestyle`` is ISO. Each function takes a
-text and gives a piece of JSON.
+The connector is set up as in ``stack/connect.py``: decimals as strings, times in ISO 8601. The text
+comes from a session in UTC with ``datestyle`` ISO. Each function maps a text to JSON.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from spark_jobs.access.source_tables import ENUM, PostgresType
 from spark_jobs.silver.check.connector_shapes import SHAPES
 from spark_jobs.silver.parse.casting import SPECIAL_NUMBERS
 
-Told = Callable[[str], str]
+JsonWriter = Callable[[str], str]
 _MICROSECONDS_OF_TIME = 6
-# The connector takes a month for a twelfth of 365.25 days.
+# To the connector a month is 365.25 / 12 days.
 _MONTH_MICROSECONDS = 2_629_800_000_000
 _DAY_MICROSECONDS = 86_400_000_000
-# A year beyond 9999 has a sign in ISO 8601.
+# Years after 9999 have a sign in ISO 8601.
 _LONG_YEAR = 4
 
 
-def told(kind: PostgresType) -> Callable[[Any], str] | None:
-    """How the connector writes the values of a type; None where it does not send them.
+def json_writer(kind: PostgresType) -> Callable[[Any], str] | None:
+    """The function that writes values of a type as the connector does; None if it sends none.
 
-    The function takes what psycopg gives where every scalar is a text: a text, a list of such for
-    an array, or None.
+    Its argument is a value from psycopg with all scalars as text: str, a list for an array, or
+    None.
     """
     if kind.array is None:
         one = _scalar(kind)
@@ -43,7 +42,7 @@ def told(kind: PostgresType) -> Callable[[Any], str] | None:
     return None if element is None else _array(element)
 
 
-def _array(element: Told) -> Callable[[Any], str]:
+def _array(element: JsonWriter) -> Callable[[Any], str]:
     def write(value: Any) -> str:
         if value is None:
             return "null"
@@ -54,7 +53,7 @@ def _array(element: Told) -> Callable[[Any], str]:
     return write
 
 
-def _scalar(kind: PostgresType) -> Told | None:
+def _scalar(kind: PostgresType) -> JsonWriter | None:
     if kind.kind == ENUM:
         return _text
     match kind.name:
@@ -71,7 +70,7 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _shaped(shape: Callable[[str], dict[str, Any]]) -> Told:
+def _shaped(shape: Callable[[str], dict[str, Any]]) -> JsonWriter:
     return lambda text: json.dumps(shape(text))
 
 
@@ -84,7 +83,7 @@ def _numeric(text: str) -> str:
 
 
 def _floating(text: str) -> str:
-    """A number as Java writes it, which counts where it is declared as a text."""
+    """A number in Java's format, which matters if the column is declared as text."""
     if text in SPECIAL_NUMBERS:
         return _text(text)
     number = Decimal(text)
@@ -110,13 +109,13 @@ def _bit(text: str) -> str:
 
 
 def _bits(text: str) -> str:
-    """Bits from the last to the first, in as many bytes as the highest one needs."""
+    """Bits from last to first, in as many bytes as the highest set bit needs."""
     number = int(text or "0", 2)
     return _base64(number.to_bytes((number.bit_length() + 7) // 8, "little"))
 
 
 def _year(day: str) -> tuple[str, str]:
-    """A day or a time without its era, with the year as ISO 8601 counts it; and what follows."""
+    """Split a date or time without era into its ISO 8601 year and the rest."""
     number, rest = day.removesuffix(" BC").split("-", 1)
     if day.endswith(" BC"):
         before = 1 - int(number)
@@ -125,7 +124,7 @@ def _year(day: str) -> tuple[str, str]:
 
 
 def _endless(text: str) -> bool:
-    # The connector writes a day some million years away; no table can hold either.
+    # The connector writes a date millions of years away, which no table can store.
     return text.endswith("infinity")
 
 
@@ -149,7 +148,7 @@ def _instant(text: str, digits: int) -> str:
 
 
 def _time(text: str) -> str:
-    # The end of a day is the beginning of one to the connector.
+    # The connector writes 24:00 as 00:00.
     return _text(f"{text.replace('24:00:00', '00:00:00')}Z")
 
 
@@ -165,7 +164,7 @@ def _time_with_zone(text: str) -> str:
 
 
 def _interval(text: str) -> str:
-    """Microseconds, of the server's text ``1 year 2 mons -3 days 04:05:06.7``."""
+    """Microseconds, from text such as ``1 year 2 mons -3 days 04:05:06.7``."""
     words = text.split()
     total = 0
     if ":" in words[-1]:
@@ -191,7 +190,7 @@ def _hstore(text: str) -> str:
 
 
 def _as_java_maps(names: list[str]) -> list[str]:
-    """Names in the order of a ``java.util.HashMap``, in which the connector writes an hstore."""
+    """Names in the iteration order of a ``java.util.HashMap``, as in the connector's hstore."""
     buckets = 16
     while len(names) > buckets * 3 // 4:
         buckets *= 2
@@ -210,7 +209,7 @@ _TEXTS = (
     *("ltree", "inet", "cidr", "macaddr", "macaddr8", "tsvector", "int4range", "int8range"),
     *("numrange", "tsrange", "tstzrange", "daterange"),
 )
-_SCALARS: dict[str, Told] = {
+_SCALARS: dict[str, JsonWriter] = {
     **dict.fromkeys(_TEXTS, _text),
     **dict.fromkeys(("int2", "int4", "int8", "oid"), str),
     **dict.fromkeys(("float4", "float8"), _floating),
@@ -226,7 +225,7 @@ _SCALARS: dict[str, Told] = {
     "hstore": _hstore,
     **{name: _shaped(shape) for name, shape in SHAPES.items()},
 }
-# The connector leaves columns out that are arrays of any other type.
+# The connector omits array columns of other types.
 _IN_ARRAYS = frozenset(
     {
         *("int2", "int4", "int8", "oid", "float4", "float8", "bool", "numeric", "bytea", "date"),

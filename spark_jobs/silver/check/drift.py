@@ -1,7 +1,7 @@
-"""Differences between a source's declaration and the shapes of its records; nothing is written.
+"""Differences between a source's declaration and the shapes of its records; read only.
 
-A column has vanished where a record lacks it that was committed after one that had it. By that a
-record from before the column was added shows nothing, in whatever order records are read.
+A column has vanished if a record lacks it that was committed after a record that had it. Records
+from before the column was added prove nothing, in whatever order they are read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_jobs.state.drift import Arrival, Drift, DriftKind
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Column, SilverEntry, SourceEntry
 
-# A field that every record names differently is no column.
+# A field name that differs in every record is not a column.
 MOST_OF_A_KIND = 50
 LONGEST = 250
 _NUMBERS = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal.*")
@@ -28,7 +28,7 @@ _EITHER = {Kind.NUMBER, Kind.STRING}
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a record stands: in the order of commits, and in its topic."""
+    """Position of a record: in the order of commits, and in its topic."""
 
     sequence: str
     partition: int
@@ -37,10 +37,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Seen:
-    """A shape, and the first and the last record of a batch that have it.
+    """A shape, with the first and last record of a batch that have it.
 
     Attributes:
-        misfit: the column whose value has not the declared type, in these records; or None.
+        misfit: a column whose value in these records is not of the declared type, or None.
     """
 
     shape: Shape
@@ -52,7 +52,7 @@ class Seen:
 def arrived(
     seen: Sequence[Seen], source: SourceEntry, known: Mapping[str, Arrival]
 ) -> dict[str, Arrival]:
-    """Columns that arrive for the first time, or earlier than was known, or with a first value."""
+    """Columns seen for the first time, or earlier than known, or with a first value."""
     found: dict[str, Arrival] = {}
     for one in sorted(seen, key=lambda one: one.first):
         for column in source.columns:
@@ -73,12 +73,12 @@ def arrived(
 def differences(
     seen: Sequence[Seen], source: SourceEntry, known: Mapping[str, Arrival]
 ) -> list[Drift]:
-    """Each difference that some shapes show, with the first record that does.
+    """The differences that some shapes show, each with the first record that shows it.
 
     Args:
         seen: the shapes of a batch.
         source: the declaration.
-        known: the columns that have arrived, this batch's among them.
+        known: first arrivals of columns, including this batch's.
     """
     found: dict[tuple[str, str, str], tuple[Place, Drift]] = {}
     for one in seen:
@@ -121,11 +121,11 @@ def _of_shape(
 def _absent(
     seen: Seen, source: SourceEntry, name: str, before: Arrival | None
 ) -> Iterator[tuple[Place, Drift]]:
-    """A row of a table has all of its columns, so that one which it lacks is not there."""
+    """A record contains all columns of its table, so a missing one was dropped."""
     if before is None:
         yield _drift(source, DriftKind.MISSING, name, at=seen.first)
     elif seen.last.sequence > before.sequence:
-        # Where the first record of this shape is older than the column, the last one is not.
+        # If the first record of this shape predates the column, the last one does not.
         later = seen.first.sequence > before.sequence
         yield _drift(source, DriftKind.VANISHED, name, at=seen.first if later else seen.last)
 
@@ -137,8 +137,8 @@ def _drift(
     return at, Drift(
         source=source.name,
         kind=kind,
-        column=_kept(name),
-        detail=_kept(detail),
+        column=_storable(name),
+        detail=_storable(detail),
         declared=types.get(name, ""),
         topic=source.topic or "",
         partition=at.partition,
@@ -147,21 +147,21 @@ def _drift(
     )
 
 
-def _kept(text: str) -> str:
-    """A text of a record as every database can keep it."""
+def _storable(text: str) -> str:
+    """A record's text in a form that every database can store."""
     return text.replace("\0", "\\0")[:LONGEST]
 
 
 def _changed(before: str, now: Kind, column: Column) -> bool:
-    """Whether values of another kind than at first arrive."""
+    """Whether the kind of the values differs from the first ones."""
     if not before or now is Kind.NULL or now.value == before:
         return False
-    # Numbers that are too long for a number, and NaN, are texts.
+    # Very long numbers and NaN are sent as strings.
     return not (_NUMBERS.fullmatch(column.type) and {before, now.value} <= set(_EITHER))
 
 
-def stands(drift: Drift, source: SourceEntry) -> bool:
-    """Whether a difference is one from the declaration as it is now."""
+def still_differs(drift: Drift, source: SourceEntry) -> bool:
+    """Whether a recorded difference still exists under the current declaration."""
     column = next((one for one in source.columns if one.name == drift.column), None)
     if drift.kind is DriftKind.UNKNOWN:
         return column is None
@@ -171,17 +171,19 @@ def stands(drift: Drift, source: SourceEntry) -> bool:
 
 
 def open_drifts(drifts: Iterable[Drift], source: SourceEntry) -> list[Drift]:
-    """The differences that nobody accepted and that the declaration did not take up."""
-    return [one for one in drifts if one.accepted_by is None and stands(one, source)]
+    """Differences that nobody accepted and the declaration does not include."""
+    return [one for one in drifts if one.accepted_by is None and still_differs(one, source)]
 
 
-def told(drifts: Iterable[Drift], source: SourceEntry) -> list[Drift]:
-    """The differences that somebody must look at."""
+def to_review(drifts: Iterable[Drift], source: SourceEntry) -> list[Drift]:
+    """Differences that a person must look at."""
     return [] if source.on_drift is OnDrift.EVOLVE else open_drifts(drifts, source)
 
 
-def holding(drifts: Iterable[Drift], source: SourceEntry, entry: SilverEntry) -> list[Drift]:
-    """The differences at which a silver table waits, by the source's policy."""
+def blocking_drifts(
+    drifts: Iterable[Drift], source: SourceEntry, entry: SilverEntry
+) -> list[Drift]:
+    """Differences that block a silver table under the source's policy."""
     found = [one for one in open_drifts(drifts, source) if one.kind is not DriftKind.MISSING]
     match source.on_drift:
         case OnDrift.WARN | OnDrift.EVOLVE:
@@ -194,7 +196,7 @@ def holding(drifts: Iterable[Drift], source: SourceEntry, entry: SilverEntry) ->
 
 
 def source_columns_read(source: SourceEntry, entry: SilverEntry) -> frozenset[str]:
-    """The source's columns that a silver table is made of."""
+    """The source columns that a silver table reads."""
     names = tuple(column.name for column in source.columns)
     projection = split_projection(entry.projection)
     written = [sql for _, sql in projection.columns]

@@ -1,4 +1,4 @@
-"""How much of bronze a silver table holds, as its stream left it; told without Spark."""
+"""How far a silver table has applied bronze, from logs and checkpoints; no Spark."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from spark_jobs.storage.log import size, transaction_version
 def applied_version(
     tables: SilverTables, checkpoint: str, *, app_id: str, recorded: Callable[[int], bool]
 ) -> int | None:
-    """The version of bronze whose rows, and all before, the table has taken up; -1 for none.
+    """The bronze version up to which the table has applied all rows; -1 for none.
 
-    Whoever asks holds the table's guard, so no batch is half done but one that was cut off.
+    The caller holds the table's guard, so a batch is incomplete only if it was killed.
 
     Args:
-        tables: the table's parts.
-        checkpoint: of the table's stream.
-        app_id: the application id of the stream's writes.
-        recorded: whether a batch has ended; its checkpoint says so a moment later.
+        tables: the silver table and its helper tables.
+        checkpoint: location of the stream's checkpoint.
+        app_id: Delta app id of the stream.
+        recorded: whether a batch has finished; the checkpoint says so slightly later.
 
     Returns:
-        None where that cannot be told: a batch was cut off, covers a part of a version, or the
+        None if unknown: a batch was killed or covers part of a version, or the stream is about to
+            read bronze again.
         stream is about to read bronze again.
     """
     newest, ended = last_planned(checkpoint), last_committed(checkpoint)
@@ -38,18 +39,18 @@ def applied_version(
 
 
 def last_written(tables: SilverTables, app_id: str) -> int | None:
-    """The number of the last batch that wrote any of a table's parts, or None."""
+    """Id of the last batch that wrote any of the tables, or None."""
     found = (_written(tables, app) for app in (app_id, first_part_app(app_id)))
     return max((version for version in found if version is not None), default=None)
 
 
 def first_part_written(tables: SilverTables, app_id: str) -> int | None:
-    """The number of the last batch of which the part before a cut wrote anything, or None."""
+    """Id of the last batch that wrote a part before a cut, or None."""
     return _written(tables, first_part_app(app_id))
 
 
 def first_part_app(app_id: str) -> str:
-    """The application id of what a batch writes before it is cut."""
+    """The Delta app id of writes before a cut."""
     return f"{app_id}/cut"
 
 

@@ -1,4 +1,4 @@
-"""What lies in quarantine: how much of it and why, and the records themselves. Reads only."""
+"""Reads quarantine: counts by reason, and the records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_jobs.storage.reader import read_columns
 
 @dataclass(frozen=True)
 class Rejection:
-    """The records of one silver table that were rejected for one reason."""
+    """Rejected records of a silver table with the same reason."""
 
     silver: str
     reason: str
@@ -28,11 +28,11 @@ class Rejection:
 
 @dataclass(frozen=True)
 class RejectedRecord:
-    """A record as it was received, and why no row was made of it.
+    """A rejected record as received, with the reason.
 
     Attributes:
-        timestamp: Kafka's own.
-        detail: the column, or what else the reason names.
+        timestamp: Kafka's timestamp.
+        detail: the column, or another detail of the reason.
     """
 
     topic: str
@@ -50,11 +50,11 @@ class RejectedRecord:
 
 
 def rejections(silver: str, location: str) -> list[Rejection]:
-    """The rejected records of a silver table by reason, the most frequent first.
+    """Counts of a silver table's rejected records by reason, most frequent first.
 
     Args:
         silver: the table's name.
-        location: where its quarantine lies; one that is not there yet holds nothing.
+        location: of its quarantine; an empty list if that does not exist.
     """
     counts: Counter[str] = Counter()
     latest: dict[str, datetime] = {}
@@ -79,12 +79,12 @@ def rejected_records(
     partition: int | None = None,
     offset: int | None = None,
 ) -> list[RejectedRecord]:
-    """The records that arrived last, the newest first.
+    """The rejected records that arrived last, newest first.
 
     Args:
-        location: where the quarantine lies; one that is not there yet holds nothing.
-        limit: how many at most.
-        reason: only records that were rejected for this reason.
+        location: of the quarantine; an empty list if that does not exist.
+        limit: maximum number of records.
+        reason: only records with this reason.
         partition: only records of this partition.
         offset: only records at this offset.
     """
@@ -97,7 +97,7 @@ def rejected_records(
         places = read_columns(location, ["arrived_at", "partition", "offset"], where=chosen)
     except TableMissingError:
         return []
-    # The bytes may be many, so they are read of the chosen records only.
+    # Values may be large, so they are read only for the chosen records.
     order = [("arrived_at", "descending"), ("offset", "descending"), ("partition", "descending")]
     newest = places.sort_by(order).slice(0, limit).to_pylist()
     wanted = [(row["partition"], row["offset"]) for row in newest]

@@ -1,4 +1,4 @@
-"""Bronze against silver: every record that was taken up ended in exactly one way."""
+"""Compares bronze with silver: every applied record has exactly one disposition."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from spark_jobs.storage.log import table_version
 from spark_jobs.storage.reader import read_columns
 
 BRONZE_COORDINATES = (str(BronzeColumn.PARTITION), str(BronzeColumn.OFFSET))
-# The index of an offset that stands before a version's first file.
+# The file index of an offset before a version's first file.
 BEFORE_FIRST_FILE = -1
 Coordinates = Counter[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class SilverFacts:
-    """What was found in the tables of one silver table.
+    """The facts about one silver table, from its tables and counts.
 
     Attributes:
-        covered_rows: rows of bronze that ended batches cover; None while a version is half read.
-        bronze: the coordinates of all rows of bronze.
-        changes: the coordinates of the remembered changes of a history; None elsewhere.
-        released: the records that a person took out of quarantine.
-        epoch: whose batches are counted.
+        covered_rows: rows of bronze in finished batches; None while a version is partly read.
+        bronze: coordinates of all rows of bronze.
+        changes: coordinates of the stored changes of an SCD type 2 table; None for others.
+        released: records that a person took out of quarantine.
+        epoch: the epoch whose batches are counted.
     """
 
     apply: ApplyMode
@@ -48,11 +48,11 @@ class SilverFacts:
 
 @dataclass(frozen=True)
 class SilverBalance:
-    """One silver table.
+    """The result of reconciling one silver table.
 
     Attributes:
-        pending: rows of bronze that no ended batch covers.
-        problems: the equations that do not hold, with their numbers.
+        pending: rows of bronze in no finished batch.
+        problems: violated equations, with their numbers.
     """
 
     totals: SilverTotals
@@ -65,21 +65,21 @@ class SilverBalance:
 def reconcile_silver(
     lake: Lake, tables: SilverTables, *, store: ControlStore, source: str
 ) -> SilverBalance:
-    """Compare a silver table with its bronze table and with the counts of its batches.
+    """Compare a silver table with its bronze table and with its batch counts.
 
     Args:
         lake: the lake.
-        tables: the silver table's parts.
-        store: holds the counts.
-        source: where the bronze table lies.
+        tables: the silver table and its helper tables.
+        store: has the counts.
+        source: location of the bronze table.
 
     Raises:
-        TableMissingError: a table is not there yet.
+        TableMissingError: a table does not exist.
     """
     name = tables.entry.name
     epoch = store.epoch(str(tables.entry.table_name))
     checkpoint = lake.checkpoint(str(tables.entry.table_name), epoch)
-    # The counts first: what ends while the tables are read shows as pending, never as lost.
+    # Read the counts first: batches that finish meanwhile appear as pending, never as lost.
     covered = covered_version(checkpoint)
     totals = store.silver_totals(name, epoch=epoch)
     facts = SilverFacts(
@@ -99,7 +99,7 @@ def reconcile_silver(
 
 
 def balance(facts: SilverFacts) -> SilverBalance:
-    """The equations that must hold; while records are on their way only some can be told."""
+    """Check the equations; while records are pending only some can be checked."""
     totals = corrected(facts.totals, facts.released, epoch=facts.epoch)
     bronze = facts.bronze.total()
     released = {one.place for one in facts.released}
@@ -137,18 +137,18 @@ def balance(facts: SilverFacts) -> SilverBalance:
 
 
 def covered_version(checkpoint: str) -> int | None:
-    """The version of bronze up to which every row is in an ended batch; -1 before the first.
+    """The bronze version up to which all rows are in finished batches; -1 before the first.
 
-    None while the last ended batch covers a part of a version.
+    None while the last finished batch covers only part of a version.
     """
     return version_before(last_committed(checkpoint))
 
 
 def version_before(batch: BatchOffsets | None) -> int | None:
-    """The version of bronze whose rows, and all before, batches up to this one hold.
+    """The bronze version up to which all rows are in batches up to this one.
 
     Args:
-        batch: the last of them; None where there is none.
+        batch: the last batch; None if there is none.
     """
     if batch is None:
         return -1
@@ -180,7 +180,7 @@ def _rows(location: str, version: int) -> int:
     newest = table_version(location)
     if version < 0 or newest is None:
         return 0
-    # A stream may stand before a version that is not written yet.
+    # A stream's offset may name a version that is not written yet.
     return _coordinates(location, BRONZE_COORDINATES, min(version, newest.version)).total()
 
 

@@ -1,4 +1,4 @@
-"""Silver against the source database: the same rows, compared as multisets in both directions."""
+"""Compares silver with the source database, as multisets in both directions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WEIGHT = "__weight"
 
 @dataclass(frozen=True)
 class Unfit:
-    """Rows of the source that silver rejects, for one reason.
+    """Source rows that silver rejects, for one reason.
 
     Attributes:
         reason: a code of ``QuarantineReason``.
-        detail: the column, or what else the reason names.
-        example: the key of one of them, as far as it can be read.
+        detail: the column, or another detail of the reason.
+        example: the key of one of them, as far as it is readable.
     """
 
     reason: str
@@ -38,15 +38,15 @@ class Unfit:
 
 @dataclass(frozen=True)
 class SourceDifference:
-    """How a silver table differs from its source table.
+    """The difference between a silver table and its source table.
 
     Attributes:
-        missing: rows that the source has and silver has not.
-        unexpected: rows that silver has and the source has not.
-        examples: the first of both, each with the side that has it.
-        unfit: rows that silver cannot have; what silver has of their keys is not compared.
-        unread: columns of the source that the connector does not send, with their type; what the
-            SELECT makes of them is not compared.
+        missing: rows that only the source has.
+        unexpected: rows that only silver has.
+        examples: some of both, each with the side that has it.
+        unfit: source rows that silver rejects; silver's rows with their keys are not compared.
+        unread: source columns that the connector does not send, with their type; columns computed
+            from them are not compared.
     """
 
     source_rows: int
@@ -70,20 +70,20 @@ def compare_with_source(
     dsn: str,
     max_bytes: int,
 ) -> SourceDifference:
-    """Compare a silver table with its SELECT over the source table as it is now.
+    """Compare a silver table with its SELECT over the current source table.
 
     Args:
         spark: any session.
-        silver: the silver table; of SCD type 2 rows those count that hold now. What has expired
-            counts on neither side.
-        source: the source; its ``table`` is read in one snapshot.
+        silver: the silver table; for SCD type 2, only currently valid rows count. Expired rows
+            count on neither side.
+        source: a source whose ``table`` is read in one snapshot.
         entry: the silver table's declaration.
-        dsn: where the source database is.
-        max_bytes: a longer record is never applied.
+        dsn: connection string of the source database.
+        max_bytes: longer records are never applied.
 
     Raises:
-        DatabaseUnreachableError: the database or the table does not answer.
-        CertificateRefusedError: the server is not who it should be.
+        DatabaseUnreachableError: the database or the table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     rows = read_rows(spark, source, dsn=dsn, max_bytes=max_bytes)
     typed = rows.typed.localCheckpoint(eager=True)
@@ -120,7 +120,7 @@ def _selected(rows: DataFrame, projection: Projection) -> DataFrame:
 def _compared(
     entry: SilverEntry, projection: Projection, source: SourceEntry, rows: SourceRows
 ) -> list[str]:
-    """The output columns that are made of nothing that could not be read."""
+    """The output columns that depend on no unread column."""
     declared = tuple(column.name for column in source.columns)
     unread = {name.lower() for name, _ in rows.unread}
     made = dict(projection.columns)
@@ -146,7 +146,7 @@ def _unfit(typed: DataFrame, source: SourceEntry) -> tuple[Unfit, ...]:
 
 
 def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
-    """Each row that both do not hold equally often, and how much more often the first does."""
+    """Rows that are not equally frequent on both sides, with the surplus of the first."""
     one, other = _in_order(one), _in_order(other)
     both = one.withColumn(_WEIGHT, sf.lit(1)).unionAll(other.withColumn(_WEIGHT, sf.lit(-1)))
     sums = both.groupBy(*one.columns).agg(sf.sum(_WEIGHT).alias(_WEIGHT))
@@ -154,10 +154,10 @@ def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
 
 
 def _in_order(rows: DataFrame) -> DataFrame:
-    """Spark groups by no map, so one becomes its entries by their keys."""
+    """Replace maps by their sorted entries, because Spark cannot group by maps."""
     maps = [name for name, kind in rows.dtypes if kind.startswith("map")]
     entries = {name: sf.array_sort(sf.map_entries(name)) for name in maps}
-    # Spark Connect refuses to add no column.
+    # Spark Connect does not accept an empty withColumns.
     return rows.withColumns(entries) if entries else rows
 
 

@@ -1,8 +1,8 @@
-"""The rows of a source table as silver would read them if a snapshot sent them now.
+"""Reads a source table as silver would see it from a new snapshot.
 
-Each row becomes the record that the connector writes of it, and goes through the code that types
-silver's records. So a value differs from silver's only where the database's value does, whatever
-its type; and a value that silver rejects is rejected here, with the same reason.
+Each row is converted to the connector's record and typed by silver's own code. So a value differs
+from silver's only if the database's value does, and an unusable value is rejected with the same
+reason.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.access.source_tables import PostgresType, SourceTable, describe_table
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
-from spark_jobs.silver.check.connector_values import told
+from spark_jobs.silver.check.connector_values import json_writer
 from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.silver.parse.typed import typed_records
 
-# What the texts of values depend on, so that they are the ones that the connector's are made of.
+# Session settings that determine the text form of values.
 _SESSION = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex"
 _PAGE = 20_000
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
-# What the connector says of a snapshot's row beside the row.
+# The other fields of the connector's record of a snapshot row.
 _SNAPSHOT = '"before":null,"op":"r","source":{"lsn":0,"ts_ms":0}'
 
 
@@ -43,8 +43,8 @@ class SourceRows:
     """The rows of a source table.
 
     Attributes:
-        typed: what ``typed_records`` makes of them; a row that silver would reject has a problem.
-        count: how many.
+        typed: output of ``typed_records``; a row that silver would reject has a problem.
+        count: number of rows.
         unread: declared columns whose type the connector does not send, with that type; their
             values are NULL.
     """
@@ -55,17 +55,17 @@ class SourceRows:
 
 
 def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: int) -> SourceRows:
-    """The declared columns of the source table, in one snapshot.
+    """Read the declared columns of the source table in one snapshot.
 
     Args:
         spark: any session.
-        source: a Debezium source that names its table.
-        dsn: where the source database is.
-        max_bytes: a longer record is never applied.
+        source: a Debezium source with a ``table``.
+        dsn: connection string of the source database.
+        max_bytes: longer records are never applied.
 
     Raises:
-        DatabaseUnreachableError: the database or the table does not answer.
-        CertificateRefusedError: the server is not who it should be.
+        DatabaseUnreachableError: the database or the table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     with opened(dsn, source) as (connection, table):
         kinds = {column.name: table.columns[column.name] for column in source.columns}
@@ -82,20 +82,21 @@ def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: 
         at.alias(BronzeColumn.TIMESTAMP),
         at.alias(BronzeColumn.ARRIVED_AT),
     )
-    # The database gives every value, so no text of it stands for one that was not sent.
-    nothing_lacks = uuid4().hex
-    typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=nothing_lacks)
-    unread = tuple((name, kind.shown) for name, kind in kinds.items() if told(kind) is None)
+    # The database returns all values, so use a placeholder that none of them equals.
+    unused_placeholder = uuid4().hex
+    typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=unused_placeholder)
+    unread = tuple((name, kind.shown) for name, kind in kinds.items() if json_writer(kind) is None)
     return SourceRows(typed, records.num_rows, unread)
 
 
 @contextmanager
 def opened(dsn: str, source: SourceEntry) -> Iterator[tuple[psycopg.Connection[Any], SourceTable]]:
-    """A connection that sees one snapshot and writes nothing, and what the table looks like.
+    """A read-only connection with one snapshot, and the table's description.
 
     Raises:
-        DatabaseUnreachableError: the database, the table or a declared column is not there.
-        CertificateRefusedError: the server is not who it should be.
+        DatabaseUnreachableError: the database cannot be reached, or the table or a declared column
+            is missing.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     name = source.table or ""
     try:
@@ -117,15 +118,15 @@ def opened(dsn: str, source: SourceEntry) -> Iterator[tuple[psycopg.Connection[A
 def snapshot_records(
     connection: psycopg.Connection[Any], source: SourceEntry, kinds: Mapping[str, PostgresType]
 ) -> Iterator[pa.RecordBatch]:
-    """The key and the value of each row's record, page by page.
+    """Key and value of each row's record, in pages.
 
     Args:
-        connection: of ``opened``.
-        source: a Debezium source that names its table.
+        connection: from ``opened``.
+        source: a Debezium source with a ``table``.
         kinds: the types of the declared columns.
     """
-    sent = {name: kind for name, kind in kinds.items() if told(kind) is not None}
-    writers = [told(kind) for kind in sent.values()]
+    sent = {name: kind for name, kind in kinds.items() if json_writer(kind) is not None}
+    writers = [json_writer(kind) for kind in sent.values()]
     labels = [f"{json.dumps(name)}:" for name in sent]
     keys = [at for at, name in enumerate(sent) if name in source.keys]
     query = sql.SQL("SELECT {} FROM {}").format(
@@ -150,7 +151,7 @@ def snapshot_records(
 
 
 def _as_text(cursor: psycopg.Cursor[Any], kind: PostgresType) -> None:
-    """Let a cursor give the server's own text of a type's values, and lists of such for arrays."""
+    """Make a cursor return a type's values as the server's text, and arrays as lists of text."""
     cursor.adapters.register_loader(kind.oid, TextLoader)
     if kind.array is not None:
         TypeInfo(kind.name, kind.oid, kind.array).register(cursor)
@@ -158,5 +159,5 @@ def _as_text(cursor: psycopg.Cursor[Any], kind: PostgresType) -> None:
 
 def _selected(name: str, kind: PostgresType) -> sql.Composable:
     column = sql.Identifier(name)
-    # The text of an amount of money depends on the server's language; its number does not.
+    # The text form of money depends on the server's locale; numeric does not.
     return sql.SQL("{}::numeric::text").format(column) if kind.name == "money" else column

@@ -1,4 +1,4 @@
-"""Whether bronze has every change of each transaction, by the numbers that the changes carry."""
+"""Checks that bronze has all changes of each transaction, by the counts that Debezium sends."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.silver.parse.casting import text_at
 from spark_jobs.silver.parse.documents import DOCUMENT, unwrapped, with_documents
 
-# A change that is too long for silver is there all the same.
+# No size limit: bronze has changes that are too long for silver too.
 MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class IncompleteTransaction:
-    """A transaction of which bronze lacks changes of one table.
+    """A transaction with changes that bronze lacks, in one table.
 
     Attributes:
-        number: the database's own.
-        changes: how many it made.
-        held: how many of them bronze has.
+        number: the database's transaction id.
+        changes: number of its changes.
+        held: number of them that bronze has.
     """
 
     number: str
@@ -37,18 +37,18 @@ class IncompleteTransaction:
 def incomplete_transactions(
     bronze: DataFrame, changes: Mapping[str, int], *, since: int
 ) -> list[IncompleteTransaction]:
-    """The transactions of which bronze lacks changes.
+    """The transactions with changes that bronze lacks.
 
     Args:
-        bronze: the records of one table.
-        changes: how many changes each transaction made to that table.
-        since: when the first of them was, in milliseconds since 1970.
+        bronze: records of one table.
+        changes: number of changes to that table, by transaction id.
+        since: time of the first of them, in milliseconds since 1970.
     """
     if not changes:
         return []
     spark = bronze.sparkSession
-    told = spark.createDataFrame(list(changes.items()), "number string, changes bigint")
-    # Records arrive after they were committed, however much two clocks differ.
+    expected = spark.createDataFrame(list(changes.items()), "number string, changes bigint")
+    # Records arrive after their commit; one day allows for different clocks.
     first = sf.date_sub(sf.to_date(sf.timestamp_millis(sf.lit(since))), 1)
     recent = bronze.where(sf.col(BronzeColumn.ARRIVAL_DATE) >= first)
     change = unwrapped(DOCUMENT)
@@ -58,7 +58,7 @@ def incomplete_transactions(
     )
     held = numbers.groupBy("number").agg(sf.countDistinct("place").alias("held"))
     missing = (
-        told.join(held, "number", "left")
+        expected.join(held, "number", "left")
         .withColumn("held", sf.coalesce("held", sf.lit(0)))
         .where("held < changes")
         .orderBy(sf.col("number").cast("bigint"))

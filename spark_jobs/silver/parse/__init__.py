@@ -1,1 +1,1 @@
-"""Bytes to typed rows: documents, types, reasons, the silver SELECT."""
+"""Bytes to typed rows: documents, types, quarantine reasons, the silver SELECT."""

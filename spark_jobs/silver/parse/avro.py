@@ -1,4 +1,4 @@
-"""Avro records to JSON texts, which are typed by the rules of all other documents."""
+"""Decodes Avro records to JSON text, which is then typed like any other JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.sql.avro.functions import from_avro
 
 from spark_jobs.graph.manifest import AvroSchema
 
-# What a broken record becomes, and one whose fields are all null: neither has an id.
+# The JSON of a corrupt record, and of one whose fields are all null: neither has an id.
 _NOTHING = "{}"
-# The first bytes name the schema; as many tell which registry's id or fingerprint it is.
+# The first bytes name the schema, by registry id or fingerprint; this many are reported.
 _LONGEST_PREFIX = 10
 _TO_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -21,9 +21,9 @@ _TO_JSON = {
 
 
 def decoded(column: str, schemas: Sequence[AvroSchema]) -> Column:
-    """The JSON text of an Avro record; NULL where no schema reads it.
+    """The JSON text of an Avro record; NULL if no schema can read it.
 
-    Bytes become base64, times ISO 8601 with a zone (without one, where the schema has none).
+    Bytes become base64, times ISO 8601, with a zone only if the schema's type has one.
     """
     texts = []
     for schema in schemas:
@@ -36,7 +36,7 @@ def decoded(column: str, schemas: Sequence[AvroSchema]) -> Column:
 
 
 def known(column: str, schemas: Sequence[AvroSchema]) -> Column:
-    """Whether a record names one of the schemas."""
+    """Whether a record's prefix names one of the schemas."""
     found = sf.lit(False)  # noqa: FBT003
     for schema in schemas:
         found = found | _begins(column, schema)
@@ -44,7 +44,7 @@ def known(column: str, schemas: Sequence[AvroSchema]) -> Column:
 
 
 def named(column: str) -> Column:
-    """The first bytes of a record, in hex."""
+    """The first bytes of a record as hex."""
     return sf.hex(sf.substring(column, 1, _LONGEST_PREFIX))
 
 

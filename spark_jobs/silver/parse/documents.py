@@ -1,8 +1,8 @@
-"""Raw bytes to a JSON object, or the reason why they are none. Avro becomes JSON first.
+"""Parses raw bytes to a JSON object, or gives the reason why not. Avro becomes JSON first.
 
-A document is a variant: it takes the last of repeated keys (the session must allow repeated keys)
-and refuses NaN, comments, single quotes and what follows the object. Numbers that it would round
-are marked texts in it, so its scalars are read with ``casting.text_at``.
+A document is a variant. The last of repeated keys wins (the session must allow repeated keys); NaN,
+comments, single quotes and trailing text are rejected. Numbers that a variant would round are
+stored as marked text, so read scalars with ``casting.text_at``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_jobs.silver.parse.exact_numbers import marked
 from spark_jobs.silver.parse.payloads import looks_like, too_deep
 from spark_jobs.silver.parse.reasons import QuarantineReason
 
-# The fields of a bronze record under reserved names, so that they cannot meet declared columns.
+# Fields of a bronze record under reserved names, to avoid clashes with declared columns.
 RAW_COLUMNS = {
     "key": "__key",
     "value": "__value",
@@ -35,7 +35,7 @@ KEY_DOCUMENT = "__key_document"
 
 
 def problem(reason: QuarantineReason, detail: Column | str | None = None) -> Column:
-    """The value of the column ``__problem`` for one reason."""
+    """The value of ``__problem`` for a reason."""
     told = detail if isinstance(detail, Column) else sf.lit(detail)
     return sf.struct(sf.lit(str(reason)).alias("reason"), told.cast("string").alias("detail"))
 
@@ -43,7 +43,7 @@ def problem(reason: QuarantineReason, detail: Column | str | None = None) -> Col
 def with_documents(
     bronze: DataFrame, *, max_bytes: int, schemas: Sequence[AvroSchema] = ()
 ) -> DataFrame:
-    """The raw columns, the document, the key's document, and what is wrong with the value.
+    """Add the raw columns, the documents of value and key, and the value's problem.
 
     A record without a value has neither a document nor a problem. With ``schemas``, values are
     Avro; otherwise they are JSON.
@@ -65,13 +65,13 @@ def with_documents(
         *RAW_COLUMNS.values(),
         PROBLEM,
         sf.when(sf.col(PROBLEM).isNull(), sf.col("__first")).alias(DOCUMENT),
-        # A Connect converter with schemas puts the key below "payload".
+        # A Connect converter with schemas nests the key in "payload".
         sf.coalesce(_payload("__kf"), sf.col("__kf")).alias(KEY_DOCUMENT),
     )
 
 
 def unwrapped(document: str) -> Column:
-    """The change itself, where a Connect converter with schemas put it below "payload"."""
+    """The change itself, also if a Connect converter with schemas nests it in "payload"."""
     return sf.coalesce(_payload(document), sf.col(document))
 
 
@@ -82,10 +82,10 @@ def _payload(document: str) -> Column:
 
 
 def _text(column: str, max_bytes: int) -> Column:
-    """The bytes as a text that is safe to parse, otherwise NULL.
+    """The bytes as text that is safe to parse, otherwise NULL.
 
-    Spark reads and writes nested documents by recursion: some hundred levels more end the whole
-    process, and the record would be read again after each start.
+    Spark parses nested documents recursively: a few hundred levels overflow the stack and end the
+    process, and the record would be read again after each restart.
     """
     text = sf.col(column).cast("string")
     sound = (sf.octet_length(column) <= max_bytes) & sf.is_valid_utf8(text)
@@ -93,7 +93,7 @@ def _text(column: str, max_bytes: int) -> Column:
 
 
 def _no_text(column: str) -> Column:
-    """Why bytes are no text that is safe to parse."""
+    """The reason why bytes are not safe to parse."""
     unreadable = ~sf.is_valid_utf8(sf.col(column).cast("string"))
     not_utf8 = problem(QuarantineReason.NOT_UTF8, looks_like(column))
     return sf.when(unreadable, not_utf8).otherwise(problem(QuarantineReason.TOO_DEEP))
@@ -104,15 +104,15 @@ def _avro(column: str, max_bytes: int, schemas: Sequence[AvroSchema]) -> Column:
 
 
 def _no_avro(column: str, schemas: Sequence[AvroSchema]) -> Column:
-    """Why bytes are no record of these schemas."""
+    """The reason why bytes are not a record of these schemas."""
     unknown = problem(QuarantineReason.UNKNOWN_SCHEMA, avro.named(column))
     malformed = problem(QuarantineReason.MALFORMED_AVRO)
     return sf.when(~avro.known(column, schemas), unknown).otherwise(malformed)
 
 
 def _list(text: str) -> Column:
-    # The parser stops after one value; as the element of a list, whatever follows is an error
-    # or a second element.
+    # The parser stops after one value. Inside a list, trailing text is an error or a second
+    # element.
     return sf.try_parse_json(sf.concat(sf.lit("["), marked(sf.col(text)), sf.lit("]")))
 
 

@@ -1,8 +1,7 @@
-"""Rows that have expired: pure functions of a declaration, the time and a row.
+"""Decides which rows have expired; pure functions of the declaration, the time and the row.
 
-Rows expire by whole days, in UTC. That a row has expired follows from the declaration and the
-clock alone, and no later moment says otherwise; so nothing needs to be remembered to keep what
-left a table from coming back when its records are read again.
+Rows expire by whole days in UTC. Once expired, a row stays expired, so that a record that is read
+again cannot bring it back, and no state is needed.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from spark_jobs.storage.columns import quoted
 
 
 def horizon(expiry: Expiry, now: datetime) -> datetime:
-    """The first moment whose rows are still wanted: midnight so many days ago."""
+    """The earliest time that has not expired: midnight (UTC) of the day ``ttl`` ago."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight - timedelta(days=expiry.days)
 
 
 def expired_sql(expiry: Expiry, kind: str, *, before: datetime) -> str:
-    """The condition of rows that have expired, over a table whose column is of a type.
+    """The SQL condition of expired rows, for a time column of the given type.
 
-    A row without a time never expires. The bound has the column's type, so that files are told
-    apart by their statistics.
+    Rows without a time never expire. The literal has the column's type, so that Delta skips files
+    by statistics.
     """
     bound = f"CAST('{before:%Y-%m-%d %H:%M:%S}' AS {kind})"
     return f"{quoted(expiry.column)} < {bound}"
 
 
 def expired_on_arrival(expiry: Expiry, time: Column, *, arrived: Column) -> Column:
-    """Whether a record came too late; the same whenever the record is read."""
+    """Whether a record had expired when it arrived; does not depend on when it is read."""
     first = sf.date_trunc("DAY", arrived) - sf.expr(f"INTERVAL {expiry.days} DAYS")
     return sf.coalesce(time.cast("timestamp") < first, sf.lit(False))  # noqa: FBT003

@@ -1,7 +1,7 @@
-"""Arrays, maps and structs of a JSON document: each part by the rules of its own type.
+"""Reads arrays, maps and structs of a JSON document, each part by the rules of its own type.
 
-Spark's cast of a whole document makes NULL of a part that does not fit, like of one that is null.
-So a document is taken apart down to its scalars, and what does not fit anywhere is told.
+A cast of the whole document would turn a part that does not fit into NULL, like a null one. So
+documents are taken apart down to their scalars, and misfits are reported.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _ROOT = "$"
 
 
 def nested(type_name: str) -> bool:
-    """Whether a type has parts."""
+    """Whether a type is an array, a map or a struct."""
     return _NESTED.fullmatch(type_name) is not None
 
 
 @dataclass(frozen=True)
 class Nested:
-    """Reads variants as one declared type.
+    """Reads variants as a declared type.
 
     Attributes:
-        type_name: a Spark SQL type in lower case; a map's key is a scalar.
+        type_name: a Spark SQL type in lower case; map keys are scalars.
         origin: see ``casting.scalar``.
     """
 
@@ -38,7 +38,7 @@ class Nested:
     origin: SourceFormat
 
     def value(self, document: Column) -> Column:
-        """The document as this type; a part that is null, missing or does not fit is NULL."""
+        """The document as this type; parts that are null, missing or do not fit are NULL."""
         match self._parts():
             case ("array", [(_, element)]):
                 return sf.transform(_items(document), element.value)
@@ -58,7 +58,7 @@ class Nested:
                 return self.converted(text_at(document, _ROOT))
 
     def misfit(self, document: Column) -> Column:
-        """Whether the document or any part of it is there and does not fit; never NULL."""
+        """Whether any part of the document exists and does not fit; never NULL."""
         present = text_at(document, _ROOT).isNotNull()
         match self._parts():
             case ("array", [(_, element)]):
@@ -81,7 +81,7 @@ class Nested:
         return scalar(text, self.type_name, origin=self.origin)
 
     def _parts(self) -> tuple[str, list[tuple[str, Nested]]]:
-        """The kind of type, and its parts with the names that a struct's fields have."""
+        """The kind of the type, and its parts, with names for a struct."""
         found = _NESTED.fullmatch(self.type_name)
         if not found:
             return "scalar", []
@@ -90,7 +90,7 @@ class Nested:
         return found[1], [(name.strip("`"), Nested(kind, self.origin)) for name, kind in named]
 
     def _keys_misfit(self, key: Nested, document: Column) -> Column:
-        """Whether keys do not fit, or two become one; building the map would raise an error."""
+        """Whether keys do not fit or collide: building the map would raise an error."""
         if key.type_name == "string":
             return sf.lit(False)  # noqa: FBT003
         keys = sf.transform(sf.map_keys(_fields(document)), key.converted)
@@ -99,7 +99,7 @@ class Nested:
 
 
 def split(text: str) -> list[str]:
-    """The parts between the commas that are in no brackets and no backquotes.
+    """Split at commas that are outside of brackets and backquotes.
 
     >>> split("a:decimal(12,2),b:map<string,int>,`c,d`:int")
     ['a:decimal(12,2)', 'b:map<string,int>', '`c,d`:int']

@@ -1,13 +1,13 @@
-"""What can be told of a record's bytes before they are parsed."""
+"""Checks of a record's bytes before they are parsed."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-# A change carries its row some levels down, and a row's JSON column rarely has ten.
+# Far more than needed: a row is a few levels deep, and a JSON column rarely has ten.
 MAX_DEPTH = 200
-# The first bytes of what producers send by mistake.
+# Magic numbers of formats that producers send by mistake.
 _SIGNATURES = {
     "1F8B": "gzip",
     "28B52FFD": "zstd",
@@ -22,23 +22,23 @@ _LONGEST = 4
 
 
 def looks_like(column: str) -> Column:
-    """What a binary column's first bytes belong to, or NULL."""
+    """The format that a binary column's first bytes indicate, or NULL."""
     start = sf.hex(sf.substring(column, 1, _LONGEST))
     known = [sf.when(start.startswith(bytes_), name) for bytes_, name in _SIGNATURES.items()]
     return sf.coalesce(*known)
 
 
 def too_deep(text: Column) -> Column:
-    """Whether a JSON text has more than ``MAX_DEPTH`` objects and arrays within each other.
+    """Whether a JSON text nests more than ``MAX_DEPTH`` objects and arrays.
 
-    Most texts are too short for that, or have fewer brackets in all. Of the others only the
-    brackets outside of strings are kept, and followed one by one.
+    Most texts are too short for that, or have too few brackets. Of the others only the brackets
+    outside of strings are kept and counted.
     """
     # Each level takes two bytes, or the text is not JSON.
     long = sf.octet_length(text) > 2 * MAX_DEPTH
     fewer = sf.replace(sf.replace(text, sf.lit("{"), sf.lit("")), sf.lit("["), sf.lit(""))
     opened = sf.octet_length(text) - sf.octet_length(fewer)
-    # None of these patterns makes Java's matcher recurse, however long the text.
+    # With these patterns Java's matcher does not recurse, however long the text.
     unescaped = sf.regexp_replace(text, r"(?s)\\.", "")
     brackets = sf.regexp_replace(sf.regexp_replace(unescaped, r'"[^"]*+"?', ""), r"[^\[\]{}]++", "")
     step = sf.split(brackets, "")

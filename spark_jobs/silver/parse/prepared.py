@@ -1,7 +1,7 @@
-"""Steps on a DataFrame whose columns are made once, for all batches of a stream.
+"""Records the steps on a DataFrame once, and replays them for each batch of a stream.
 
-Each function of Spark that makes a column is several calls into the JVM: typing the records of one
-batch took five thousand, half a second, and nothing in them depends on the batch.
+Each function that builds a column makes several calls into the JVM. Typing the records of a batch
+took five thousand calls, half a second, although the columns do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _STEPS = frozenset({"select", "withColumn", "withColumns", "alias"})
 
 @dataclass(frozen=True)
 class _Recorder:
-    """Stands for a DataFrame and notes what is asked of it.
+    """Stands in for a DataFrame and records the calls.
 
     Attributes:
-        steps: method and arguments of each call, first to last.
+        steps: method and arguments of each call, in order.
     """
 
     steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -32,7 +32,7 @@ class _Recorder:
 
         def noted(*arguments: Any) -> _Recorder:
             if name == "select":
-                # A name becomes a column with each call.
+                # Convert names to columns once.
                 arguments = tuple(sf.col(one) if isinstance(one, str) else one for one in arguments)
             return _Recorder((*self.steps, (name, arguments)))
 
@@ -40,10 +40,11 @@ class _Recorder:
 
 
 def prepared(transform: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
-    """The same steps as a function's, without making their columns again.
+    """A function that applies the same steps as ``transform``, without building columns again.
 
     Args:
-        transform: selects, adds columns and names relations, whatever the DataFrame it gets.
+        transform: uses only select, withColumn, withColumns and alias, independent of the
+            DataFrame.
     """
     recorder = cast("_Recorder", transform(cast("DataFrame", _Recorder())))
 

@@ -1,4 +1,4 @@
-"""The typed source through a silver SELECT: rows to write, deletions, and what is left aside."""
+"""Applies a silver SELECT to the typed records: rows to write, deletions, records to ignore."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from spark_jobs.silver.parse.typed import (
 )
 from spark_jobs.silver.parse.unavailable import UNFILLED, Carried
 
-# The identity of an event, where the SELECT leaves it out.
+# The event id, also if the SELECT omits it.
 EVENT_ID = "__event_id"
-# Whether the record takes part: it is a row that the SELECT keeps, or a change of one.
+# Whether the record affects the table: an event that passes the WHERE clause, or a change.
 CANDIDATE = "__candidate"
 DELETED = "__deleted"
-# How long the record is: about what its row takes.
+# Length of the record, as an estimate of its row's size.
 BYTES = "__bytes"
 COORDINATES = ("__partition", "__offset")
 ARRIVED_AT = "__arrived_at"
@@ -44,10 +44,10 @@ RAW_PAYLOAD = ("__key", "__value", "__headers", "__topic", "__timestamp")
 def silver_rows(
     typed: DataFrame, source: SourceEntry, entry: SilverEntry, *, projection: Projection
 ) -> DataFrame:
-    """One row for each record: the SELECT's columns and what the batch must know of the record.
+    """One row per record: the SELECT's columns, and what applying the batch needs to know.
 
-    Raw bytes are kept where there is or may be a problem, so that a batch is small to hold. A
-    truncation is a deletion whose key is NULL; no other candidate has a NULL in its key.
+    Raw bytes are kept only for records that have, or may get, a problem, so that a batch is small
+    in memory. A truncation is a deletion with a NULL key; no other candidate has a NULL in its key.
     """
     condition = sf.expr(projection.condition) if projection.condition else sf.lit(True)  # noqa: FBT003
     passes = sf.coalesce(condition, sf.lit(False))  # noqa: FBT003
@@ -92,7 +92,7 @@ def silver_rows(
 def _change_problems(
     source: SourceEntry, entry: SilverEntry, *, carried: Carried, projection: Projection
 ) -> list[Column]:
-    """What is wrong with a change in view of this table's SELECT and header."""
+    """Problems of a change with this table's SELECT and header."""
     row = sf.col(OPERATION).isin(*CHANGES)
     placed = sf.col(OPERATION).isin(*CHANGES, TRUNCATE)
     found = []
@@ -101,7 +101,7 @@ def _change_problems(
         reason = problem(QuarantineReason.UNAVAILABLE_VALUE, lacking)
         found.append(sf.when(row & lacking.isNotNull(), reason))
     for name, written in projection.columns:
-        # The source's own key is never NULL here.
+        # The source's own key columns are never NULL here.
         if name in entry.keys and written.rpartition(".")[2].strip("`") not in source.keys:
             reason = problem(QuarantineReason.KEY_MISSING, name)
             found.append(sf.when(row & sf.expr(written).isNull(), reason))
@@ -117,7 +117,7 @@ def _change_problems(
 def projected_columns(
     spark: SparkSession, source: SourceEntry, entry: SilverEntry
 ) -> tuple[Declared, ...]:
-    """The silver table's columns with the types that Spark gives the SELECT."""
+    """The silver table's columns with the types that Spark derives from the SELECT."""
     bronze = spark.createDataFrame([], BRONZE_SCHEMA)
     typed = typed_records(bronze, source, max_bytes=0)
     projection = split_projection(entry.projection)
@@ -146,7 +146,7 @@ def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict
     found = {
         OPERATION: sf.col(OPERATION),
         SEQUENCE: _sequence(source, entry),
-        # A row that the SELECT no longer keeps, or that came too late, is like a deleted one.
+        # A row that fails the WHERE clause, or has expired, counts as deleted.
         DELETED: removed | ~passes,
         CANDIDATE: _usable() & (sf.col(OPERATION) != MESSAGE),
     }

@@ -1,11 +1,10 @@
-"""The place of a change in its source's order, as one text that sorts.
+"""The position of a change in its source's order, as one text that sorts.
 
-PostgreSQL's log positions are not in commit order, and commit order is what a row's history is.
-So a change is placed by the end of the last transaction before its own, then by its own position,
-then by its number within the transaction. A snapshot's row has no transaction: it stands at the
-position where the snapshot was taken, before a change at that very position; that of an incremental
-snapshot right after the last commit before it. An update that changes
-the key is two changes at one position, of which the deletion is the first.
+PostgreSQL's log positions are not in commit order, which history needs. So a change sorts by the
+end of the transaction before its own, then by its own position, then by its number in the
+transaction. A snapshot row has no transaction: it sorts at the position of the snapshot, before a
+change there; a row of an incremental snapshot sorts right after the last commit before it. A key
+update is two changes at one position, the deletion first.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from spark_jobs.silver.parse.casting import text_at
 
 POSITION_DIGITS = 20
 ORDER_DIGITS = 10
-# Keeps every time after the year 1 positive, so that it sorts as text.
+# Offset that makes all times since year 1 positive, so that they sort as text.
 YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
 
 
 def commit_sequence(change: Column, operation: Column) -> Column:
-    """The sequence of a Debezium PostgreSQL change; NULL where it has no position."""
+    """The sequence of a Debezium change from PostgreSQL; NULL if it has no position."""
     lsn = text_at(change, "$.source.lsn").try_cast("bigint")
     pair = sf.from_json(text_at(change, "$.source.sequence"), "array<string>")
     last_commit, reached = (sf.try_element_at(pair, sf.lit(at)).try_cast("bigint") for at in (1, 2))
-    # An incremental snapshot tells only how far the log had been read. A change that was written
-    # before that and committed after it is newer than the row.
+    # An incremental snapshot gives only the log position read so far. A change that was written
+    # before it and committed after it is newer than the row.
     position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
     order = sf.coalesce(text_at(change, "$.transaction.total_order").try_cast("bigint"), sf.lit(0))
     return _joined(
@@ -39,9 +38,9 @@ def commit_sequence(change: Column, operation: Column) -> Column:
 
 
 def commit_time(change: Column) -> Column:
-    """When PostgreSQL committed a change, to the microsecond where Debezium tells it so exactly.
+    """When PostgreSQL committed a change, in microseconds if Debezium sends them.
 
-    Of a snapshot's row it is when the snapshot read it; NULL where there is no such time.
+    For a snapshot row, when the snapshot read it; NULL if there is no such time.
     """
     exact = text_at(change, "$.source.ts_us").try_cast("bigint")
     rough = text_at(change, "$.source.ts_ms").try_cast("bigint")
@@ -49,7 +48,7 @@ def commit_time(change: Column) -> Column:
 
 
 def declared_sequence(declared: Column, type_name: str, *, commit: Column) -> Column:
-    """A declared time or whole number, then the source's own order for equal values."""
+    """The declared time or integer, followed by the source's own order for equal values."""
     if type_name in ("timestamp", "date"):
         number = sf.unix_micros(declared.cast("timestamp")) + YEAR_ONE_MICROSECONDS
     else:
@@ -58,7 +57,7 @@ def declared_sequence(declared: Column, type_name: str, *, commit: Column) -> Co
 
 
 def _joined(*parts: Column) -> Column:
-    # NULL where any part is.
+    # NULL if any part is NULL.
     separated = [piece for part in parts for piece in (sf.lit("."), part)]
     return sf.concat(*separated[1:])
 

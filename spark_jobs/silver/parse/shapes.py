@@ -1,7 +1,7 @@
-"""What a record's fields are, as one short text: records of one shape have the same text.
+"""The shape of a record: its field names and JSON kinds, as one short text.
 
-The text is what ``schema_of_variant`` says of the row, then what the row has in its columns that
-is not as declared. Few texts are different among many records, so they are grouped and read once.
+The text is the row's ``schema_of_variant``, followed by values that the declaration does not list.
+Many records have few different shapes, so shapes are grouped and parsed once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spark_jobs.silver.parse.documents import RAW_COLUMNS
 from spark_jobs.silver.parse.unavailable import forms
 
 SHAPE = "__shape"
-# The place of the record in the order of commits; NULL for an event.
+# The record's sequence in the order of commits; NULL for an event.
 COMMIT = "__commit"
-# No JSON text has these in a name or a value without an escape.
+# Separators: JSON escapes these characters in names and values.
 _PART, _VALUE = "\x1f", "\x1e"
 _STANDS_IN = "unavailable"
 _LONGEST_VALUE = 64
@@ -41,7 +41,7 @@ _KINDS = {
 
 
 class Kind(StrEnum):
-    """The kinds of a JSON value."""
+    """The kind of a JSON value."""
 
     NUMBER = "number"
     STRING = "string"
@@ -58,8 +58,8 @@ class Shape:
 
     Attributes:
         fields: names as sent, with the kind of the value.
-        unlisted: pairs of a column and its value, which the declaration does not list.
-        exact: whether the kinds are those of values; a placeholder has a kind of its own.
+        unlisted: pairs of a column and a value that its declaration does not list.
+        exact: whether the kinds are those of real values; a placeholder has another kind.
     """
 
     fields: dict[str, Kind]
@@ -68,15 +68,15 @@ class Shape:
 
 
 def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) -> Column:
-    """The shape of a record that has a row; NULL for others.
+    """The shape of a record with a row; NULL for others.
 
     Args:
         source: the declaration.
-        image: the column with the row as a variant.
-        operation: the column with the change's operation; NULL for an event.
-        placeholder: what stands for a value that the database did not send.
+        image: name of the variant column with the row.
+        operation: name of the column with the change's operation; NULL for an event.
+        placeholder: Debezium's placeholder for a value that the database did not send.
     """
-    # Each digit more would be a shape of its own.
+    # Drop precision and scale: otherwise each would be another shape.
     types = sf.regexp_replace(sf.schema_of_variant(image), r"DECIMAL\(\d+,\d+\)", "DECIMAL")
     unlisted = [
         sf.when(
@@ -90,17 +90,17 @@ def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) 
     if source.format is not SourceFormat.DEBEZIUM:
         return sf.when(sf.col(image).isNotNull(), sf.concat_ws(_PART, types, *unlisted))
     text = sf.col(RAW_COLUMNS["value"]).cast("string")
-    # Rather once too often: a record that only mentions it tells its kinds the next time.
+    # May match too often: a value that merely contains the placeholder; harmless.
     contained = [sf.contains(text, sf.lit(one)) for one in forms(placeholder)]
     stands_in = sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN))
-    # A row before its deletion may have the key only.
+    # The image of a deleted row may have only the key.
     whole = sf.col(operation).isin("c", "u", "r") & sf.col(image).isNotNull()
     return sf.when(whole, sf.concat_ws(_PART, types, stands_in, *unlisted))
 
 
 @lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
-    r"""What the text of a shape says.
+    r"""Parse the text of a shape.
 
     >>> found = read_shape("OBJECT<a: BIGINT, `b c`: ARRAY<OBJECT<d: STRING>>>\x1fstatus\x1enew")
     >>> [(name, str(kind)) for name, kind in found.fields.items()], found.unlisted
@@ -118,7 +118,7 @@ def _kind(text: str) -> Kind:
 
 
 def _fields(schema: str) -> Iterator[tuple[str, str]]:
-    """The names and types of an object's own fields."""
+    """Names and types of an object's own fields."""
     if not schema.startswith("OBJECT<"):
         return
     inside = schema.removeprefix("OBJECT<")[:-1]

@@ -1,8 +1,8 @@
 """Bronze records as the typed source that a silver SELECT reads.
 
-Beside the declared columns: ``__op`` (c, u, d, r or t; NULL for an event), ``__sequence``, when the
-source committed the change, the columns that it did not send, the raw record under reserved names,
-and ``__problem``, which says why a record cannot be used.
+Besides the declared columns: ``__op`` (c, u, d, r or t; NULL for an event), ``__sequence``, the
+commit time, the names of unsent columns, the raw record under reserved names, and ``__problem``,
+the reason why a record is unusable.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ IMAGE = "__image"
 CHANGES = ("c", "u", "r", "d")
 # Logical messages have no row.
 MESSAGE = "m"
-# Has no row and no key: it deletes all rows.
+# A truncation has neither row nor key: it deletes all rows.
 TRUNCATE = "t"
-# When the source committed a change; of a snapshot's row, when the snapshot read it.
+# Commit time of a change; for a snapshot row, when the snapshot read it.
 COMMITTED_AT = "__committed_at"
 _TIMES = ("timestamp", "timestamp_ntz", "date")
-# Clocks differ, and a day begins earlier in the east.
+# Tolerance for clocks, and for dates in eastern time zones.
 CLOCKS_DIFFER = "INTERVAL 1 DAY"
-# Spaces of all scripts, and invisible characters.
+# Unicode white space and invisible characters.
 _BLANK = r"^[\s\p{Z}\p{Cc}\p{Cf}]*$"
 
 
@@ -54,13 +54,13 @@ def typed_records(
     max_bytes: int,
     placeholder: str = DEBEZIUM_PLACEHOLDER,
 ) -> DataFrame:
-    """Every bronze record with its declared columns, or with a problem.
+    """Each bronze record with its declared columns, or with a problem.
 
     Args:
         bronze: records of the source's bronze table.
         source: the declaration.
-        max_bytes: a longer value is not parsed.
-        placeholder: what stands for a value that the database did not send.
+        max_bytes: longer values are not parsed.
+        placeholder: Debezium's placeholder for a value that the database did not send.
     """
     documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:
@@ -87,7 +87,7 @@ def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) 
             IMAGE: sf.when(operation == "d", before).otherwise(after),
         }
     )
-    # Of a deletion only the key counts, and a truncation has not even that.
+    # A deletion needs only its key, a truncation not even that.
     deleted = operation.isin("d", TRUNCATE)
     return _select(
         _with_declared(images, source),
@@ -133,7 +133,7 @@ def _text(column: Declared) -> str:
 
 
 def _unavailable(source: SourceEntry, placeholder: str) -> Column:
-    """The names of the columns that hold a placeholder."""
+    """Names of the columns whose value is the placeholder."""
     if source.format is not SourceFormat.DEBEZIUM:
         return sf.array().cast("array<string>")
     large = large_columns(source)
@@ -180,7 +180,7 @@ def _change_problems(source: SourceEntry) -> list[Column]:
 
 
 def _key_columns() -> Column:
-    """The names of the Kafka key's columns, sorted; NULL where the key is not JSON object."""
+    """Sorted column names of the Kafka key; NULL if the key is not a JSON object."""
     fields = sf.try_variant_get(KEY_DOCUMENT, "$", "map<string,variant>")
     return sf.array_sort(sf.map_keys(fields))
 
@@ -188,19 +188,19 @@ def _key_columns() -> Column:
 def _other_key(source: SourceEntry) -> Column:
     """Whether the Kafka key has other columns than the source's keys.
 
-    A key of another shape than Debezium's own tells no columns, and is not looked at.
+    A key that is not in Debezium's format is not checked.
     """
     declared = sf.array(*(sf.lit(name) for name in sorted(source.keys)))
     return sf.coalesce(_key_columns() != declared, sf.lit(False))  # noqa: FBT003
 
 
 def _key_differs(column: Declared) -> Column:
-    """Whether the Kafka key names another row than the image does."""
+    """Whether the Kafka key and the row image differ in a key column."""
     return text_at(sf.col(IMAGE), _path(column)) != text_at(sf.col(KEY_DOCUMENT), _path(column))
 
 
 def _column_problems(source: SourceEntry, placeholder: str, *, deleted: Column) -> list[Column]:
-    """What is wrong with single columns; of a deleted row only the key is looked at."""
+    """Problems of single columns; for a deleted row only the key is checked."""
     large = large_columns(source) if source.format is SourceFormat.DEBEZIUM else ()
     found = []
     for column in source.columns:
@@ -223,14 +223,14 @@ def _column_problems(source: SourceEntry, placeholder: str, *, deleted: Column) 
             missing = _named(QuarantineReason.MISSING_REQUIRED, column)
             absent = text.isNull()
             if column.name == source.event_id:
-                # As an id it would make duplicates of all records that have none.
+                # A blank id would make all records without an id duplicates.
                 absent |= text.rlike(_BLANK)
             found.append(sf.when(checked & absent, missing))
     return found
 
 
 def received_before(event_time: Column) -> Column:
-    """Whether bronze had the record before the event, by more than clocks differ."""
+    """Whether the record arrived before its event time, by more than clocks may differ."""
     latest = sf.col(RAW_COLUMNS["arrived_at"]) + sf.expr(CLOCKS_DIFFER)
     return event_time.cast("timestamp") > latest
 
@@ -242,7 +242,7 @@ def _named(reason: QuarantineReason, column: Declared) -> Column:
 def _select(
     frame: DataFrame, source: SourceEntry, placeholder: str, *, problems: list[Column]
 ) -> DataFrame:
-    # A message is no row, so its columns are not looked at.
+    # Logical messages have no row, so their columns are not checked.
     usable = sf.col(DOCUMENT).isNotNull() & ~sf.coalesce(
         sf.col(OPERATION) == MESSAGE,
         sf.lit(False),  # noqa: FBT003

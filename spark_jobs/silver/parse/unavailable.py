@@ -1,7 +1,8 @@
-"""Values that the database did not send: Debezium's placeholder, and what it keeps from a row.
+"""Values that the database did not send, and how a silver table keeps them.
 
-PostgreSQL leaves a large value out of an update that does not touch it. What the SELECT makes of
-that column alone is then as it was before; what it makes of it together with others cannot be told.
+PostgreSQL omits a large value from an update that does not change it, and Debezium sends a
+placeholder. An output column that depends on that column alone keeps its old value; one that
+depends on others too cannot be computed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.graph.projection import Projection, columns_read
 
-# The names of a change's source columns whose values were not sent, an array without NULL.
+# Array of the names of a change's unsent source columns.
 UNAVAILABLE = "__unavailable"
-# The names of a row's columns that are to be taken from the row before; NULL where there are none.
+# Names of the columns to fill from the preceding row; NULL if there are none.
 UNFILLED = "__unfilled"
-# PostgreSQL never stores these apart from their row.
+# PostgreSQL never stores these types out of line.
 _SMALL = frozenset(
     {
         "boolean",
@@ -37,7 +38,7 @@ _SMALL = frozenset(
 
 
 def large_columns(source: SourceEntry) -> tuple[str, ...]:
-    """The columns that an update may leave out; those of the key are always sent."""
+    """The columns that an update may omit; key columns are always sent."""
     return tuple(
         column.name
         for column in source.columns
@@ -51,7 +52,7 @@ def is_placeholder(text: Column, placeholder: str) -> Column:
 
 
 def forms(placeholder: str) -> tuple[str, ...]:
-    """The placeholder as a value of each type: a text, bytes, arrays of texts and bytes, hstore."""
+    """The placeholder as Debezium encodes it: text, bytes, arrays of both, hstore."""
     return (
         placeholder,
         base64.b64encode(placeholder.encode()).decode(),
@@ -63,13 +64,11 @@ def forms(placeholder: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Carried:
-    """What becomes of unavailable source columns in one silver table.
+    """How a silver table handles unsent source columns.
 
     Attributes:
-        outputs: pairs of an output column that is taken from the row before, and the source
-            column that it is made of.
-        needed: source columns without which the row, its key, its place or its fate cannot be
-            told.
+        outputs: pairs of an output column that keeps its old value, and its source column.
+        needed: source columns without which row, key, sequence or disposition is unknown.
     """
 
     outputs: tuple[tuple[str, str], ...]
@@ -77,7 +76,7 @@ class Carried:
 
     @classmethod
     def of(cls, source: SourceEntry, entry: SilverEntry, projection: Projection) -> Carried:
-        """Read off the SELECT and the header."""
+        """Derive it from the SELECT and the header."""
         large = {name.lower(): name for name in large_columns(source)}
         keys = {key.lower() for key in entry.keys}
         declared = tuple(column.name for column in source.columns)
@@ -96,11 +95,11 @@ class Carried:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The output columns that may have to be filled."""
+        """Output columns that may have to be filled."""
         return tuple(name for name, _ in self.outputs)
 
     def unfilled(self) -> Column:
-        """The value of the column ``__unfilled``."""
+        """The value of ``__unfilled``."""
         missing = [sf.when(_contains(column), sf.lit(name)) for name, column in self.outputs]
         found = sf.array_compact(sf.array(*missing))
         return sf.when((sf.size(UNAVAILABLE) > 0) & (sf.size(found) > 0), found)

@@ -1,1 +1,1 @@
-"""Rebuild, reprocess, expire, forget, delete backfill: changes to a table beside its stream."""
+"""Changes a silver table beside its stream: rebuild, reprocess, expire, forget, delete backfill."""

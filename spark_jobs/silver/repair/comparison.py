@@ -1,4 +1,4 @@
-"""How a silver table differs from the one that its records make."""
+"""Compares a silver table with its rebuilt copy."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuilt:
-    """What a rebuild found, and what it wrote.
+    """The result of a rebuild or of its preview.
 
     Attributes:
         table: the silver table.
-        bronze_version: bronze was read up to this version.
-        outcomes: how many records ended in which way.
-        rows: of the live table.
-        leave: rows that only the table has.
-        enter: rows that only the records make.
-        rejected: records that were taken up and are rejected now.
-        remembered: deletions or changes that the table remembers wrongly, or has forgotten.
-        miscounted: whether the counts of its batches are not those of the records.
-        reshaped: whether the table has other columns than are declared, so that all rows differ.
-        examples: the first rows to delete and insert, each with what becomes of it.
-        version: the commit that changed the rows; None where there is none.
+        bronze_version: bronze version up to which records were applied.
+        outcomes: number of records by disposition.
+        rows: rows of the live table.
+        leave: rows that only the live table has, to be deleted.
+        enter: rows that only the rebuilt table has, to be inserted.
+        rejected: applied records that are rejected now.
+        remembered: tombstones or stored changes that are wrong or missing.
+        miscounted: whether the batch counts differ from the records.
+        reshaped: whether the table's columns differ from the declaration, so that all rows differ.
+        examples: the first rows to delete and insert, each with the action.
+        version: the commit that changed the rows; None if there is none.
     """
 
     table: str
@@ -63,17 +63,17 @@ class Rebuilt:
         return not any((*wrong, self.reshaped))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report for programs."""
+        """As a JSON object."""
         return {**asdict(self), "right": self.right}
 
 
 @dataclass(frozen=True)
 class LiveTable:
-    """A silver table at one moment: later commits do not change what is read.
+    """A snapshot of a silver table: later commits do not affect it.
 
     Attributes:
-        remembered: the deleted keys or the changes; None for events.
-        totals: the counts of its batches, each released record where it ended.
+        remembered: tombstones or stored changes; None for events.
+        totals: counts of its batches, with released records under their outcome.
     """
 
     rows: DataFrame
@@ -83,7 +83,7 @@ class LiveTable:
 
     @classmethod
     def now(cls, spark: SparkSession, tables: SilverTables, totals: SilverTotals) -> LiveTable:
-        """The table as it is; whoever asks holds its guard."""
+        """The current table; the caller holds its guard."""
         rows, quarantine, *rest = (
             read_by_delta(spark, place, existing_table(place).version()) for place in tables.places
         )
@@ -91,18 +91,18 @@ class LiveTable:
 
     @property
     def shape(self) -> list[dict[str, str]]:
-        """Names and types of the columns, wherever they stand."""
+        """Names and types of the columns, in any order."""
         return [dict(one.dtypes) for one in (self.rows, self.remembered) if one is not None]
 
 
 @dataclass(frozen=True)
 class TableDifference:
-    """What must change for a silver table to be the one that its records make.
+    """The changes that make a silver table equal to its rebuilt copy.
 
     Attributes:
-        remembered: of the deleted keys or the changes; None for events.
-        rejected: rows for the quarantine.
-        gained: what the counts of its batches lack.
+        remembered: change of tombstones or stored changes; None for events.
+        rejected: rows to add to quarantine.
+        gained: records missing from the batch counts, by disposition.
     """
 
     rows: NetChange
@@ -113,7 +113,7 @@ class TableDifference:
 
     @classmethod
     def of(cls, live: LiveTable, shadow: ShadowTable) -> TableDifference:
-        """Compare the live table with the one beside it."""
+        """Compare the live table with the rebuilt one."""
         built = LiveTable.now(shadow.spark, shadow.tables, shadow.totals)
         reshaped = live.shape != built.shape
         if reshaped:
@@ -160,7 +160,7 @@ def _row_change(live: DataFrame, built: DataFrame, tables: SilverTables) -> NetC
             identity: tuple[str, ...] = (tables.identity,)
             content = [*selected, *COORDINATES, ARRIVED_AT]
         case ApplyMode.UPSERT:
-            # A change that was sent twice has two places in Kafka; either may have come first.
+            # A change that was sent twice has two offsets, and either may have been applied.
             identity, content = entry.row_key, [*selected, SEQUENCE]
         case ApplyMode.HISTORY:
             identity, content = entry.row_key, [*selected, str(HistoryColumn.VALID_TO)]
@@ -183,7 +183,7 @@ def _remembered_change(live: LiveTable, built: LiveTable, tables: SilverTables) 
 
 
 def _checked(totals: SilverTotals, shadow: ShadowTable) -> tuple[int, ...]:
-    """The counts that do not depend on the batches in which records came."""
+    """The counts that do not depend on how records were split into batches."""
     match shadow.entry.apply:
         case ApplyMode.APPEND:
             more: tuple[int, ...] = (totals.applied,)
@@ -200,6 +200,6 @@ def _size(change: NetChange | None) -> int:
 
 def _examples(what: str, rows: DataFrame) -> list[tuple[str, dict[str, Any]]]:
     texts = rows.select(*(sf.col(name).cast("string").alias(name) for name in rows.columns))
-    # So that a preview shows the rows that the run then names.
+    # Sorted, so that preview and run show the same rows.
     first = texts.orderBy(*texts.columns).limit(EXAMPLES)
     return [(what, row.asDict()) for row in first.collect()]

@@ -1,4 +1,4 @@
-"""Whether bronze still holds what a silver table was made of."""
+"""Checks that bronze still has all records that a silver table was built from."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ MOST_RUNS = 1000
 def missing_records(
     spark: SparkSession, tables: SilverTables, bronze: DataFrame, *, counted: int
 ) -> list[str]:
-    """Runs of offsets that a silver table was made of and bronze lacks; none where it is whole.
-
-    A row at an offset beyond those of its partition is none of them: no retention takes the end.
+    """Ranges of offsets that a silver table was built from and bronze lacks; empty if complete.
 
     Args:
         spark: any session.
-        tables: the silver table's parts.
-        bronze: the records that the table has taken up.
-        counted: how many records its batches counted.
+        tables: the silver table and its helper tables.
+        bronze: the records that the table has applied.
+        counted: number of records in its batch counts.
     """
     places = bronze.select(*PLACE).localCheckpoint(eager=False)
     tops = places.groupBy(PLACE[0]).agg(sf.max(PLACE[1]).alias("top"))
@@ -67,18 +65,18 @@ def _runs(places: DataFrame) -> list[str]:
         .groupBy(partition, "run")
         .agg(sf.min(offset).alias("first"), sf.max(offset).alias("last"))
     )
-    return _told(runs)
+    return _as_text(runs)
 
 
 def _holes(places: DataFrame) -> list[str]:
-    """The offsets between those that there are; where records are missing they are among these."""
+    """Gaps between the existing offsets; missing records are among them."""
     partition, offset = PLACE
     before = sf.lag(offset, 1, -1).over(Window.partitionBy(partition).orderBy(offset))
     runs = places.withColumn("first", before + 1).where(sf.col(offset) > sf.col("first"))
-    return _told(runs.select(partition, "first", (sf.col(offset) - 1).alias("last")))
+    return _as_text(runs.select(partition, "first", (sf.col(offset) - 1).alias("last")))
 
 
-def _told(runs: DataFrame) -> list[str]:
+def _as_text(runs: DataFrame) -> list[str]:
     partition = PLACE[0]
     found = runs.orderBy(partition, "first").limit(MOST_RUNS).collect()
     return [f"partition {one[partition]}: {one['first']} to {one['last']}" for one in found]

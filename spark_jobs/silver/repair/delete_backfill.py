@@ -1,8 +1,8 @@
-"""Deletions that the source database made and never told: found by asking it, and told for it.
+"""Delete backfill: finds deletes that the connector missed, and writes them to its topic.
 
-A slot that is lost takes the changes with it that nobody had read. A new snapshot brings the rows
-that are there; those that are gone it does not mention. They are told in the source's own topic, as
-the connector would have told them, so that every table over it, a rebuild and history see the same.
+If a replication slot is lost, so are the changes that nobody had read. A new snapshot sends the
+existing rows, but says nothing of deleted ones. Their deletes are written to the source's own topic
+in the connector's format, so that all tables over it, rebuilds and SCD type 2 see them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from spark_jobs.silver.parse.typed import CHANGES, OPERATION, SEQUENCE, TRUNCATE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NEWEST = "__newest"
-# What a deletion needs of a record; the raw columns as typed records name them.
+# Fields of a record that its deletion needs, and their columns in typed records.
 _KEPT = {"partition": "__partition", "key": "__key", "value": "__value", "sequence": SEQUENCE}
 
 
 @dataclass(frozen=True)
 class MissedDeletion:
-    """A row whose newest known change is no deletion, and which the database has no longer.
+    """A row whose newest change is not a delete, and which the database no longer has.
 
     Attributes:
-        row: the key's columns and their values.
-        partition: of the topic, where the row's changes are.
-        key: the records' key.
+        row: key columns and their values.
+        partition: topic partition of the row's changes.
+        key: Kafka key of the records.
         value: the newest change.
-        sequence: its place in the source's order.
+        sequence: sequence of that change.
     """
 
     row: dict[str, Any]
@@ -49,21 +49,20 @@ class MissedDeletion:
     sequence: str
 
     def records(self, at: datetime) -> Iterator[tuple[int, bytes, bytes | None]]:
-        """Partition, key and value of the deletion and of its tombstone."""
-        for value in (self.told(at), None):
+        """Partition, key and value of the delete and of its tombstone."""
+        for value in (self.delete_event(at), None):
             yield self.partition, self.key, value
 
-    def told(self, at: datetime) -> bytes:
-        """The deletion as the connector would have told it.
+    def delete_event(self, at: datetime) -> bytes:
+        """The delete event in the connector's format.
 
-        Its place is right behind the newest change that is known of the row. Positions of the
-        database's log are at least eight bytes apart, so a change that is still to come stands
-        behind it, whenever it was committed.
+        It sorts right after the newest known change of the row. Log positions of the database are
+        at least eight bytes apart, so later changes sort after it, whenever they were committed.
         """
         change = json.loads(self.value)
         change = change.get("payload", change)
         last_commit, position = (int(part) for part in self.sequence.split(".")[:2])
-        # A deletion's rank is below an insertion's at the same position.
+        # At one position a delete sorts before an insert.
         place = position + 1
         micros = (at - _EPOCH) // timedelta(microseconds=1)
         times = {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
@@ -74,18 +73,24 @@ class MissedDeletion:
             "sequence": json.dumps([str(last_commit), str(place)]),
             "txId": None,
         }
-        told = {"before": change["after"], "after": None, "source": source, "op": "d", **times}
-        return json.dumps(told | {"transaction": None}).encode()
+        delete_event = {
+            "before": change["after"],
+            "after": None,
+            "source": source,
+            "op": "d",
+            **times,
+        }
+        return json.dumps(delete_event | {"transaction": None}).encode()
 
 
 @dataclass(frozen=True)
 class MissedDeletions:
-    """What ``missed_deletions`` found.
+    """The result of ``missed_deletions``.
 
     Attributes:
-        rows: the rows that the database no longer has, read once.
-        count: how many.
-        known: how many rows the changes leave there.
+        rows: the rows that the database no longer has; an iterator.
+        count: number of rows.
+        known: number of live rows according to the changes.
     """
 
     rows: Iterator[MissedDeletion]
@@ -96,23 +101,23 @@ class MissedDeletions:
 def missed_deletions(
     spark: SparkSession, bronze: DataFrame, source: SourceEntry, *, dsn: str, max_bytes: int
 ) -> MissedDeletions:
-    """The rows that the changes leave alive and the database no longer has.
+    """The rows that are live according to the changes, and that the database no longer has.
 
-    What is known is computed before the database is asked. So a row that the database has not is
-    gone since then, or a deletion of it is on its way; to tell that twice changes nothing.
+    The changes are read before the database. So a missing row was deleted since then, or its delete
+    event is still on its way; writing it twice does no harm.
 
     Args:
         spark: any session.
         bronze: the records of the source.
         source: a Debezium source.
-        dsn: where the source database is.
-        max_bytes: a longer record was never applied.
+        dsn: connection string of the source database.
+        max_bytes: longer records were never applied.
 
     Raises:
-        DatabaseUnreachableError: the database or the table does not answer.
+        DatabaseUnreachableError: the database or the table cannot be read.
     """
     keys = list(source.keys)
-    alive = _alive(bronze, source, max_bytes=max_bytes).localCheckpoint(eager=True)
+    alive = _live_rows(bronze, source, max_bytes=max_bytes).localCheckpoint(eager=True)
     columns = tuple(column for column in source.columns if column.name in keys)
     narrow = source.model_copy(update={"columns": columns})
     present = read_rows(spark, narrow, dsn=dsn, max_bytes=max_bytes).typed.select(*keys)
@@ -132,11 +137,11 @@ def _rows(missed: DataFrame, keys: list[str]) -> Iterator[MissedDeletion]:
         )
 
 
-def _alive(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
-    """The newest change of each row that the changes leave there: the key's columns and it."""
+def _live_rows(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
+    """Key columns and newest change of each live row."""
     records = typed_records(bronze, source, max_bytes=max_bytes)
     placed = records.where(sf.col(SEQUENCE).isNotNull() & sf.col("__key").isNotNull())
-    # Nothing was made of changes whose key is another one, so nothing is there to take back.
+    # Changes with other key columns were never applied, so there is nothing to delete.
     other = sf.col(PROBLEM)["reason"] == QuarantineReason.KEY_COLUMNS_DIFFER
     placed = placed.where(~sf.coalesce(other, sf.lit(False)))  # noqa: FBT003
     known = reduce(and_, (sf.col(name).isNotNull() for name in source.keys))

@@ -1,8 +1,8 @@
-"""Takes the rows that have expired out of a silver table, in one commit.
+"""Deletes the expired rows of a silver table, in one commit.
 
-A table of current rows first remembers their keys as it does deleted ones, so that an older
-change that comes late does not bring a row back. Events are counted as ignored from then on. A
-run that is cut off anywhere is finished by the next one.
+A table of current rows first stores their keys as tombstones, so that a late older change does not
+bring a row back. Expired events count as ignored from then on. A killed run is finished by the next
+one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from spark_jobs.storage.rows import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Expired:
-    """What expired in a table.
+    """The expired rows of a table.
 
     Attributes:
-        table: as SQL names it.
-        before: rows of an earlier time have expired.
-        rows: how many there were.
-        version: the commit that took them out; None where nothing was written.
-        why: why they are there yet; empty where they left, or in a dry run.
+        table: its name in SQL.
+        before: rows with an earlier time have expired.
+        rows: number of expired rows.
+        version: the commit that deleted them; None if nothing was written.
+        why: why they still exist; empty if they were deleted, or in a dry run.
     """
 
     table: str
@@ -49,7 +49,7 @@ class Expired:
 
 
 def expired_rows(tables: SilverTables, expiry: Expiry, *, now: datetime) -> Expired:
-    """What has expired in a table by now; told without Spark, and nothing is written."""
+    """Count the expired rows of a table, without Spark; writes nothing."""
     before = horizon(expiry, now)
     name = str(tables.entry.table_name)
     if table_version(tables.table) is None:
@@ -68,13 +68,13 @@ def _kind(tables: SilverTables, expiry: Expiry) -> str:
     return next(one.type for one in tables.entry.columns if one.name == expiry.column)
 
 
-def take_out(
+def delete_expired(
     spark: SparkSession, tables: SilverTables, expiry: Expiry, *, txn: Txn, before: datetime
 ) -> int | None:
-    """Take the rows of an earlier time out of a table; whoever calls holds its guard.
+    """Delete the rows before a time; the caller holds the table's guard.
 
     Returns:
-        the version that did so; None where there was no such row.
+        the version of the commit; None if there was no such row.
     """
     condition = expired_sql(expiry, _kind(tables, expiry), before=before)
     expired = read_by_delta(spark, tables.table).where(condition)
@@ -91,29 +91,31 @@ def take_out(
 
 @dataclass(frozen=True)
 class Expirer:
-    """Lets the rows of one silver table expire, beside its stream where that runs."""
+    """Deletes expired rows of one silver table, next to its running stream."""
 
     spark: SparkSession
     stream: PausedStream
     expiry: Expiry
 
     def run(self, *, now: datetime) -> Expired:
-        """Take out what has expired by now.
+        """Delete the rows that have expired by now.
 
         Raises:
-            UnsettledError: the table's stream was stopped in the middle of a batch.
+            UnsettledError: the table's stream was killed during a batch.
         """
         with self.stream.between_batches():
             found = expired_rows(self._tables, self.expiry, now=now)
             if not found.rows:
                 return found
             txn = Txn(f"expiry/{self._tables.entry.name}", self._number())
-            # Before the commit: a run that is cut off in between is followed by one of the same
-            # number, whose count takes this one's place.
+            # Before the commit: after a kill in between, the next run has the same number, and its
+            # count replaces this one.
             if self._tables.entry.apply is ApplyMode.APPEND:
                 self._count(found.rows, txn.version)
             failpoint("expiry.after_count")
-            version = take_out(self.spark, self._tables, self.expiry, txn=txn, before=found.before)
+            version = delete_expired(
+                self.spark, self._tables, self.expiry, txn=txn, before=found.before
+            )
         return Expired(table=found.table, before=found.before, rows=found.rows, version=version)
 
     @property
@@ -126,7 +128,7 @@ class Expirer:
         return 1 + max((number for number in numbers if number is not None), default=0)
 
     def _count(self, rows: int, number: int) -> None:
-        """Count events that were applied as ignored, in a batch that no stream can have."""
+        """Count expired events as ignored, under a batch id that no stream uses."""
         live = self.stream.live
         batch = SilverBatch(
             silver=live.entry.name,

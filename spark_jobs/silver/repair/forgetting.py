@@ -1,8 +1,8 @@
-"""Forgetting: what the records of a person hold leaves bronze, quarantine and silver.
+"""Forgetting: deletes a person's data from bronze, quarantine and silver.
 
-The records stay at their places and are empty, so that bronze still balances with Kafka and with
-the counts. Then the silver tables are rebuilt from bronze, and gold follows as it follows any
-change. Files that held the values are past ones from then on, and go as those go.
+Records keep their place and become empty, so that bronze still matches Kafka's offsets and the
+counts. Then the silver tables are rebuilt from bronze, and gold follows like after any change. Old
+files with the values are deleted by the usual retention.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PAYLOAD = (str(BronzeColumn.KEY), str(BronzeColumn.VALUE), str(BronzeColumn.HEA
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What a request found or did.
+    """The result of a request to forget.
 
     Attributes:
-        records: records of bronze that hold the values; those that are empty do not.
-        among: records of bronze.
-        examples: the first of them, before they were emptied: where each lies, and its columns.
-        rebuilt: what became of each silver table; () for a dry run.
-        copies: views of environments that held the source's data and were deleted.
+        records: records of bronze with the values; empty ones are not counted.
+        among: all records of bronze.
+        examples: the first of them before they were emptied: coordinates and columns.
+        rebuilt: the result for each silver table; () for a dry run.
+        copies: deleted views of environments that had the source's data.
     """
 
     source: str
@@ -55,11 +55,11 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Forgets records of one source. Nobody else may write its bronze table meanwhile.
+    """Forgets records of one source. No other process may write its bronze table meanwhile.
 
     Attributes:
         tables: rebuilds each silver table of the source.
-        max_bytes: a longer value is not parsed.
+        max_bytes: longer values are not parsed.
     """
 
     spark: SparkSession
@@ -69,29 +69,29 @@ class Forgetting:
     max_bytes: int
 
     def preview(self, named: Mapping[str, str]) -> Forgotten:
-        """Which records hold these values; nothing is written.
+        """Count the records that contain these values; writes nothing.
 
         Raises:
-            LakehouseError: any condition of ``run``.
+            LakehouseError: any error of ``run``.
         """
         return self._found(self._matching(named).localCheckpoint())
 
     def run(
         self, named: Mapping[str, str], *, by: str, reason: str, let_pass: bool = False
     ) -> Forgotten:
-        """Empty the records, and make the silver tables again; again, where it was cut off.
+        """Empty the records, and rebuild the silver tables; safe to repeat after a kill.
 
         Args:
-            named: values by column, all of which a record must hold. They are kept nowhere.
-            by: who asks; is kept with each commit.
-            reason: why; is kept with each commit.
-            let_pass: also where these are many.
+            named: values by column; a record must have all of them. They are not stored.
+            by: the person who asks; stored with each commit.
+            reason: why; stored with each commit.
+            let_pass: allow it even if there are many records.
 
         Raises:
-            DeletionTooLargeError: these are many, and nobody lets them pass.
-            ForgetColumnError: records cannot be told by such a column.
-            ForgetPendingError: a silver table has yet to take up records.
-            UnsettledError: a batch of a table's stream was cut off.
+            DeletionTooLargeError: there are many records, and ``let_pass`` is not set.
+            ForgetColumnError: such a column does not identify records.
+            ForgetPendingError: a silver table has not applied some records yet.
+            UnsettledError: a batch of a table's stream was killed.
         """
         matching = self._matching(named).localCheckpoint()
         found = self._found(matching)
@@ -118,9 +118,9 @@ class Forgetting:
         return Forgotten(self.source.name, _places(matching).count(), among, examples)
 
     def _matching(self, named: Mapping[str, str]) -> DataFrame:
-        """The records that hold these values."""
+        """The records that contain these values."""
         types = {column.name: column.type for column in self.source.columns}
-        # An update holds a row as it was and as it is: only the key tells both.
+        # An update contains the old and the new row: only key columns match both.
         changes = self.source.format is SourceFormat.DEBEZIUM
         telling = self.source.keys if changes else tuple(types)
         for name in named:

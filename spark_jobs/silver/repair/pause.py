@@ -1,4 +1,4 @@
-"""A moment between two batches of a silver table's stream, held while somebody else writes it."""
+"""Pauses a silver table's stream between two batches, while another process writes the table."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from spark_jobs.silver.errors import UnsettledError
 from spark_jobs.silver.store.lock import POLL_SECONDS, Guard
 from spark_jobs.state.store import ControlStore
 
-# How long a batch may need that is on its way when the table is to stand still.
+# How long to wait for a running batch to finish.
 SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class PausedStream:
-    """Lets a silver table stand still.
+    """Pauses the stream of a silver table.
 
     Attributes:
         live: applies the stream's batches.
-        store: holds the counts of the batches.
-        checkpoint: of the table's stream.
+        store: has the counts of the batches.
+        checkpoint: location of the stream's checkpoint.
         guard: keeps other writers of the table out.
-        patience: seconds to wait for a batch that is on its way.
+        patience: seconds to wait for a running batch.
     """
 
     live: BatchApplier
@@ -37,10 +37,10 @@ class PausedStream:
 
     @contextmanager
     def between_batches(self) -> Iterator[int]:
-        """Hold the table's guard between two batches; yields the version of bronze that it holds.
+        """Hold the table's guard between two batches; yields the bronze version it has applied.
 
         Raises:
-            UnsettledError: there is no such moment.
+            UnsettledError: no such moment was found.
         """
         deadline = time.monotonic() + self.patience
         while True:

@@ -1,8 +1,8 @@
-"""Rebuild: a silver table rebuilt from bronze beside the live one, and put right by what differs.
+"""Rebuild: recreates a silver table from bronze next to the live one, and applies the difference.
 
-The stream goes on while the table is built. For the rest whoever writes holds the table's guard,
-so nothing moves between the comparison and the commits. They write what differs at that moment,
-so a rebuild that was cut off anywhere is finished by the next one.
+The stream runs while the table is built. Then the table's guard is held from the comparison to the
+last commit. Only differences at that moment are written, so that a killed rebuild is finished by
+the next one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ from spark_jobs.storage.rows import RowChange, Rows
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """Rebuilds one silver table; one rebuild at a time may use its folder.
+    """Rebuilds one silver table; only one rebuild at a time may use its folder.
 
     Attributes:
-        stream: lets the table stand still; its batches are applied by the declarations as
-            they are now.
-        bronze: where the source's records lie.
-        folder: where the table is built; nothing else is in it.
+        stream: pauses the table's stream; applies batches by the current declarations.
+        bronze: location of the source's records.
+        folder: where the table is built; contains nothing else.
     """
 
     spark: SparkSession
@@ -50,30 +49,30 @@ class Rebuilder:
     folder: str
 
     def preview(self) -> Rebuilt:
-        """How the table differs from what its records make; nothing of it is written.
+        """Compare the table with its rebuilt copy; changes nothing in the table.
 
         Raises:
-            LakehouseError: any condition of ``run``.
+            LakehouseError: any error of ``run``.
         """
         with self._built() as shadow:
             with self.stream.between_batches() as version:
                 self._check(shadow)
                 live = self._now()
-            # The stream goes on while this is compared.
+            # The stream continues during the comparison.
             shadow.apply_up_to(version)
             shadow.expire()
             return TableDifference.of(live, shadow).report
 
     def run(self, *, by: str, reason: str) -> Rebuilt:
-        """Put the table right, its rows by one commit of those that differ.
+        """Apply the difference, with one commit for the table's rows.
 
         Args:
-            by: who asks; is kept with the commit.
-            reason: why; is kept with the commit.
+            by: the person who asks; stored with the commit.
+            reason: why; stored with the commit.
 
         Raises:
-            BronzeIncompleteError: bronze lacks records that the table was made of.
-            UnsettledError: a batch of the stream was cut off and is not finished.
+            BronzeIncompleteError: bronze lacks records that the table was built from.
+            UnsettledError: a batch of the stream was killed and is not finished.
             OvertakenError: records were reprocessed meanwhile.
         """
         with self._built() as shadow, self.stream.between_batches() as version:
@@ -91,16 +90,16 @@ class Rebuilder:
 
     @property
     def tables(self) -> SilverTables:
-        """The live table's parts."""
+        """The live table and its helper tables."""
         return self.live.tables
 
     @contextmanager
     def _built(self) -> Iterator[ShadowTable]:
-        """The table beside the live one, with what that one holds when this begins."""
+        """The rebuilt table, with the records that the live table has applied at the start."""
         name = self.live.entry.name
         with self.stream.between_batches() as version:
             decided = table_version(self.tables.releases)
-            # What bronze lacks now can be there at that version yet, until its files are cleaned.
+            # Not by time travel to that version: it may still have records that bronze lost since.
             later = came_after(self.spark, self.bronze, version)
             records = read_by_delta(self.spark, self.bronze).where(~later)
             counted = self._totals().records
@@ -140,7 +139,7 @@ class Rebuilder:
         return corrected(totals, releases(self.tables.releases), epoch=epoch)
 
     def _write(self, found: TableDifference, note: dict[str, Any]) -> Rebuilt:
-        """Write what differs, in the order of a batch: the rows after what they rest on."""
+        """Write the difference in the order of a batch: rows last."""
         report, tables = found.report, self.tables
         txn = Txn(reprocessing_app(self.live.entry), tables.next_number())
         if report.rejected:
@@ -175,7 +174,7 @@ class Rebuilder:
         writer.change(rows, place, seen=table_version(place), txn=txn, metadata=metadata)
 
     def _count(self, found: TableDifference) -> None:
-        """Record what the counts lack, as a batch that no stream can have."""
+        """Record missing counts under a batch id that no stream uses."""
         now = self.live.clock()
         batch = SilverBatch(
             silver=self.live.entry.name,

@@ -1,7 +1,7 @@
-"""Rows that are to be deleted, asked for once more, one by one, right before it.
+"""Queries each row in the database once more, right before its delete is written.
 
-The server compares the key by its own rules, so this question shares no code with the comparison
-that found the rows. A row that is there after all, or that cannot be asked for, is kept.
+The server compares the key by its own rules, so that this check shares no code with the comparison
+that found the row. A row that exists, or cannot be queried, is kept.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _SECONDS = 5
 def still_gone(
     dsn: str, source: SourceEntry, rows: Iterable[MissedDeletion], *, kept: list[MissedDeletion]
 ) -> Iterator[MissedDeletion]:
-    """Those rows that the database does not have at the moment when each is asked for.
+    """The rows that the database does not have when each is queried.
 
     Args:
-        dsn: where the source database is.
-        source: a Debezium source that names its table.
-        rows: of ``missed_deletions``.
-        kept: takes the others.
+        dsn: connection string of the source database.
+        source: a Debezium source with a ``table``.
+        rows: from ``missed_deletions``.
+        kept: list to which the other rows are added.
 
     Raises:
-        DatabaseUnreachableError: the database or the table does not answer.
-        CertificateRefusedError: the server is not who it should be.
+        DatabaseUnreachableError: the database or the table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     table = source.table or ""
     types = {column.name: column.type for column in source.columns}
@@ -52,7 +52,7 @@ def still_gone(
         ) as connection:
             for row in rows:
                 values = [_text(row.row[name], types[name]) for name in source.keys]
-                if _there(connection, query, values):
+                if _exists(connection, query, values):
                     kept.append(row)
                 else:
                     yield row
@@ -61,8 +61,8 @@ def still_gone(
         raise refused or DatabaseUnreachableError(table, str(error)) from error
 
 
-def _there(connection: psycopg.Connection[Any], query: sql.Composed, values: list[str]) -> bool:
-    """Whether the row is there; a question that the server cannot answer says nothing."""
+def _exists(connection: psycopg.Connection[Any], query: sql.Composed, values: list[str]) -> bool:
+    """Whether the row exists; True if the server cannot run the query."""
     try:
         found = connection.execute(query, values).fetchone()
     except (psycopg.DataError, psycopg.ProgrammingError):
@@ -71,14 +71,14 @@ def _there(connection: psycopg.Connection[Any], query: sql.Composed, values: lis
 
 
 def _text(value: Any, type_name: str) -> str:
-    """A typed value as PostgreSQL reads it; the server takes a text for the column's own type."""
+    """A typed value as PostgreSQL input; the server casts it to the column's type."""
     match value:
         case bool():
             return str(value).lower()
         case bytes() | bytearray():
             return f"\\x{value.hex()}"
         case datetime() if type_name == "timestamp":
-            # Spark gives the time of this machine's zone.
+            # Spark returns times in this machine's time zone.
             return value.astimezone(UTC).isoformat()
         case date():
             return value.isoformat()

@@ -1,9 +1,8 @@
-"""Takes records out of quarantine: judged again, with the value that a person fixed, or discarded.
+"""Reprocessing: judges quarantined records again, with fixed values if given, or discards them.
 
-Reprocessing writes in an order that can be cut off anywhere: first what was decided, then the
-silver table as a batch would, last the quarantine. What is decided and still in quarantine is
-finished before anything else, with the value that was decided. Each step looks at what the tables
-hold, and whoever writes them holds their guard, so a record is applied once.
+The writes are in an order that survives a kill: first the decision, then the silver table like a
+batch, last the quarantine. A decided record that is still in quarantine is finished first, with the
+value decided then. The table's guard is held, so that a record is applied once.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ _DECIDED = ("epoch", "action", "mended_value", "released_by", "released_at", "re
 
 @dataclass(frozen=True)
 class Reprocessor:
-    """Takes records of one silver table out of quarantine, in one run.
+    """Reprocesses records of one silver table, in one run.
 
     Attributes:
-        applier: applies batches to the table, by the declarations as they are now.
+        applier: applies batches to the table by the current declarations.
         guard: keeps other writers of the table out.
     """
 
@@ -63,32 +62,32 @@ class Reprocessor:
     clock: Callable[[], datetime]
 
     def preview(self, asked: ReprocessRequest) -> list[Reprocessed]:
-        """What would become of the records; nothing is written.
+        """What would become of the records; writes nothing.
 
         Raises:
-            NotInQuarantineError: a record that is named was never rejected.
-            TypesDifferError: the table cannot hold what the declarations say.
+            NotInQuarantineError: a named record was never rejected.
+            TypesDifferError: the table cannot store the declared types.
         """
         chosen = self._chosen(asked)
         return [] if chosen is None else _reprocessed(self._judged(chosen))
 
     def run(self, asked: ReprocessRequest) -> list[Reprocessed]:
-        """Take the records out; what is rejected again stays, with its new reason.
+        """Reprocess the records; records that are rejected again stay, with their new reason.
 
         Returns:
-            what became of each record that was in quarantine, those of an earlier reprocessing
+            the outcome of each record; records of an earlier, killed run come first.
             that was cut off first.
 
         Raises:
-            NotInQuarantineError: a record that is named was never rejected.
-            TypesDifferError: the table cannot hold what the declarations say.
-            DeletionTooLargeError: many would be discarded, and nobody lets them pass.
+            NotInQuarantineError: a named record was never rejected.
+            TypesDifferError: the table cannot store the declared types.
+            DeletionTooLargeError: many records would be discarded, and ``let_pass`` is not set.
         """
         with self.guard():
             tables = self.applier.tables
             tables.create(self.spark, self.source)
             create_stream_table(self.spark, tables.releases, RELEASE_COLUMNS)
-            halfway = self._halfway()
+            halfway = self._unfinished()
             finished = [] if halfway is None else self._release(halfway, again=True)
             chosen = self._chosen(asked)
             if chosen is not None and asked.discard:
@@ -99,11 +98,11 @@ class Reprocessor:
 
     @property
     def source(self) -> SourceEntry:
-        """The declaration that records are judged by."""
+        """The declaration by which records are judged."""
         return self.applier.source
 
-    def _halfway(self) -> DataFrame | None:
-        """Records that were decided and are still in quarantine, or None."""
+    def _unfinished(self) -> DataFrame | None:
+        """Decided records that are still in quarantine, or None."""
         decided = {one.place for one in releases(self.applier.tables.releases)}
         if not decided & self._held():
             return None
@@ -111,7 +110,7 @@ class Reprocessor:
         return self._quarantine().join(released, list(PLACE))
 
     def _chosen(self, asked: ReprocessRequest) -> DataFrame | None:
-        """The records in quarantine that are asked for, each with what is decided, or None."""
+        """The requested records in quarantine with their decisions, or None."""
         held, decided = self._held(), releases(self.applier.tables.releases)
         named = asked.named
         if named is not None:
@@ -142,11 +141,11 @@ class Reprocessor:
         )
 
     def _release(self, chosen: DataFrame, *, again: bool) -> list[Reprocessed]:
-        """Decide, apply, and clear away.
+        """Store decisions, apply the records, and update the quarantine.
 
         Args:
-            chosen: records in quarantine, each with what is decided.
-            again: whether the releases hold them already.
+            chosen: records in quarantine with their decisions.
+            again: whether the decisions are stored already.
         """
         chosen = chosen.localCheckpoint(eager=False)
         outcome = self._judged(chosen)
@@ -159,7 +158,7 @@ class Reprocessor:
         names = tuple(column.name for column in RELEASE_COLUMNS)
         failpoint("reprocess.before_releases")
         if again:
-            # Since it was decided, the stream or a declaration may have moved on.
+            # The stream or the declaration may have changed since the decision.
             how = Merge(
                 PLACE, names, update="s.outcome <> t.outcome", insert="FALSE", delete=_REJECTED
             )
@@ -170,8 +169,8 @@ class Reprocessor:
         failpoint("reprocess.after_releases")
         self.applier.write(outcome, number)
         failpoint("reprocess.after_apply")
-        # What is rejected again has its new reason, and one attempt more.
-        anew = {
+        # Records that are rejected again get their new reason and one more attempt.
+        updated = {
             "reason": sf.coalesce("new_reason", "reason"),
             "detail": sf.when(sf.col("new_reason").isNull(), sf.col("detail")).otherwise(
                 sf.col("new_detail")
@@ -185,14 +184,14 @@ class Reprocessor:
             insert="FALSE",
             delete=f"NOT {_REJECTED}",
         )
-        writer.merge(Rows.of(decided.withColumns(anew)), tables.quarantine, how, txn=txn)
+        writer.merge(Rows.of(decided.withColumns(updated)), tables.quarantine, how, txn=txn)
         failpoint("reprocess.after_quarantine")
         return outcomes
 
     def _judged(self, chosen: DataFrame) -> Outcome:
         entry = self.applier.entry
         self.applier.tables.check_types(self.spark, self.source, entry=entry)
-        # The quarantine's columns are those of bronze and more.
+        # Quarantine has all columns of bronze.
         value = released_value("action", "mended_value")
         return self.applier.judged(chosen.withColumn("value", value))
 
@@ -208,18 +207,18 @@ class Reprocessor:
 
 
 class _Applier(BatchApplier):
-    """Applies records as the table's stream does, under transaction ids of its own."""
+    """Applies records like the table's stream, with a Delta app id of its own."""
 
     @property
     def app(self) -> str:
         return reprocessing_app(self.entry)
 
     def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
-        """What is rejected again is there already."""
+        """Nothing: records that are rejected again are in quarantine already."""
 
 
 def reprocessor(applier: BatchApplier, spark: SparkSession, guard: Guard) -> Reprocessor:
-    """A reprocessor that applies records as an applier does; the releases hold their counts."""
+    """A reprocessor for a table's applier; counts come from the releases."""
     given = {one.name: getattr(applier, one.name) for one in fields(applier)}
     own = given | {"record": _uncounted, "held": HeldTables(), "ended": set()}
     return Reprocessor(spark, _Applier(**own), guard, applier.clock)
@@ -238,7 +237,7 @@ def _reprocessed(outcome: Outcome) -> list[Reprocessed]:
 
 
 def _outcome_columns(outcome: Outcome) -> DataFrame:
-    # Of a history there are remembered changes beside the records, which have no disposition.
+    # SCD type 2 outcomes also contain stored changes, which have no disposition.
     records = outcome.rows.where(sf.col(DISPOSITION).isNotNull())
     return records.select(
         *(sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)),

@@ -1,4 +1,4 @@
-"""What a person asks of a quarantine, and what became of each record."""
+"""A request to reprocess quarantined records, and its outcome."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spark_jobs.silver.store.releases import Place, ReleaseAction
 
 @dataclass(frozen=True, kw_only=True)
 class ReprocessRequest:
-    """Which records a person wants out of quarantine, and how.
+    """The records to reprocess, and how.
 
     Attributes:
-        places: only these; None means all.
-        reason: only records that were rejected for this reason.
-        values: what stands for the values of these records; then only these are taken.
-        discard: leave them aside for good.
-        let_pass: discard them also where they are many.
-        by: who asks.
-        words: why, in the person's own words.
+        places: only these records; None: all.
+        reason: only records with this reason.
+        values: fixed values; if given, only these records are processed.
+        discard: ignore the records for good.
+        let_pass: discard even if there are many records.
+        by: the person who asks.
+        words: the person's reason.
     """
 
     by: str
@@ -38,7 +38,7 @@ class ReprocessRequest:
 
     @property
     def action(self) -> ReleaseAction:
-        """What becomes of each of them."""
+        """The action for each of them."""
         if self.discard:
             return ReleaseAction.DISCARDED
         return ReleaseAction.FIXED if self.values else ReleaseAction.RETRIED
@@ -46,7 +46,7 @@ class ReprocessRequest:
 
 @dataclass(frozen=True)
 class Reprocessed:
-    """What became of a record, or would; with a reason where it is rejected again."""
+    """The outcome of a record, with a reason if it is rejected again."""
 
     partition: int
     offset: int

@@ -1,7 +1,7 @@
-"""A silver table built from bronze beside the live one, by the same code that applies batches.
+"""Rebuilds a silver table from bronze next to the live one, with the code that applies batches.
 
-What a person decided about rejected records holds here too: one that waits in quarantine is left
-aside, one that was released is taken as it was released.
+Decisions about rejected records apply here too: a record in quarantine is skipped, a released one
+is applied as released.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.outcome import HeldTables
 from spark_jobs.silver.parse.expiry import horizon
 from spark_jobs.silver.parse.rows import COORDINATES
-from spark_jobs.silver.repair.expiring import take_out
+from spark_jobs.silver.repair.expiring import delete_expired
 from spark_jobs.silver.store.releases import PLACE, unsettled
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
@@ -28,13 +28,13 @@ from spark_jobs.storage.log import table_version
 from spark_jobs.storage.reader import read_by_delta
 
 PIECE_RECORDS = 500_000
-# No release has this epoch, so each record is judged as it was released.
+# No release has this epoch, so all released records are judged as released.
 _NO_EPOCH = 0
 
 
 @dataclass(frozen=True)
 class _Applier(BatchApplier):
-    """Judges every record again but for those that wait in the live table's quarantine."""
+    """Judges all records again except those in the live table's quarantine."""
 
     live: SilverTables = field(kw_only=True)
 
@@ -48,16 +48,16 @@ class _Applier(BatchApplier):
 
 @dataclass
 class ShadowTable:
-    """A silver table that grows with bronze, beside the live one.
+    """A silver table that is rebuilt from bronze, next to the live one.
 
     Attributes:
-        bronze: where the source's records lie.
-        live: the live table's parts.
-        tables: its own parts.
-        decided: the version of the releases when this began; None where there are none.
-        began: when this began; what had expired by then has no row.
-        version: the version of bronze that it has taken up; -1 before the first.
-        batches: what became of the records.
+        bronze: location of the source's records.
+        live: the live table and its helper tables.
+        tables: its own tables.
+        decided: version of the releases at the start; None if there are none.
+        began: the start; rows that had expired by then are left out.
+        version: bronze version that it has applied; -1 before the first.
+        batches: counts of its batches.
     """
 
     spark: SparkSession
@@ -90,7 +90,7 @@ class ShadowTable:
 
     @property
     def totals(self) -> SilverTotals:
-        """What became of the records, summed up."""
+        """The sum of its batch counts."""
         sums = {name: sum(getattr(one, name) for one in self.batches) for name in COUNTS}
         return SilverTotals(silver=self.entry.name, batches=len(self.batches), **sums)
 
@@ -98,7 +98,7 @@ class ShadowTable:
         """Apply the records of bronze up to a version."""
         if version <= self.version:
             return
-        # The records of that version as they are now: some may have been emptied since.
+        # Read the current content of these records: some may have been emptied since.
         records = read_by_delta(self.spark, self.bronze)
         records = records.where(~came_after(self.spark, self.bronze, version))
         records = records.where(came_after(self.spark, self.bronze, self.version))
@@ -109,16 +109,16 @@ class ShadowTable:
         self.version = version
 
     def expire(self) -> None:
-        """Take out the rows that have expired: live ones stay until then, whenever they came."""
+        """Delete expired rows, as in the live table, whenever they arrived."""
         if self.entry.expiry is not None:
             before, txn = horizon(self.entry.expiry, self.began), Txn("expiry", 1)
-            take_out(self.spark, self.tables, self.entry.expiry, txn=txn, before=before)
+            delete_expired(self.spark, self.tables, self.entry.expiry, txn=txn, before=before)
 
     def _parts(self, records: DataFrame) -> Iterator[DataFrame]:
-        """Of events, first those that the live table has a row of.
+        """For events, first the records that the live table has a row of.
 
-        Of an event that came twice the first counts. Another one than the first to arrive counts
-        where that one was rejected, and reprocessed later: the one that the table has stays.
+        Of repeated events the first counts. If the first was rejected and reprocessed later,
+        another one counts; the live table's choice is kept.
         """
         if self.entry.apply is not ApplyMode.APPEND:
             yield records
@@ -130,12 +130,12 @@ class ShadowTable:
 
 
 def came_after(spark: SparkSession, bronze: str, version: int) -> Column:
-    """Whether a record came after a version of its bronze table; each partition lands in order.
+    """Whether a record landed after a version of its bronze table, by the partition's offsets.
 
     Args:
         spark: any session.
-        bronze: where the table lies.
-        version: -1 for before the first.
+        bronze: location of the bronze table.
+        version: -1 means before the first.
     """
     if version < 0:
         return sf.expr("TRUE")
@@ -148,7 +148,7 @@ def came_after(spark: SparkSession, bronze: str, version: int) -> Column:
 
 
 def pieces(records: DataFrame) -> Iterator[DataFrame]:
-    """Records in the order of their arrival, so many at once as memory can hold."""
+    """Records in order of arrival, in pieces that fit into memory."""
     micros = sf.unix_micros(BronzeColumn.ARRIVED_AT).alias("micros")
     arrivals = records.groupBy(micros).count().orderBy("micros").collect()
     arrived = sf.col(BronzeColumn.ARRIVED_AT)

@@ -1,1 +1,1 @@
-"""The tables of a silver table, their evolution, releases and lock."""
+"""A silver table's helper tables, their evolution, releases and lock."""

@@ -1,7 +1,7 @@
-"""A table whose declaration moved on: new columns are added, wider types are taken over.
+"""Schema evolution of a silver table: adds columns and widens types.
 
-Delta can note a wider type without touching a file, but readers other than Spark refuse such a
-table, so its rows are rewritten, in one commit.
+Delta can widen a type without rewriting files, but other readers reject such tables. So the rows
+are rewritten, in one commit.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from spark_jobs.storage.writer import add_columns, replace
 
 @dataclass(frozen=True)
 class Evolution:
-    """What a table lacks to hold what is declared.
+    """What a table lacks to match the declaration.
 
     Attributes:
-        added: columns that it has not.
-        widened: the wider types of columns that it has, by name.
-        unfit: a column whose values do not all fit: its name, type and declared type; or None.
+        added: new columns.
+        widened: wider types by column.
+        unfit: a column with values that may not fit: name, type and declared type; or None.
     """
 
     added: tuple[Declared, ...]
@@ -37,7 +37,7 @@ class Evolution:
 
     @classmethod
     def of(cls, held: Mapping[str, str], declared: Sequence[Declared]) -> Evolution:
-        """Compare a table's columns, types by name, with the declared ones; others may stay."""
+        """Compare a table's types, by column, with the declared columns; other columns may stay."""
         changed = [one for one in declared if held.get(one.name, one.type) != one.type]
         unfit = [one for one in changed if not wider(held[one.name], one.type)]
         first = unfit[0] if unfit else None
@@ -52,18 +52,18 @@ def types_of(location: str) -> dict[str, str]:
     """A table's types by column.
 
     Raises:
-        TableMissingError: there is no table.
+        TableMissingError: the table does not exist.
     """
     return {column.name: column.type for column in schema(location)}
 
 
 def evolve(spark: SparkSession, location: str, evolution: Evolution) -> None:
-    """Give a table what it lacks, in one commit; new columns are NULL in the rows it has.
+    """Evolve a table in one commit; new columns are NULL in existing rows.
 
     Args:
         spark: any session.
-        location: of the table; no other process writes it meanwhile.
-        evolution: of its columns; nothing in it is unfit.
+        location: of the table; no other process may write it meanwhile.
+        evolution: its changes; ``unfit`` is None.
     """
     if not evolution.widened:
         if evolution.added:

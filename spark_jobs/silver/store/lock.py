@@ -1,8 +1,8 @@
-"""One writer per silver table at a time: a batch of its stream, or a person's reprocessing.
+"""One writer per silver table at a time: its stream's batch, or a command such as reprocessing.
 
-Each holds the guard from its first look at the table to its last commit, so what it saw still
-holds when it writes. On a local file system a lock is enough and costs microseconds; elsewhere
-the lease keeps machines apart.
+A writer holds the guard from its first read to its last commit, so that what it read is still true
+when it writes. On a local file system a lock file is enough; elsewhere a lease keeps machines
+apart.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 @contextmanager
 def table_guard(settings: Settings, store: ControlStore, table: TableName) -> Iterator[None]:
-    """Wait for the right to write a table, and hold it.
+    """Wait for the right to write a table, and hold it while the context lasts.
 
     Raises:
-        LeaseTakenError, TableLockedError: another writer held it all the while.
+        LeaseTakenError, TableLockedError: another writer held it until the timeout.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     with ExitStack() as held:

@@ -1,8 +1,7 @@
-"""Records that a person took out of quarantine: what was decided, and what became of each.
+"""Releases: decisions about quarantined records, and their outcomes.
 
-A release outlives the quarantine's row. Batches count a record as it was first judged, so the
-releases of an epoch correct that epoch's counts; and where bronze is read again, a record is what
-the person made of it.
+A release outlives the row in quarantine. Batch counts have a record as first judged, so the
+releases of an epoch correct its counts. If bronze is read again, a record is applied as released.
 """
 
 from __future__ import annotations
@@ -29,23 +28,22 @@ Place = tuple[int, int]
 
 
 def reprocessing_app(entry: SilverEntry) -> str:
-    """The application id of writes to a silver table beside its stream, in every epoch.
+    """The Delta app id of writes next to the stream, in every epoch.
 
-    Reprocessing and rebuilds share it, so a stream that remembers what it read of a table sees by
-    one number that another process wrote it.
+    Reprocessing and rebuilds share it, so that the stream sees from one number that another process
+    wrote the table, and drops its caches.
     """
     return f"readmit/{entry.name}"
 
 
 class ReleaseAction(StrEnum):
-    """What a person made of a rejected record."""
+    """A decision about a rejected record."""
 
-    # Judged again with its own value.
+    # Judge the record again, unchanged.
     RETRIED = "retried"
-    # Judged with a value that a person wrote.
-    # The stored name is the one of older releases.
+    # Judge it with a fixed value. The stored name is that of older releases.
     FIXED = "mended"
-    # Left aside for good, as if it had no value.
+    # Ignore it for good, as if it had no value.
     DISCARDED = "discarded"
 
 
@@ -66,7 +64,7 @@ RELEASE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Release:
-    """What became of one record."""
+    """The outcome of one record."""
 
     place: Place
     epoch: int
@@ -74,7 +72,7 @@ class Release:
 
 
 def releases(location: str) -> list[Release]:
-    """Every release of a silver table; none where there is no such table yet."""
+    """All releases of a silver table; empty if the table does not exist."""
     try:
         found = read_columns(location, [*PLACE, "epoch", "outcome"])
     except TableMissingError:
@@ -86,7 +84,7 @@ def releases(location: str) -> list[Release]:
 
 
 def corrected(totals: SilverTotals, found: Iterable[Release], *, epoch: int) -> SilverTotals:
-    """The counts of an epoch's batches with each released record where it ended.
+    """The counts of an epoch's batches, with released records under their outcome.
 
     >>> one = Release((0, 7), 1, Disposition.DUPLICATE)
     >>> totals = corrected(SilverTotals(silver="x", records=2, quarantined=2), [one], epoch=1)
@@ -99,11 +97,11 @@ def corrected(totals: SilverTotals, found: Iterable[Release], *, epoch: int) -> 
 
 
 def as_released(bronze: DataFrame, released: DataFrame) -> DataFrame:
-    """Bronze records with the values that were fixed, and none where a record is discarded.
+    """Bronze records with fixed values, and without a value if discarded.
 
     Args:
         bronze: records as received.
-        released: rows of the releases; a record has at most one.
+        released: rows of the releases; at most one per record.
     """
     joined = bronze.join(sf.broadcast(_named(released)), _same_place(), "left")
     value = released_value("__released_action", "__released_mended_value")
@@ -111,7 +109,7 @@ def as_released(bronze: DataFrame, released: DataFrame) -> DataFrame:
 
 
 def released_value(action: str, mended_value: str) -> Condition:
-    """The value of a record of bronze with what was decided about it in columns beside it."""
+    """A record's value after the decision in the given columns."""
     return (
         sf.when(sf.col(action) == str(ReleaseAction.DISCARDED), sf.lit(None).cast("binary"))
         .when(sf.col(action) == str(ReleaseAction.FIXED), sf.col(mended_value))
@@ -122,17 +120,17 @@ def released_value(action: str, mended_value: str) -> Condition:
 def unsettled(
     bronze: DataFrame, released: DataFrame | None, rejected: DataFrame | None, *, epoch: int
 ) -> tuple[DataFrame, int]:
-    """The records of a batch that this epoch must judge, as released before; and how many not.
+    """The records of a batch that this epoch must judge, as released, and the number of others.
 
-    A record that was released in this epoch was rejected in it before: it counts as that, and the
-    release moves the count. One that is in quarantine stays there until a person decides: the
-    tables as they are now could make something else of it.
+    A record that was released in this epoch was rejected in it before: it counts as rejected, and
+    the release moves the count. A record in quarantine stays there until a person decides, even if
+    the current tables would accept it.
 
     Args:
         bronze: the records of the batch.
-        released: rows of the releases; None where there are none.
+        released: rows of the releases; None if there are none.
         rejected: the quarantine; None while it is empty.
-        epoch: whose batch it is.
+        epoch: epoch of the batch.
     """
     places = []
     if rejected is not None:
@@ -149,7 +147,7 @@ def unsettled(
     settled = found.localCheckpoint(eager=False)
     count = settled.count()
     if count:
-        # A join by names would put these first.
+        # A join by name puts the join columns first; restore the order.
         names = bronze.columns
         bronze = bronze.join(sf.broadcast(settled), list(PLACE), "left_anti").select(*names)
     if released is not None:

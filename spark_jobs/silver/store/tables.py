@@ -1,7 +1,7 @@
-"""The tables of a silver table: itself, its quarantine, and what it must remember beside its rows.
+"""The tables behind a silver table: rows, quarantine, and helper tables.
 
-A table of current rows remembers deleted keys, its tombstones. An SCD type 2 table remembers
-every change that it took up: a late one can need values of any that came before.
+A table of current rows has tombstones of deleted keys. An SCD type 2 table stores every change that
+it has applied, because a late one may need values of any earlier one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ QUARANTINE_COLUMNS = (
 
 @dataclass(frozen=True)
 class SilverTables:
-    """Where the parts of one silver table lie, and what they hold beside the SELECT's columns."""
+    """Locations and columns of the tables behind one silver table."""
 
     entry: SilverEntry
     table: str
@@ -79,7 +79,7 @@ class SilverTables:
         )
 
     def below(self, root: str) -> SilverTables:
-        """The same tables below another folder; what a person decided stays where it is."""
+        """The same tables in another directory, except for the releases."""
         return replace(
             self,
             table=f"{root}/table",
@@ -90,12 +90,12 @@ class SilverTables:
 
     @property
     def identity(self) -> str:
-        """The column that holds the event id."""
+        """The column with the event id."""
         return self.entry.event_id or EVENT_ID
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where a batch may write."""
+        """Locations that a batch may write."""
         remembered = {
             ApplyMode.APPEND: (),
             ApplyMode.UPSERT: (self.tombstones,),
@@ -105,7 +105,7 @@ class SilverTables:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The silver table's columns."""
+        """Columns of the silver table."""
         if self.entry.apply is not ApplyMode.APPEND:
             return (*self.entry.columns, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
         added = () if self.entry.event_id else (_EVENT_ID,)
@@ -113,31 +113,28 @@ class SilverTables:
 
     @property
     def tombstone_columns(self) -> tuple[Column, ...]:
-        """The tombstones' columns; a truncation has NULL for the key."""
+        """Columns of the tombstones; a truncation has a NULL key."""
         keys = [column for column in self.entry.columns if column.name in self.entry.keys]
         return (*keys, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
 
     @property
     def change_columns(self) -> tuple[Column, ...]:
-        """The columns of remembered changes; a truncation has NULL for the key."""
+        """Columns of the stored changes; a truncation has a NULL key."""
         valid_to = str(HistoryColumn.VALID_TO)
         given = [column for column in self.entry.columns if column.name != valid_to]
         return (*given, _DELETED, _UNFILLED, *_COORDINATES, _ARRIVED_AT, _SEQUENCE)
 
     def next_number(self) -> int:
-        """The number of the next transaction beside the stream.
-
-        Whoever asks holds the table's guard.
-        """
+        """The number of the next transaction beside the stream; the caller holds the guard."""
         app = reprocessing_app(self.entry)
         numbers = (transaction_version(place, app) for place in (self.releases, *self.places))
         return 1 + max((number for number in numbers if number is not None), default=-1)
 
     def check_types(self, spark: SparkSession, source: SourceEntry, *, entry: SilverEntry) -> None:
-        """Compare the table's columns with what the declarations give now.
+        """Compare the table's columns with those of the current declarations.
 
         Raises:
-            TypesDifferError: a column is missing, or is of another type.
+            TypesDifferError: a column is missing or has another type.
         """
         held = types_of(self.table)
         for column in projected_columns(spark, source, entry):
@@ -146,17 +143,17 @@ class SilverTables:
                 raise TypesDifferError(entry.name, column.name, kept, column.type)
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
-        """Create what is missing, empty, with the types that Spark gives the SELECT."""
+        """Create missing tables, empty, with the types that Spark derives from the SELECT."""
         for place, columns in self._declared(spark, source).items():
             create_stream_table(spark, place, columns, change_feed=place == self.table)
 
     def evolve(self, spark: SparkSession, source: SourceEntry) -> None:
-        """Let what is there take up columns that are new and types that became wider.
+        """Add new columns and widen types of existing tables.
 
-        Whoever calls holds the table's guard.
+        The caller holds the table's guard.
 
         Raises:
-            TypesDifferError: a column has a type whose values do not all fit the declared one.
+            TypesDifferError: a column's values may not fit the declared type.
         """
         found = {
             place: Evolution.of(types_of(place), columns)
@@ -169,7 +166,7 @@ class SilverTables:
             evolve(spark, place, one)
 
     def _declared(self, spark: SparkSession, source: SourceEntry) -> dict[str, tuple[Column, ...]]:
-        """The columns of every part, with the types that Spark gives the SELECT."""
+        """The columns of all tables, with the types that Spark derives from the SELECT."""
         columns = projected_columns(spark, source, self.entry)
         own = replace(self, entry=self.entry.model_copy(update={"columns": columns}))
         found = {own.table: own.columns, own.quarantine: QUARANTINE_COLUMNS}

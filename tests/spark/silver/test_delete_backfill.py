@@ -68,7 +68,9 @@ def test_a_backfilled_delete_ends_the_row_and_is_found_once(
     assert [one.row["order_id"] for one in found] == sorted(GONE)
     assert {one.partition for one in found} == {0}
     told: list[Record] = [
-        record for one in found for record in ((one.key, one.told(FOUND_AT)), (one.key, None))
+        record
+        for one in found
+        for record in ((one.key, one.delete_event(FOUND_AT)), (one.key, None))
     ]
     assert missed(spark, postgres, KNOWN + told, {7, 8}) == []
 
@@ -103,7 +105,7 @@ def test_whatever_the_order_of_arrival(
     for one in gone:
         key = one.row["order_id"]
         last = change("c", key, 38, commit=25)
-        records = [*known[key], (one.key, one.told(FOUND_AT)), last]
+        records = [*known[key], (one.key, one.delete_event(FOUND_AT)), last]
         for place, number in enumerate(orders[key]):
             batches[place // 2].append(records[number])
     silver = applier(Lake(str(tmp_path)), CHANGES, ORDERS)

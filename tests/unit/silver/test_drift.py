@@ -14,11 +14,11 @@ from spark_jobs.silver.check.drift import (
     Place,
     Seen,
     arrived,
+    blocking_drifts,
     differences,
-    holding,
     open_drifts,
     source_columns_read,
-    told,
+    to_review,
 )
 from spark_jobs.silver.parse.shapes import read_shape
 from spark_jobs.state.drift import Drift, DriftKind
@@ -169,8 +169,8 @@ def test_a_policy_says_who_waits_and_what_is_said(
     policy: OnDrift | None, holds: list[str], says: int
 ) -> None:
     source = SOURCE.model_copy(update={"on_drift": policy})
-    assert [one.column for one in holding(ALL, source, ENTRY)] == holds
-    assert len(told(ALL, source)) == says
+    assert [one.column for one in blocking_drifts(ALL, source, ENTRY)] == holds
+    assert len(to_review(ALL, source)) == says
 
 
 def test_a_table_reads_what_its_columns_and_its_conditions_name() -> None:

@@ -75,8 +75,8 @@ def content(location: str) -> dict[int, str]:
 def fed(location: str, version: int) -> set[tuple[int, str, str]]:
     files = feed_files(location, after=version - 1, upto=version)
     assert files is not None
-    assert not files.came
-    assert not files.went
+    assert not files.added
+    assert not files.removed
     names = ["whole", "place", "_change_type"]
     rows = [
         one

@@ -52,5 +52,5 @@ def test_state_is_appended_to_while_it_is_large_and_has_few_layers(
 
 
 def test_no_more_small_files_are_awaited_than_are_looked_into() -> None:
-    assert policy.joined_at(20) == 20
-    assert policy.joined_at(100) == policy.FOOTERS.files
+    assert policy.small_file_limit(20) == 20
+    assert policy.small_file_limit(100) == policy.FOOTERS.files
