@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.cli.environments import EnvironmentName, apply_env
 from spark_jobs.settings import load_settings
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 def apply(
     context: typer.Context,
     env: EnvironmentName = None,
+    break_contract: BreakContract = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
@@ -41,7 +43,8 @@ def apply(
     project = compiled(settings)
     console = Console(highlight=False, stderr=as_json)
     with ControlStore.open(settings.control_url) as store, only_apply(settings):
-        planned = make_plan(settings, store, project)
+        allowed = break_contract or ()
+        planned = make_plan(settings, store, project, contract_breaks=allowed)
         if not as_json:
             console.print(plan_view(planned.plan))
         if planned.plan.empty:

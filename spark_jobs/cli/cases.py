@@ -70,7 +70,7 @@ def run_cases(
         spark = driver_session(own, "tidemark test", conf={**QUIET, **FEW_ROWS})
         try:
             ended = []
-            for one in _run_all(files, manifest, own, spark):
+            for one in run_files(files, manifest, own, spark):
                 ended.append(one)
                 tell(console, one)
         finally:
@@ -106,9 +106,17 @@ def thrown_away(settings: Settings, directory: Path) -> Settings:
     return load_settings(settings.project_dir, **places)
 
 
-def _run_all(
+def run_files(
     files: tuple[Path, ...], manifest: Manifest, settings: Settings, spark: SparkSession
 ) -> Iterator[Ended]:
+    """Run case files one after another.
+
+    Args:
+        files: to run.
+        manifest: the project.
+        settings: whose state directory is thrown away later; each file gets a lake below it.
+        spark: the session of all of them.
+    """
     from spark_jobs.testing.case_files import read_case
     from spark_jobs.testing.run import prepared
 

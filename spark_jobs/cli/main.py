@@ -50,6 +50,7 @@ from spark_jobs.cli import (
     upgrade,
     validate,
     verify,
+    watch,
 )
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
@@ -82,6 +83,7 @@ app = typer.Typer(
     help="A lakehouse whose gold tables are plain SQL, refreshed incrementally and verified.",
 )
 app.command()(validate.validate)
+app.command()(watch.watch)
 app.command()(schema.schema)
 app.command()(fmt.fmt)
 app.command()(graph.graph)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.cli.environments import EnvironmentName, plan_env
 from spark_jobs.settings import load_settings
 
@@ -18,6 +19,7 @@ CHANGES = 3
 def plan(
     context: typer.Context,
     env: EnvironmentName = None,
+    break_contract: BreakContract = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show what `tidemark apply` would do; exit with 3 if there is something to do."""
@@ -33,7 +35,8 @@ def plan(
     settings = load_settings(context.obj)
     project = compiled(settings)
     with ControlStore.open(settings.control_url) as store:
-        found = make_plan(settings, store, project).plan
+        allowed = break_contract or ()
+        found = make_plan(settings, store, project, contract_breaks=allowed).plan
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:

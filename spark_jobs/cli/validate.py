@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from spark_jobs.cli.contracts import BreakContract, contract_problems
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.console import wide_console
@@ -24,6 +25,7 @@ def validate(
         bool, typer.Option("--connect", help="Also compare sources with their databases.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Print a row for each table.")] = False,
+    break_contract: BreakContract = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check every declaration and list all problems; exit with 1 if there are any."""
@@ -32,6 +34,9 @@ def validate(
 
     settings = load_settings(context.obj)
     manifest, problems = inspect_settings(settings)
+    if not problems:
+        # A view that does not compile is missing from the manifest, and breaks nothing yet.
+        problems = contract_problems(settings, manifest, break_contract)
     if connect:
         problems = [*problems, *_database_problems(settings, manifest)]
     warnings = doubts(manifest, settings.project_dir)

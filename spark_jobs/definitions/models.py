@@ -14,6 +14,7 @@ from spark_jobs.definitions.durations import DURATION_PATTERN, parse_duration
 from spark_jobs.definitions.schedules import cron_problem, zone_known
 from spark_jobs.definitions.vocabulary import (
     Consistency,
+    Contract,
     KafkaFormat,
     OnDrift,
     OnExpiry,
@@ -222,6 +223,8 @@ class GoldHeader(_File):
     ttl: Duration | None = None
     grain: Names = ()
     strategy: Strategy = Strategy.AUTO
+    contract: Contract | None = None
+    contract_version: Annotated[int, Field(strict=True, ge=1)] | None = None
     columns: dict[Text, Text] = Field(default_factory=dict)
     pii: Names = ()
     not_pii: Names = ()

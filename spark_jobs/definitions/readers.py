@@ -110,6 +110,14 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
             'the silver table that it reads a "ttl".',
             location=places.of("ttl"),
         )
+    if header.contract_version is not None and header.contract is None:
+        yield KeyNotApplicableError(
+            subject,
+            "contract_version",
+            "the view promises nothing",
+            'Write "contract: strict", or remove the key.',
+            location=places.of("contract_version"),
+        )
     if header.verify and not _aligned(header.verify):
         yield _drifting("verify", header.verify, places, subject)
 

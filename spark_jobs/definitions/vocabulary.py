@@ -71,6 +71,13 @@ class Strategy(StrEnum):
     FULL = "full"
 
 
+class Contract(StrEnum):
+    """What a gold view promises its readers."""
+
+    # Its columns and their types; new columns may come.
+    STRICT = "strict"
+
+
 class SinkSystem(StrEnum):
     """Where the changes of a table can be delivered."""
 

@@ -42,7 +42,15 @@ _SCHEDULE = (
     "verify_seconds",
     "consistency",
 )
-_WORDS = ("description", "owner", "tags", "grain", "strategy")
+_WORDS = (
+    "description",
+    "owner",
+    "tags",
+    "grain",
+    "strategy",
+    "contract",
+    "contract_version",
+)
 _NOTHING = Reach()
 
 
@@ -364,7 +372,7 @@ def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         old, new = getattr(was, name), getattr(now, name)
         if old != new:
-            label = name.removesuffix("_seconds")
+            label = name.removesuffix("_seconds").replace("_", " ")
             long = name in {"description", "tags"}
             found.append(f"{label} changed" if long else f"{label}: {_short(old)} → {_short(new)}")
     return tuple(found)

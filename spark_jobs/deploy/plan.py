@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from spark_jobs.deploy.change import Category, Change, Cost
 from spark_jobs.deploy.compare import changes, setting_changes
+from spark_jobs.deploy.contracts import broken_contracts
 from spark_jobs.deploy.refusals import refusals
 from spark_jobs.deploy.steps import Step, steps_of
 from spark_jobs.errors import LakehouseError
@@ -110,6 +111,7 @@ def plan_change(
     costs: Mapping[str, Cost],
     existing: Mapping[str, int],
     problems: Iterable[LakehouseError] = (),
+    contract_breaks: Collection[str] = (),
 ) -> Plan:
     """Compare the running state with the project.
 
@@ -120,6 +122,7 @@ def plan_change(
         costs: costs of computing gold views, by name.
         existing: row counts of the tables of new Debezium sources, by source.
         problems: known problems outside of the declarations.
+        contract_breaks: views whose contract may be broken this once.
     """
     found = changes(running.manifest, project, costs=costs, existing=existing)
     # Without a deployment there are no settings to compare with.
@@ -130,7 +133,11 @@ def plan_change(
         base=running.deployment,
         changes=every,
         steps=steps_of(every, running.manifest, project, carried=running.open_steps),
-        problems=(*refusals(running.manifest, project), *problems),
+        problems=(
+            *refusals(running.manifest, project),
+            *broken_contracts(running.manifest, project, allowed=contract_breaks),
+            *problems,
+        ),
         unfinished=running.unfinished,
         kept=dict(running.kept),
     )

@@ -18,6 +18,7 @@ from spark_jobs.graph.canonical import (
 )
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
 from spark_jobs.graph.columns_read import read_of_tables
+from spark_jobs.graph.contracts import check_typed
 from spark_jobs.graph.described import described
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
@@ -87,6 +88,7 @@ def compile_gold(
         if column.lower() not in {name.lower() for name in names}:
             place = definition.places.value_of("grain", at)
             problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
+    problems += check_typed(header, columns, definition.places, subject)
     inputs = inputs_of(tree)
     query = canonical_query(tree, resolved.tree)
     types = {
@@ -119,6 +121,8 @@ def compile_gold(
         consistency=header.consistency,
         grain=header.grain,
         strategy=header.strategy,
+        contract=header.contract,
+        contract_version=header.contract_version or 1,
         maintenance=maintenance,
         sql=definition.sql,
         query=to_sql(query),

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import (
     Consistency,
+    Contract,
     KafkaFormat,
     OnDrift,
     RedisFormat,
@@ -241,6 +242,9 @@ class GoldEntry(_Entry):
     consistency: Consistency | None = None
     grain: tuple[str, ...] = ()
     strategy: Strategy = Strategy.AUTO
+    # None: columns may change. The version counts the promises that replaced earlier ones.
+    contract: Contract | None = None
+    contract_version: int = 1
     # None if it was not derived: all refreshes are full.
     maintenance: Maintenance | None = None
     # The SELECT as the file has it, without the header.

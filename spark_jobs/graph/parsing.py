@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
@@ -84,7 +84,8 @@ def parse_select(source: SqlText) -> exp.Query:
         raise SqlTooDeepError(location=source.first()) from error
     except ParseError as error:
         first = error.errors[0]
-        raise SqlSyntaxError(_parse_problem(first), location=_parse_place(first, source)) from error
+        place = _parse_place(first, source)
+        raise SqlSyntaxError(_parse_problem(first, tokens, source), location=place) from error
     except _UNFORESEEN as error:
         problem = "a part of it is in a wrong place"
         raise SqlSyntaxError(problem, location=source.first()) from error
@@ -191,14 +192,30 @@ def _check_commas(tokens: list[Token], source: SqlText) -> None:
             raise SqlSyntaxError("there is an extra comma", location=source.at(token.start))
 
 
-def _parse_problem(error: dict[str, object]) -> str:
+def _parse_problem(error: dict[str, object], tokens: list[Token], source: SqlText) -> str:
     text = str(error.get("description") or "it ends too early")
     near = str(error.get("highlight") or "")
     needed = re.match(r"Required (?:argument|keyword): '(\w+)' missing for .*?(\w+)['>]*$", text)
     if needed:
-        text = f"{needed[2].upper()} lacks what belongs to it"
+        # The parser names its own class, and not what was written.
+        called = _called_before(_parse_place(error, source), tokens, source)
+        return f"{called or needed[2].upper()} is missing an argument"
     text = text[:1].lower() + text[1:].rstrip(".")
     return f"{text}, near {near!r}" if near else text
+
+
+def _called_before(place: Location, tokens: list[Token], source: SqlText) -> str | None:
+    """The function whose parenthesis is open at a place."""
+    open_calls: list[str] = []
+    for before, token in pairwise(tokens):
+        where = source.at(token.start)
+        if (where.line or 0, where.column or 0) >= (place.line or 0, place.column or 0):
+            break
+        if token.token_type is TokenType.L_PAREN:
+            open_calls.append(before.text.upper())
+        elif token.token_type is TokenType.R_PAREN and open_calls:
+            open_calls.pop()
+    return open_calls[-1] if open_calls else None
 
 
 def _parse_place(error: dict[str, object], source: SqlText) -> Location:

@@ -51,7 +51,7 @@ class SetArityError(SubjectError):
 
 
 class IncomparableTypesError(SubjectError):
-    """An operator has a time and a number as operands."""
+    """An operator, or the branches of a CASE, have types that Spark cannot reconcile."""
 
     condition = "INCOMPARABLE_TYPES"
     expression: str
@@ -60,8 +60,62 @@ class IncomparableTypesError(SubjectError):
     primary = "{subject}: {expression} combines {left} and {right}"
     hint = (
         "Spark does not convert them. Compare times with times, as in TIMESTAMP '2026-01-31 "
-        "00:00:00', and add an interval: created_at + INTERVAL 1 DAY."
+        "00:00:00', add an interval: created_at + INTERVAL 1 DAY, or CAST one side to the type of "
+        "the other."
     )
+
+
+class NotConditionError(SubjectError):
+    """A value of another type where true or false is needed."""
+
+    condition = "NOT_A_CONDITION"
+    expression: str
+    kind: str
+    primary = "{subject}: {expression} is {kind}, and stands where a condition is needed"
+    hint = "Compare it: {expression} <> 0 for a number, {expression} IS NOT NULL for any value."
+
+
+class ArgumentTypeError(SubjectError):
+    """A sum, a sign or a cast of a type that it cannot take."""
+
+    condition = "ARGUMENT_TYPE"
+    call: str
+    kind: str
+    _: KW_ONLY
+    hint: str
+    primary = "{subject}: {call} cannot take {kind}"
+
+
+class CastTypeError(SubjectError):
+    """A cast to a type that Spark does not have."""
+
+    condition = "CAST_TYPE"
+    written: str
+    problem: str
+    _: KW_ONLY
+    hint: str
+    primary = "{subject}: a cast to {written}: {problem}"
+
+
+class WindowError(SubjectError):
+    """A window function without a window, or a window that does not fit it."""
+
+    condition = "WINDOW"
+    call: str
+    problem: str
+    _: KW_ONLY
+    hint: str
+    primary = "{subject}: {call} {problem}"
+
+
+class SubqueryColumnsError(SubjectError):
+    """A subquery that stands for a value and has other columns than one."""
+
+    condition = "SUBQUERY_COLUMNS"
+    count: int
+    wanted: int
+    primary = "{subject}: a subquery of {count} columns stands where {wanted} is needed"
+    hint = "Select only what is compared; other columns need a JOIN."
 
 
 class QuotedTableError(SubjectError):

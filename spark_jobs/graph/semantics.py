@@ -11,24 +11,23 @@ from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.functions import aggregates, called_name, is_aggregate
+from spark_jobs.graph.functions import aggregates, is_aggregate
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
-    IncomparableTypesError,
     MisplacedAggregateError,
     SetArityError,
     UngroupedColumnError,
 )
+from spark_jobs.graph.shown import set_word, shown
+from spark_jobs.graph.type_checks import check_types
+from spark_jobs.graph.window_checks import check_subqueries, check_windows
 
-_SET_WORDS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 # Wrappers of an aggregate call.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report ungrouped columns, misplaced aggregates, set arity, times combined with numbers.
+    """Report ungrouped columns, misplaced aggregates, set arity, types and windows.
 
     Args:
         tree: a query that ``resolve`` qualified without problems.
@@ -42,7 +41,9 @@ def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
         yield from misplaced
         if not misplaced:
             yield from _ungrouped(select, source, subject)
-    yield from _incomparable(tree, source, subject)
+    yield from check_types(tree, source, subject)
+    yield from check_windows(tree, source, subject)
+    yield from check_subqueries(tree, source, subject)
 
 
 def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[LakehouseError]:
@@ -55,9 +56,8 @@ def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[La
         return
     counts = len(left.selects), len(right.selects)
     if counts[0] != counts[1]:
-        word = _SET_WORDS.get(type(node), "a set operation")
         place = source.of(right.selects[0]) if right.selects else source.first()
-        yield SetArityError(subject, word, *counts, location=place)
+        yield SetArityError(subject, set_word(node), *counts, location=place)
 
 
 def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
@@ -79,14 +79,14 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
                 else "Filter groups in HAVING, or aggregate in a subquery."
             )
             yield MisplacedAggregateError(
-                subject, _shown(call), clause, hint=hint, location=source.of(call)
+                subject, shown(call), clause, hint=hint, location=source.of(call)
             )
     having = select.args.get("having")
     for window in having.find_all(exp.Window) if having is not None else ():
         if _own(window, select):
             yield MisplacedAggregateError(
                 subject,
-                f"{_shown(window.this)} OVER",
+                f"{shown(window.this)} OVER",
                 "HAVING",
                 hint="Filter in QUALIFY, or in a query around this one.",
                 location=source.of(window),
@@ -95,7 +95,7 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
         if _own(call, select) and is_aggregate(call) and _inside_aggregate(call, select):
             yield MisplacedAggregateError(
                 subject,
-                _shown(call),
+                shown(call),
                 "another aggregate",
                 hint="Aggregate in a subquery first, and then its result.",
                 location=source.of(call),
@@ -147,8 +147,11 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
         return
     having = select.args.get("having")
     parts = [*select.expressions, *([having.this] if having is not None else [])]
-    if group is None and not any(aggregates(one) for one in parts):
+    # HAVING makes one group of all rows, also without an aggregate.
+    if group is None and having is None and not any(aggregates(one) for one in parts):
         return
+    order = select.args.get("order")
+    parts += [] if order is None else order.expressions
     grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
     relations = {one.alias_or_name.lower() for one in _relations(select)}
     seen: set[str] = set()
@@ -189,45 +192,3 @@ def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
 
 def _name(column: exp.Column) -> str:
     return f"{column.table}.{column.name}".lower()
-
-
-def _incomparable(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """A time compared with a number, or a number added to a timestamp."""
-    for node in tree.find_all(*_COMPARISONS, exp.Add, exp.Sub):
-        left, right = _sure_type(node.left), _sure_type(node.right)
-        if left is None or right is None:
-            continue
-        kinds = {_kind(left), _kind(right)}
-        added = isinstance(node, exp.Add | exp.Sub)
-        wrong = kinds == {"timestamp", "number"} or (not added and kinds == {"date", "number"})
-        if wrong:
-            yield IncomparableTypesError(
-                subject,
-                _shown(node),
-                left.sql("spark").lower(),
-                right.sql("spark").lower(),
-                location=source.of(node),
-            )
-
-
-def _sure_type(node: exp.Expr) -> exp.DataType | None:
-    """The type of a column, literal or cast; inference of other types may be wrong."""
-    node = node.unnest()
-    sure = isinstance(node, exp.Column | exp.Literal | exp.Cast)
-    return node.type if sure and node.type is not None else None
-
-
-def _kind(kind: exp.DataType) -> str | None:
-    if kind.this in exp.DataType.NUMERIC_TYPES:
-        return "number"
-    if kind.is_type("date"):
-        return "date"
-    timestamps = ("timestamp", "timestampltz", "timestamptz", "timestampntz", "datetime")
-    return "timestamp" if kind.is_type(*timestamps) else None
-
-
-def _shown(node: exp.Expr) -> str:
-    """A part of the SQL, shortened for a message."""
-    name = called_name(node) if isinstance(node, exp.Func) else ""
-    text = f"{name.upper()}(…)" if name else to_sql(node)
-    return text if len(text) <= 60 else text[:59] + "…"

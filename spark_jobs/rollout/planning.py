@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from spark_jobs.deploy.change import Cost
@@ -30,13 +31,20 @@ class Planned:
     project: Manifest
 
 
-def make_plan(settings: Settings, store: ControlStore, project: Manifest) -> Planned:
+def make_plan(
+    settings: Settings,
+    store: ControlStore,
+    project: Manifest,
+    *,
+    contract_breaks: Collection[str] = (),
+) -> Planned:
     """Compare the compiled project with what runs; writes nothing.
 
     Args:
         settings: project settings.
         store: the control database.
         project: the compiled project.
+        contract_breaks: views whose contract may be broken this once.
     """
     running = running_now(store, project)
     problems, existing = new_source_facts(settings, running.manifest, project)
@@ -47,6 +55,7 @@ def make_plan(settings: Settings, store: ControlStore, project: Manifest) -> Pla
         costs=costs(settings, store, running.manifest, project),
         existing=existing,
         problems=problems,
+        contract_breaks=contract_breaks,
     )
     return Planned(plan, running, project)
 

@@ -11,6 +11,7 @@ from spark_jobs.deploy.environments import gold_inputs, moved, with_views
 from spark_jobs.deploy.errors import NothingAppliedError
 from spark_jobs.deploy.plan import Running, plan_change
 from spark_jobs.deploy.steps import Step, StepKind
+from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.environments import check_gate
 from spark_jobs.rollout.planning import Planned, running_now
@@ -51,6 +52,7 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
     Raises:
         PromotionRefusedError: it cannot be promoted in its current state.
         EnvironmentBlockedError: the gate blocks some views.
+        ProblemsError: ``tidemark apply`` would refuse the change.
         EnvironmentBaseMovedError: production's definition of one of its views changed.
     """
     stored = Manifest.stored(environment.manifest)
@@ -73,6 +75,8 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
     _check_unfinished(environment, running, tables)
     merged = with_views(running.manifest, stored, environment.views)
     plan = plan_change(running, merged, running.settings, costs={}, existing={})
+    if plan.problems:
+        raise ProblemsError(plan.problems)
     left = tuple(view for view, one in environment.views.items() if one.published is None)
     steps = (Step(StepKind.MANIFEST), *(Step(StepKind.PROMOTE, f"gold.{view}") for view in left))
     return PlannedPromotion(

@@ -4,6 +4,7 @@ description: >
   sum, and may lower the latest time; a user without completed orders has no row. The cast of
   total_spend raises an error above 9,999,999,999.99; it never wraps.
 owner: analytics
+contract: strict
 refresh: continuous
 freshness: 1 minute
 tags: [shop]

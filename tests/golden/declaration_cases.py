@@ -541,6 +541,20 @@ CASES = (
         ),
     ),
     Case(
+        "contract_of_an_unknown_type",
+        "CONTRACT_TYPE_UNKNOWN",
+        _view(
+            "SELECT o.user_id, ROUND(o.amount, 1) AS about FROM silver.orders AS o",
+            "rounded",
+            "contract: strict\n",
+        ),
+    ),
+    Case(
+        "version_of_no_contract",
+        "KEY_NOT_APPLICABLE",
+        _gold("owner: analytics", "owner: analytics\ncontract_version: 2"),
+    ),
+    Case(
         "cycle",
         "CYCLE",
         {

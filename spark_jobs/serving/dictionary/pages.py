@@ -153,6 +153,9 @@ def _about_view(entry: GoldEntry) -> Iterator[Fact]:
     key = markup.listed(map(markup.code, entry.grain or derived))
     how = "as declared" if entry.grain else "derived from the SQL"
     yield "One row per", f"{key} ({how})" if key else "not known: rows may be equal"
+    if entry.contract is not None:
+        version = f"version {entry.contract_version}"
+        yield "Contract", f"{entry.contract}, {version}: its columns and their types stay"
     yield "Refreshed", refreshed(entry)
     target = entry.freshness_seconds
     yield "Freshness target", duration_text(target) if target else "none"

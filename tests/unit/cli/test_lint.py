@@ -111,6 +111,18 @@ def test_new_and_removed_views_are_not_compared(project: Path) -> None:
     assert changes(project) == []
 
 
+def test_a_broken_contract_fails(project: Path) -> None:
+    write(project, "plain", PLAIN.replace("SELECT", "SELECT o.amount,"), "contract: strict\n")
+    git(project, "commit", "--all", "--message", "promised")
+    write(project, "plain", PLAIN, "contract: strict\n")
+    found = json.loads(lint(project, "--json").stdout)
+
+    assert [one["condition"] for one in found["contracts"]] == ["CONTRACT_BROKEN"]
+    assert "amount is removed" in lint(project).stdout
+    assert lint(project).exit_code == 1
+    assert lint(project, "--break-contract", "plain").exit_code == 0
+
+
 def test_a_commit_with_problems_is_compared_as_far_as_it_goes(project: Path) -> None:
     write(project, "plain", "SELECT o.nothing FROM bronze.orders AS o\n")
     git(project, "commit", "--all", "--message", "broken")

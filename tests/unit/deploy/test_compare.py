@@ -372,3 +372,63 @@ def test_the_first_plan_adds_everything(compiled: Any) -> None:
     # No setting was ever applied, so none differs.
     assert Kind.SETTING not in {one.kind for one in plan.changes}
     assert plan.as_dict()["base"] is None
+
+
+PROMISED = PLAIN.replace("owner: analytics", "owner: analytics\ncontract: strict")
+NEXT_VERSION = "contract: strict\ncontract_version: 2"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "breaks"),
+    [
+        (PROMISED, PROMISED.replace("  o.user_id,\n", ""), "user_id is removed"),
+        (PROMISED, PROMISED.replace("o.user_id", "o.user_id AS buyer"), "user_id becomes buyer"),
+        (
+            PROMISED,
+            PROMISED.replace("o.amount", "CAST(o.amount AS DOUBLE) AS amount"),
+            "amount changes from decimal(12,2) to double",
+        ),
+        # A contract cannot end in the same step.
+        (PROMISED, PLAIN.replace("  o.user_id,\n", ""), "user_id is removed"),
+        (PROMISED, None, "the view is removed"),
+        # What keeps it: other rows, other meanings, new columns, another order.
+        (PROMISED, PROMISED + "WHERE o.amount > 0\n", None),
+        (PROMISED, PROMISED.replace("o.amount", "-o.amount AS amount, o.created_at"), None),
+        (PROMISED, PLAIN, None),
+        (PLAIN, PROMISED.replace("  o.user_id,\n", ""), None),
+        (
+            PROMISED,
+            PROMISED.replace("contract: strict", NEXT_VERSION).replace("  o.user_id,\n", ""),
+            None,
+        ),
+    ],
+)
+def test_a_contract_is_kept_or_gets_a_new_version(
+    planned: Any, was: str, now: str | None, breaks: str | None
+) -> None:
+    alone: dict[str, str | None] = {f"sql/gold/{one}.sql": None for one in ("reader", "distant")}
+    alone["sql/gold/last.sql"] = None
+    files = {"sql/gold/plain.sql": now, **alone}, {"sql/gold/plain.sql": was, **alone}
+    problems = planned(*files).problems
+
+    assert [one.condition for one in problems] == (["CONTRACT_BROKEN"] if breaks else [])
+    assert [getattr(one, "breaks", None) for one in problems] == ([breaks] if breaks else [])
+    assert planned(*files, contract_breaks=["gold.plain"]).problems == ()
+
+
+def test_a_contract_notices_a_type_that_changes_far_above(planned: Any) -> None:
+    wider = SOURCE.replace("DECIMAL(12,2)", "DECIMAL(14,2)")
+    was = {"sql/gold/plain.sql": PROMISED}
+    (problem,) = planned({**was, "sources/orders.yml": wider}, was).problems
+
+    assert problem.breaks == "amount changes from decimal(12,2) to decimal(14,2)"
+    assert "contract_version: 2" in problem.hint
+    assert "--break-contract gold.plain" in problem.hint
+
+
+def test_the_plan_names_what_becomes_of_a_contract(planned: Any) -> None:
+    now = PROMISED.replace("contract: strict", NEXT_VERSION)
+    change = only(planned({"sql/gold/plain.sql": now}))
+
+    assert change.category is Category.METADATA
+    assert change.details == ("contract: none → strict", "contract version: 1 → 2")

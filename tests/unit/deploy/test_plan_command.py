@@ -123,6 +123,20 @@ def test_the_exit_code_says_whether_there_is_something_to_do(project: Path) -> N
     assert "breaking" in result.stdout
 
 
+def test_a_contract_is_held_until_a_person_breaks_it(project: Path) -> None:
+    promised = VIEW.replace("owner: tests", "owner: tests\ncontract: strict")
+    (project / "sql/gold/spend.sql").write_text(promised)
+    in_force(project)
+    (project / "sql/gold/spend.sql").write_text(promised.replace("AS spend", "AS spent"))
+
+    assert tidemark(project, "validate").exit_code == 1
+    assert tidemark(project, "validate", "--break-contract", "spend").exit_code == 0
+    refused = tidemark(project, "plan")
+    assert refused.exit_code == 1
+    assert "spend becomes spent [CONTRACT_BROKEN]" in refused.output
+    assert tidemark(project, "plan", "--break-contract", "gold.spend").exit_code == CHANGES
+
+
 def test_wrong_files_are_told_before_anything_is_compared(project: Path) -> None:
     (project / "sql/gold/spend.sql").write_text(VIEW.replace("user_id, ", "user, "))
     result = tidemark(project, "plan")

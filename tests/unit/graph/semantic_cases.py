@@ -117,6 +117,47 @@ REFUSED = {
         "INCOMPARABLE_TYPES",
         "2:7",
     ),
+    "filter by a column": (
+        "SELECT o.day FROM silver.orders AS o\nWHERE o.customer",
+        "NOT_A_CONDITION",
+        "2:7",
+    ),
+    "join by a column": (
+        "SELECT o.day FROM silver.orders AS o\nJOIN silver.users AS u ON o.order_id",
+        "NOT_A_CONDITION",
+        "2:27",
+    ),
+    "having without groups": (
+        "SELECT 1 AS one FROM silver.orders AS o HAVING o.amount > 1",
+        "UNGROUPED_COLUMN",
+        "1:48",
+    ),
+    "order by a column outside of the groups": (
+        "SELECT o.day, COUNT(*) AS n FROM silver.orders AS o\nGROUP BY 1 ORDER BY o.amount",
+        "UNGROUPED_COLUMN",
+        "2:21",
+    ),
+    "comparison in a query around it": (
+        (
+            "SELECT t.d FROM (SELECT MAX(o.day) AS d, COUNT(*) AS n FROM silver.orders AS o) AS t\n"
+            "WHERE t.d > 5"
+        ),
+        "INCOMPARABLE_TYPES",
+        "2:7",
+    ),
+    "union of a date and a number": (
+        "SELECT o.day FROM silver.orders AS o\nUNION SELECT o.amount FROM silver.orders AS o",
+        "INCOMPARABLE_TYPES",
+        "2:14",
+    ),
+    "in a query of two columns": (
+        (
+            "SELECT o.day FROM silver.orders AS o\n"
+            "WHERE o.customer IN (SELECT u.customer, u.age FROM silver.users AS u)"
+        ),
+        "SUBQUERY_COLUMNS",
+        "2:41",
+    ),
     "date compared with a number": (
         "SELECT o.day FROM silver.orders AS o\nWHERE o.day = 20260131",
         "INCOMPARABLE_TYPES",
@@ -182,6 +223,10 @@ TAKEN = {
         "SELECT tag, COUNT(*) AS n FROM silver.orders AS o\n"
         "LATERAL VIEW EXPLODE(o.tags) t AS tag GROUP BY tag"
     ),
+    "exploded and compared": (
+        "SELECT t.tag, t.tag || 'x' AS y FROM (SELECT e.tag FROM silver.orders AS o\n"
+        "LATERAL VIEW EXPLODE(o.tags) e AS tag WHERE e.tag > 'a') AS t WHERE t.tag = 'b'"
+    ),
     "aggregate of constants": "SELECT 1 AS one, COUNT(*) AS n FROM silver.orders AS o",
     "union of same arity": (
         "SELECT o.customer FROM silver.orders AS o UNION SELECT u.customer FROM silver.users AS u"
@@ -211,3 +256,98 @@ TAKEN = {
         "SELECT o.day, COUNT(*) AS n, n + 1 AS m FROM silver.orders AS o GROUP BY o.day"
     ),
 }
+
+_FROM = " AS x FROM silver.orders AS o"
+
+
+def _selected(expression: str) -> str:
+    return f"SELECT {expression}{_FROM}"
+
+
+# One expression, the condition, the line and column that it names.
+_REFUSED_EXPRESSIONS = {
+    "number without a window": ("ROW_NUMBER()", "WINDOW", "1:8"),
+    "number without an order": ("ROW_NUMBER() OVER (PARTITION BY o.customer)", "WINDOW", "1:8"),
+    "lag without an order": ("LAG(o.amount) OVER (PARTITION BY o.day)", "WINDOW", "1:8"),
+    "distinct in a window": (
+        "COUNT(DISTINCT o.day) OVER (PARTITION BY o.customer)",
+        "WINDOW",
+        "1:8",
+    ),
+    "window of no definition": ("SUM(o.amount) OVER w", "WINDOW", "1:8"),
+    "scalar over a window": ("UPPER(o.customer) OVER (PARTITION BY o.day)", "WINDOW", "1:8"),
+    "date plus a bigint": ("o.day + o.order_id", "INCOMPARABLE_TYPES", "1:8"),
+    "date plus a decimal": ("o.day + o.amount", "INCOMPARABLE_TYPES", "1:8"),
+    "date times a number": ("o.day * 2", "INCOMPARABLE_TYPES", "1:8"),
+    "timestamp plus timestamp": ("o.created_at + o.created_at", "INCOMPARABLE_TYPES", "1:8"),
+    "array compared with a text": ("o.tags = 'x'", "INCOMPARABLE_TYPES", "1:8"),
+    "branches of a CASE": (
+        "CASE WHEN o.amount > 1 THEN o.day ELSE 0 END",
+        "INCOMPARABLE_TYPES",
+        "1:",
+    ),
+    "simple CASE": ("CASE o.day WHEN 1 THEN 2 END", "INCOMPARABLE_TYPES", "1:"),
+    "coalesce a date and a number": ("COALESCE(o.day, 0)", "INCOMPARABLE_TYPES", "1:8"),
+    "branches of an IF": ("IF(o.amount > 1, o.created_at, 1)", "INCOMPARABLE_TYPES", "1:11"),
+    "date in a list of numbers": ("o.day IN (1, 2)", "INCOMPARABLE_TYPES", "1:8"),
+    "date between numbers": ("o.day BETWEEN 1 AND 2", "INCOMPARABLE_TYPES", "1:8"),
+    "greatest of a number and a date": ("GREATEST(o.amount, o.day)", "INCOMPARABLE_TYPES", "1:8"),
+    "chain of comparisons": ("o.day = o.day = o.day", "INCOMPARABLE_TYPES", "1:8"),
+    "sum of dates": ("SUM(o.day)", "ARGUMENT_TYPE", "1:8"),
+    "average of arrays": ("AVG(o.tags)", "ARGUMENT_TYPE", "1:8"),
+    "sum of a condition": ("SUM(o.day = o.day)", "ARGUMENT_TYPE", "1:8"),
+    "minus a date": ("-o.day", "ARGUMENT_TYPE", "1:9"),
+    "cast of a date to a number": ("CAST(o.day AS INT)", "ARGUMENT_TYPE", "1:13"),
+    "cast of a number to a date": ("CAST(o.order_id AS DATE)", "ARGUMENT_TYPE", "1:13"),
+    "cast of an array": ("CAST(o.tags AS INT)", "ARGUMENT_TYPE", "1:13"),
+    "cast to a foreign type": ("CAST(o.customer AS TEXT)", "CAST_TYPE", "1:27"),
+    "cast to a length that is not said": ("CAST(o.customer AS VARCHAR)", "CAST_TYPE", "1:27"),
+    "short cast to a foreign type": ("o.customer::DATETIME", "CAST_TYPE", "1:20"),
+    "cast to a decimal of too many digits": (
+        "CAST(o.amount AS DECIMAL(40, 2))",
+        "CAST_TYPE",
+        "1:25",
+    ),
+    "case of a number": ("CASE WHEN o.amount THEN 1 ELSE 0 END", "NOT_A_CONDITION", "1:18"),
+    "not a number": ("NOT o.amount", "NOT_A_CONDITION", "1:12"),
+    "filter by a number": ("COUNT(*) FILTER (WHERE o.amount)", "NOT_A_CONDITION", "1:31"),
+    "two columns for a value": (
+        "(SELECT u.customer, u.age FROM silver.users AS u)",
+        "SUBQUERY_COLUMNS",
+        "1:28",
+    ),
+}
+_TAKEN_EXPRESSIONS = {
+    "count over a window": "COUNT(*) OVER (PARTITION BY o.day)",
+    "sum over a window without order": "SUM(o.amount) OVER ()",
+    "first over a window": "FIRST_VALUE(o.day) OVER (PARTITION BY o.customer)",
+    "filter in a window": "SUM(o.amount) FILTER (WHERE o.amount > 1) OVER (PARTITION BY o.day)",
+    "lag that skips NULL": "LAG(o.amount) IGNORE NULLS OVER (ORDER BY o.order_id)",
+    "function in a window": "SUM(o.amount) OVER (PARTITION BY UPPER(o.customer))",
+    "text and number": "COALESCE(o.amount, 'none')",
+    "text and time": "o.created_at > '2026-01-01' OR o.day IN ('2026-01-01')",
+    "date and timestamp": "COALESCE(o.day, o.created_at)",
+    "difference of dates": "o.day - o.day",
+    "date minus days": "o.day - 7",
+    "sum of times": "SUM(o.created_at)",
+    "sum of a text": "SUM(o.customer)",
+    "text as a condition of AND": "o.customer AND TRUE",
+    "cast of a timestamp": "CAST(o.created_at AS BIGINT)",
+    "cast of a literal": "CAST('2026-01-01' AS DATE)",
+    "cast with digits": "CAST(o.amount AS NUMERIC(10, 2)) + o.amount::DECIMAL(4, 1)",
+    "cast to a length": "CAST(o.customer AS VARCHAR(3))",
+    "cast to an array": "CAST(o.tags AS ARRAY<STRING>)",
+    "cast to an interval": "CAST('1' AS INTERVAL DAY)",
+    "NULL in branches": "CASE WHEN o.amount > 1 THEN o.day ELSE NULL END",
+    "arguments in words": "TRIM(BOTH 'x' FROM o.customer) || SUBSTRING(o.customer FROM 2 FOR 3)",
+    "extract": "EXTRACT(YEAR FROM o.day) + POSITION('a' IN o.customer)",
+    "functions of arrays": "TRANSFORM(o.tags, (x, i) -> CONCAT(x, i))",
+    "distinct of two columns": "COUNT(DISTINCT o.day, o.customer)",
+    "distinct from NULL": "o.amount <=> 1",
+    "negative number": "-o.amount * -1",
+}
+REFUSED |= {
+    name: (_selected(expression), condition, place)
+    for name, (expression, condition, place) in _REFUSED_EXPRESSIONS.items()
+}
+TAKEN |= {name: _selected(expression) for name, expression in _TAKEN_EXPRESSIONS.items()}

@@ -13,7 +13,8 @@ from tests.unit.graph.semantic_cases import REFUSED, SCHEMAS, TAKEN
 
 def problems_of(sql: str):
     text = SqlText("view.sql", sql)
-    return resolve(parse_select(text), SCHEMAS, text, "view").problems
+    tree = parse_select(text)
+    return (*check_functions(tree, text, "view"), *resolve(tree, SCHEMAS, text, "view").problems)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -1,0 +1,57 @@
+"""Casts as they are written, to types that Spark does not have.
+
+The parser takes types of other engines for Spark's, so the words of the file are looked at, and not
+the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from spark_jobs.definitions.column_types import TypeTextError, canonical_type
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantic_errors import CastTypeError
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+# Types that a value can have, and a column of a table here cannot; and one that has two names.
+_OTHER_TYPES = ("character", "interval", "variant", "void", "time", "geometry", "geography")
+
+
+def check_casts(source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Casts to types that Spark does not have."""
+    tokens = dialect().tokenize(source.text)
+    # For each parenthesis that is open, whether it is that of a cast.
+    casts: list[bool] = []
+    for at, token in enumerate(tokens[:-1]):
+        kind = token.token_type
+        if kind in _OPENING:
+            casts.append(at > 0 and tokens[at - 1].text.lower() in {"cast", "try_cast"})
+        elif kind in _CLOSING and casts:
+            casts.pop()
+        # A number such as 0L is read as a cast, too.
+        short = kind is TokenType.DCOLON and source.text.startswith("::", token.start)
+        if short or (kind is TokenType.ALIAS and casts and casts[-1]):
+            yield from _cast(tokens[at + 1 : at + 8], source, subject)
+
+
+def _cast(tokens: Sequence[Token], source: SqlText, subject: str) -> Iterator[CastTypeError]:
+    """A type that Spark does not have: of one word, and what stands in parentheses behind it."""
+    word, following = tokens[0], tokens[1] if len(tokens) > 1 else None
+    end = word.end
+    if following is not None and following.token_type is TokenType.L_PAREN:
+        end = next((one.end for one in tokens if one.token_type is TokenType.R_PAREN), end)
+    elif following is not None and following.token_type is TokenType.LT:
+        return
+    text = source.text[word.start : end + 1]
+    if word.text.lower() in _OTHER_TYPES:
+        return
+    try:
+        canonical_type(text)
+    except TypeTextError as error:
+        problem, hint = error.args
+        yield CastTypeError(subject, text, problem, hint=hint, location=source.at(word.start))

@@ -1,0 +1,110 @@
+"""Window functions and subqueries that Spark refuses for where, or how, they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.functions import called_name, is_aggregate, spark_functions
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantic_errors import SubqueryColumnsError, WindowError
+from spark_jobs.graph.shown import shown
+
+# These number or look at rows in an order, and have no other use.
+_ORDERED = frozenset(
+    {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
+)
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
+
+def check_windows(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """OVER that is missing, has no order, no definition or a function that it does not fit.
+
+    Args:
+        tree: a query as ``resolve`` qualified it, without problems.
+        source: the text, for places.
+        subject: how messages call the table that is declared.
+    """
+    for call in tree.find_all(exp.Func):
+        name = called_name(call)
+        window = _outside(call)
+        problem = None
+        if isinstance(window, exp.Window):
+            problem = _over(window, call, name)
+        elif name in _ORDERED:
+            problem = "lacks OVER", "Write OVER (PARTITION BY … ORDER BY …) behind it."
+        if problem:
+            yield WindowError(
+                subject, shown(call), problem[0], hint=problem[1], location=source.of(call)
+            )
+
+
+def check_subqueries(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Subqueries that stand for a value, and have more columns than one."""
+    for node in tree.walk():
+        if isinstance(node, exp.In):
+            inner = node.args.get("query")
+            wanted = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
+        elif isinstance(node, exp.Subquery):
+            inner = None if _is_relation(node) else node
+            wanted = 1
+        else:
+            continue
+        query = inner.unnest() if isinstance(inner, exp.Expr) else None
+        if not isinstance(query, exp.Query) or any(one.is_star for one in query.selects):
+            continue
+        if len(query.selects) != wanted:
+            place = source.of(query.selects[-1])
+            yield SubqueryColumnsError(subject, len(query.selects), wanted, location=place)
+
+
+def _is_relation(node: exp.Subquery) -> bool:
+    """Whether a subquery stands for rows: in FROM, JOIN, a set operation, IN or as a whole."""
+    parent = node.parent
+    while isinstance(parent, exp.Subquery):
+        parent = parent.parent
+    relations = (exp.From, exp.Join, exp.SetOperation, exp.In, exp.Exists, exp.CTE, exp.Lateral)
+    return parent is None or isinstance(parent, relations)
+
+
+def _outside(call: exp.Expr) -> exp.Expr | None:
+    parent = call.parent
+    while isinstance(parent, _AROUND):
+        parent = parent.parent
+    # An argument of a window stands in other places of it.
+    return parent if not isinstance(parent, exp.Window) or _called_by(parent, call) else None
+
+
+def _called_by(window: exp.Window, call: exp.Expr) -> bool:
+    node = window.this
+    while isinstance(node, _AROUND):
+        node = node.this
+    return node is call
+
+
+def _over(window: exp.Window, call: exp.Func, name: str) -> tuple[str, str] | None:
+    """What is wrong with a function's OVER, and what to do."""
+    named = window.args.get("alias")
+    if named is not None and not _definition(window, named):
+        return (
+            f"names a window {named.name!r}",
+            f"Define it: WINDOW {named.name} AS (…), or write OVER (…).",
+        )
+    if spark_functions().get(name) == "scalar" and not is_aggregate(call):
+        return "cannot have OVER", "OVER goes with aggregates and with functions such as RANK."
+    if isinstance(call.this, exp.Distinct):
+        return (
+            "counts each value once, which no window does",
+            "Number the values by DENSE_RANK() OVER (… ORDER BY value) and take the MAX of that.",
+        )
+    if name in _ORDERED and named is None and not window.args.get("order"):
+        return "needs an order of the rows", "Write ORDER BY in its OVER (…)."
+    return None
+
+
+def _definition(window: exp.Window, name: exp.Expr) -> bool:
+    select = window.parent_select
+    known = select.args.get("windows") or () if isinstance(select, exp.Select) else ()
+    return any(one.this.name.lower() == name.name.lower() for one in known)
