@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from benchmarks.tpch.project import text_of, view_of
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy
+from spark_jobs.sections import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,10 +46,16 @@ class Lake:
 
 
 class Contender(Protocol):
-    """One way; ``run`` is what is measured."""
+    """One way; ``run`` is what is measured.
+
+    Attributes:
+        engine: the setting of the engine, of Tidemark's ways; "" of others.
+    """
 
     @property
     def name(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
 
     def serves(self, query: str) -> bool:
         """Whether it has a way for this query."""
@@ -61,10 +69,15 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class Ours:
-    """Tidemark, by views that declare a strategy; they read the newest versions."""
+    """Tidemark, by views that declare a strategy; they read the newest versions.
+
+    Attributes:
+        refresher: of a project with this setting of the engine.
+    """
 
     refresher: Refresher
     strategy: Strategy
+    engine: Engine
 
     @property
     def name(self) -> str:
@@ -78,15 +91,21 @@ class Ours:
 
     def run(self, query: str, versions: Versions) -> str:
         tick = "-".join(str(version) for version in versions.values())
-        plan = self.refresher.run(view_of(query, self.strategy), tick=tick).plan
+        plan = self.refresher.run(self._view(query), tick=tick).plan
         rule = self._maintenance(query).rule
-        return f"{plan.word} ({rule})" if plan.word == "incremental" else plan.word
+        did = f"{plan.word} ({rule})" if plan.word == "incremental" else plan.word
+        actual = self.refresher.context.store.attempt(plan.attempt_id).actual or {}
+        engine = actual.get("engine")
+        return did if engine is None else f"{did}, {engine}"
 
     def result(self, query: str) -> Result:
-        return delta_rows(self.refresher.context.published_at(view_of(query, self.strategy)))
+        return delta_rows(self.refresher.context.published_at(self._view(query)))
+
+    def _view(self, query: str) -> str:
+        return view_of(query, self.strategy, self.engine)
 
     def _maintenance(self, query: str) -> Maintenance:
-        found = self.refresher.context.entry(view_of(query, self.strategy)).maintenance
+        found = self.refresher.context.entry(self._view(query)).maintenance
         return found or Maintenance(rule=MaintenanceStrategy.FULL)
 
 
@@ -97,6 +116,7 @@ class SparkFull:
     spark: SparkSession
     lake: Lake
     name: str = "spark-full"
+    engine: str = ""
 
     def serves(self, query: str) -> bool:
         return bool(query)
@@ -130,6 +150,7 @@ class Handwritten:
     spark: SparkSession
     lake: Lake
     name: str = "handwritten"
+    engine: str = ""
     seen: dict[str, Versions] = field(default_factory=dict)
 
     def serves(self, query: str) -> bool:
@@ -171,6 +192,7 @@ class DuckFull:
 
     lake: Lake
     name: str = "duckdb-full"
+    engine: str = ""
 
     def serves(self, query: str) -> bool:
         return bool(query)
@@ -189,12 +211,15 @@ class DuckFull:
 
 
 def contenders(
-    refresher: Refresher, lake: Lake, strategies: Iterable[Strategy]
+    refreshers: Mapping[Engine, Refresher], lake: Lake, strategies: Iterable[Strategy]
 ) -> tuple[Contender, ...]:
-    """All of them; Tidemark once for each strategy."""
-    spark = refresher.context.spark
+    """All of them; Tidemark once for each strategy and setting of the engine."""
+    spark = next(iter(refreshers.values())).context.spark
     return (
-        *(Ours(refresher, strategy) for strategy in strategies),
+        *(
+            Ours(refresher, strategy, engine)
+            for strategy, (engine, refresher) in product(strategies, refreshers.items())
+        ),
         SparkFull(spark, lake),
         Handwritten(spark, lake),
         DuckFull(lake),

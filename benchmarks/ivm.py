@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -23,22 +24,45 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.contenders import Contender, DuckFull, Lake, Ours, Versions, contenders
 from benchmarks.measure import Cost, measured
-from benchmarks.records import Record, Run, ScaleFacts, run_facts
+from benchmarks.records import IDLE, ORDERS, OURS, Record, Run, ScaleFacts, run_facts
 from benchmarks.report import write_report
 from benchmarks.tpch.compare import difference
 from benchmarks.tpch.project import DATA, NAMES, write_project
-from benchmarks.tpch.refresh_sets import SHARES, apply
+from benchmarks.tpch.refresh_sets import SHARES, RefreshSet, apply
 from benchmarks.tpch.tables import versions
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.refresh.steps import Refresher
-from spark_jobs.sections import SparkSettings
-from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.sections import Engine, SparkSettings
+from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.session import driver_session
 
 RESULTS = REPOSITORY / "benchmarks/results"
 PAPERS = REPOSITORY / "docs/benchmarks"
+
+
+# A contender's name, the setting of its engine, how it did, and at what cost.
+_Done = tuple[str, str, tuple[str, Cost]]
+
+
+class Engines(StrEnum):
+    """Under which settings of the engine Tidemark is measured."""
+
+    SPARK = "spark"
+    AUTO = "auto"
+    BOTH = "both"
+
+    @property
+    def each(self) -> list[Engine]:
+        return [one for one in Engine if self in {Engines.BOTH, one.value}]
+
+
+class Keys(StrEnum):
+    """Which orders change: of any age, or the newest."""
+
+    RANDOM = "random"
+    RECENT = "recent"
 
 
 class WrongResultError(Exception):
@@ -52,6 +76,7 @@ class Bench:
     Attributes:
         lake: the tables; ``seed`` decides their changes and the order of the contenders.
         tell: hears what happens next, once for each refresh of a query by all contenders.
+        recent: see ``refresh_sets.apply``.
     """
 
     lake: Lake
@@ -60,6 +85,7 @@ class Bench:
     tell: Callable[[str], None]
     records: list[Record] = field(default_factory=list)
     step: int = 0
+    recent: bool = False
 
     def build(self, names: Sequence[str]) -> None:
         """The first result of each query by each contender."""
@@ -70,35 +96,37 @@ class Bench:
 
     def learn(self, names: Sequence[str], share: float) -> None:
         """One refresh of each query by those whose choice depends on what earlier ones took."""
-        self.step += 1
-        change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
+        change = self._change(share)
         for name in names:
             self.tell(f"{name}: {share:.1%} changed, to learn")
             self._refresh(name, change.versions, learning=True)
 
     def round(self, names: Sequence[str], share: float, *, keep: bool) -> None:
         """One refresh of each query at a share; a round that warms up is not kept."""
-        self.step += 1
-        change = apply(self.lake.data, share=share, seed=self.seed, step=self.step)
+        change = self._change(share)
         for name in names:
             self.tell(f"{name}: {share:.1%} changed" + ("" if keep else ", to warm up"))
             done = self._refresh(name, change.versions)
             idle = self._idle(name, change.versions)
             if keep:
                 self.records += [
-                    Record(name, share, contender, chosen, cost)
-                    for contender, (chosen, cost) in {**done, **idle}.items()
+                    Record(name, share, contender, chosen, cost, engine)
+                    for contender, engine, (chosen, cost) in [*done, *idle]
                 ]
 
-    def _refresh(
-        self, name: str, now: Versions, *, learning: bool = False
-    ) -> dict[str, tuple[str, Cost]]:
+    def _change(self, share: float) -> RefreshSet:
+        self.step += 1
+        return apply(
+            self.lake.data, share=share, seed=self.seed, step=self.step, recent=self.recent
+        )
+
+    def _refresh(self, name: str, now: Versions, *, learning: bool = False) -> list[_Done]:
         """All contenders in an order that changes with each step, then the comparison."""
         serving = [one for one in self.contenders if one.serves(name)]
         if learning:
             serving = [one for one in serving if isinstance(one, (Ours, DuckFull))]
         random.Random(f"{self.seed} {self.step} {name}").shuffle(serving)  # noqa: S311
-        done = {one.name: measured(partial(one.run, name, now)) for one in serving}
+        done = [(one.name, one.engine, measured(partial(one.run, name, now))) for one in serving]
         truth = next(one for one in serving if isinstance(one, DuckFull)).result(name)
         for one in serving:
             wrong = difference(truth, one.result(name))
@@ -106,21 +134,27 @@ class Bench:
                 raise WrongResultError(f"{name} by {one.name}, change {self.step}: {wrong}")
         return done
 
-    def _idle(self, name: str, now: Versions) -> dict[str, tuple[str, Cost]]:
+    def _idle(self, name: str, now: Versions) -> list[_Done]:
         """What it costs to find that nothing is to be done."""
-        ours = next(one for one in self.contenders if one.name == "ours")
-        return {"ours, idle": measured(partial(ours.run, name, now))}
+        ours = [one for one in self.contenders if one.name == OURS]
+        return [(IDLE, one.engine, measured(partial(one.run, name, now))) for one in ours]
 
 
 @contextmanager
 def opened(
-    folder: Path, *, scale: float, names: Sequence[str], spark: SparkSettings, hindsight: bool
+    folder: Path,
+    *,
+    scale: float,
+    names: Sequence[str],
+    spark: SparkSettings,
+    hindsight: bool,
+    engines: Sequence[Engine],
 ) -> Iterator[tuple[Lake, tuple[Contender, ...]]]:
     """A generated project with a Spark session, and who takes part."""
     strategies = [Strategy.AUTO]
     if hindsight:
         strategies += [Strategy.INCREMENTAL, Strategy.FULL]
-    write_project(folder, scale=scale, names=names, strategies=strategies)
+    write_project(folder, scale=scale, names=names, strategies=strategies, engines=engines)
     settings = load_settings(folder, spark=spark)
     manifest = compile_settings(settings)
     session = driver_session(
@@ -128,11 +162,21 @@ def opened(
     )
     try:
         with ControlStore.open(settings.control_url) as store:
-            refresher = Refresher(settings, manifest, store, session_factory=lambda _: session)
+            refreshers = {
+                one: Refresher(
+                    _with_engine(settings, one), manifest, store, session_factory=lambda _: session
+                )
+                for one in engines
+            }
             lake = Lake(folder / DATA, scale, folder / "output")
-            yield lake, contenders(refresher, lake, strategies)
+            yield lake, contenders(refreshers, lake, strategies)
     finally:
         session.stop()
+
+
+def _with_engine(settings: Settings, engine: Engine) -> Settings:
+    gold = settings.gold.model_copy(update={"engine": engine})
+    return settings.model_copy(update={"gold": gold})
 
 
 def main(
@@ -140,6 +184,14 @@ def main(
     scale: Annotated[float, typer.Option(help="TPC-H's scale factor.")] = 0.1,
     queries: Annotated[list[str] | None, typer.Option("--query", help="Such as q01.")] = None,
     shares: Annotated[list[float] | None, typer.Option("--share", help="Changed orders.")] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(help="Changed orders, as a number; such as 100,10000, instead of a share."),
+    ] = None,
+    keys: Annotated[Keys, typer.Option(help="Which orders change.")] = Keys.RANDOM,
+    engine: Annotated[
+        Engines, typer.Option(help="The setting gold.engine; both, one beside the other.")
+    ] = Engines.AUTO,
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds.")] = 3,
     warm_up: Annotated[int, typer.Option(min=0, help="Rounds before, not measured.")] = 1,
     learning: Annotated[
@@ -159,22 +211,34 @@ def main(
     names = sorted(queries or NAMES)
     if unknown := set(names) - set(NAMES):
         raise typer.BadParameter(f"no such query: {', '.join(sorted(unknown))}")
-    chosen = sorted(shares or SHARES)
+    orders = round(ORDERS * scale)
+    counts = [int(one) for some in rows or () for one in some.split(",")]
+    chosen = sorted({*(shares or ()), *(one / orders for one in counts)}) or list(SHARES)
     spark = SparkSettings(master="local[2]", driver_memory=memory, java_options=java_options)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise typer.BadParameter(f"{folder} is not empty")
     work = folder or Path(tempfile.mkdtemp(prefix="bench-ivm-"))
     facts = ScaleFacts(
-        **vars(run_facts(seed=seed, spark=spark)), scale=scale, repetitions=repetitions
+        **vars(run_facts(seed=seed, spark=spark)),
+        scale=scale,
+        repetitions=repetitions,
+        keys=keys,
     )
     console = Console(stderr=True)
     rounds = learning + warm_up + repetitions
     try:
         with (
-            opened(work, scale=scale, names=names, spark=spark, hindsight=hindsight) as opening,
+            opened(
+                work,
+                scale=scale,
+                names=names,
+                spark=spark,
+                hindsight=hindsight,
+                engines=engine.each,
+            ) as opening,
             _progress(console, len(names) * (1 + len(chosen) * rounds)) as tell,
         ):
-            bench = Bench(*opening, seed, tell)
+            bench = Bench(*opening, seed, tell, recent=keys is Keys.RECENT)
             bench.build(names)
             # One share after the other, as tables change: what a first refresh of its kind
             # has to build, the rounds that warm up build.

@@ -32,7 +32,7 @@ def plot(cells: dict[tuple[str, float, str], Cell]) -> str:
     ]
     for at, share in enumerate(shares):
         parts.append(mark(_LEFT + 8 + 130 * at, 36, at))
-        parts.append(text(_LEFT + 20 + 130 * at, 40, f"{share:.1%} changed", "start"))
+        parts.append(text(_LEFT + 20 + 130 * at, 40, f"{share * 100:.3g} % changed", "start"))
     bottom = _TOP + _ROW * len(rows)
     for tick in _ticks(low, high):
         colour = "#888" if tick == 1 else "#ddd"

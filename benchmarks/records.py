@@ -21,17 +21,25 @@ from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import REPOSITORY
 
 FULL, OURS, IDLE = "spark-full", "ours", "ours, idle"
+# Orders at scale factor 1.
+ORDERS = 1_500_000
 
 
 @dataclass(frozen=True)
 class Record:
-    """One measured refresh: ``chosen`` says how, where the contender had a choice."""
+    """One measured refresh.
+
+    Attributes:
+        chosen: how, where the contender had a choice.
+        engine: the setting of the engine, of Tidemark's; "" of other contenders.
+    """
 
     query: str
     share: float
     contender: str
     chosen: str
     cost: Cost
+    engine: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Cell:
     query: str
     share: float
     contender: str
+    engine: str
     cpu: float
     wall: float
     read: int
@@ -83,6 +92,12 @@ class ScaleFacts(Facts):
 
     scale: float
     repetitions: int
+    keys: str = "random"
+
+    @property
+    def orders(self) -> int:
+        """The orders that are generated at the scale."""
+        return round(ORDERS * self.scale)
 
 
 @dataclass(frozen=True)
@@ -92,18 +107,27 @@ class Run:
     facts: ScaleFacts
     records: list[Record]
 
-    def cells(self) -> dict[tuple[str, float, str], Cell]:
-        """By query, share and contender."""
+    @property
+    def engines(self) -> list[str]:
+        """The settings of the engine under which Tidemark was measured."""
+        return sorted({one.engine for one in self.records if one.engine})
+
+    def cells(self, engine: str) -> dict[tuple[str, float, str], Cell]:
+        """By query, share and contender: Tidemark's under one setting, and all others."""
         found: dict[tuple[str, float, str], list[Record]] = defaultdict(list)
         for one in self.records:
-            found[one.query, one.share, one.contender].append(one)
+            if one.engine in {"", engine}:
+                found[one.query, one.share, one.contender].append(one)
         return {key: _cell(key, some) for key, some in found.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """The form for programs."""
         return {
             "facts": asdict(self.facts),
-            "cells": [asdict(one) for one in self.cells().values()],
+            "cells": {
+                engine: [asdict(one) for one in self.cells(engine).values()]
+                for engine in self.engines
+            },
         }
 
 
@@ -143,6 +167,7 @@ def _cell(key: tuple[str, float, str], records: list[Record]) -> Cell:
         query=query,
         share=share,
         contender=contender,
+        engine=records[0].engine,
         cpu=round(median(one.cpu for one in costs), 3),
         wall=round(median(one.wall for one in costs), 3),
         read=round(median(one.read for one in costs)),

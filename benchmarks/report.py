@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.choice import choice
 from benchmarks.plot import plot
-from benchmarks.records import FULL, IDLE, OURS, Cell, Run, mean, speedup
+from benchmarks.records import FULL, IDLE, OURS, Cell, Run, ScaleFacts, mean, speedup
+from spark_jobs.sections import Engine
 
 Cells = dict[tuple[str, float, str], Cell]
 # What a refresh may cost over a full recomputation.
@@ -16,30 +17,32 @@ _SLOWER = 0.85
 
 
 def write_report(run: Run, *, results: Path, papers: Path) -> list[Path]:
-    """Write all three; their names tell the scale.
+    """Write a page, a plot for each setting of the engine, and the JSON; their names tell the run.
 
     Args:
         run: a run whose every result was right.
         results: the folder of the JSON.
-        papers: the folder of table and plot.
+        papers: the folder of page and plots.
     """
-    name = f"ivm-scale-{run.facts.scale:g}"
+    name = _name(run)
     files = {
         results / f"{name}.json": json.dumps(run.as_dict(), indent=1) + "\n",
-        papers / f"{name}.md": markdown(run, picture=f"{name}.svg"),
-        papers / f"{name}.svg": plot(run.cells()),
+        papers / f"{name}.md": markdown(run),
     }
+    for engine in run.engines:
+        files[papers / _picture(run, engine)] = plot(run.cells(engine))
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return list(files)
 
 
-def markdown(run: Run, *, picture: str) -> str:
-    """The page of a run."""
-    cells, facts = run.cells(), run.facts
+def markdown(run: Run) -> str:
+    """The page of a run: a part for each setting of the engine, no number of which is another's."""
+    facts = run.facts
     loads = " and ".join(f"{one[0]:.1f}" for one in facts.load)
     used = ", ".join(f"{name} {number}" for name, number in facts.versions.items())
+    cells = [one for engine in run.engines for one in run.cells(engine).values()]
     return "\n".join(
         [
             f"# Incremental maintenance of TPC-H, scale {facts.scale:g}",
@@ -49,30 +52,45 @@ def markdown(run: Run, *, picture: str) -> str:
             f"- {facts.started_at} to {facts.finished_at}, commit {facts.commit}",
             f"- {facts.processor}, {facts.cores} cores, {facts.memory / 2**30:.0f} GiB",
             f"  load {loads} at start and end",
-            f"- other programs used {mean_others(cells):.2f} cores in the median",
+            f"- other programs used {median_others(cells):.2f} cores in the median",
             f"- {used}",
             f"- JVM: heap {facts.heap}, options `{facts.java_options}`",
-            f"- {facts.repetitions} measured rounds, seed {facts.seed}",
+            f"- {facts.repetitions} measured rounds, seed {facts.seed}, {facts.keys} orders change",
             "- every result was compared with DuckDB's, and equal",
             "",
-            f"![CPU of a full recomputation over CPU of a refresh]({picture})",
-            "",
-            "## Together",
-            "",
-            *_summary(cells),
-            "",
-            *_sections(cells),
+            *(line for engine in run.engines for line in _part(run, engine)),
         ]
     )
 
 
-def mean_others(cells: Cells) -> float:
+def median_others(cells: Iterable[Cell]) -> float:
     """The median load by other programs over all cells, in cores."""
-    ordered = sorted(one.others for one in cells.values())
+    ordered = sorted(one.others for one in cells)
     return ordered[len(ordered) // 2]
 
 
-def _summary(cells: Cells) -> Iterator[str]:
+def _name(run: Run) -> str:
+    engines = "" if run.engines == [Engine.AUTO] else f"-{'-'.join(run.engines)}"
+    keys = "" if run.facts.keys == "random" else f"-{run.facts.keys}"
+    return f"ivm-scale-{run.facts.scale:g}{engines}{keys}"
+
+
+def _picture(run: Run, engine: str) -> str:
+    return f"{_name(run)}{f'.{engine}' if len(run.engines) > 1 else ''}.svg"
+
+
+def _part(run: Run, engine: str) -> Iterator[str]:
+    cells = run.cells(engine)
+    yield f"## `gold.engine: {engine}`"
+    yield ""
+    yield f"![CPU of a full recomputation over CPU of a refresh]({_picture(run, engine)})"
+    yield ""
+    yield from _summary(cells, run.facts)
+    yield ""
+    yield from _sections(cells, run.facts)
+
+
+def _summary(cells: Cells, facts: ScaleFacts) -> Iterator[str]:
     yield "Spark's CPU for a full recomputation over ours; above 1x, a refresh takes less."
     yield ""
     yield (
@@ -90,15 +108,16 @@ def _summary(cells: Cells) -> Iterator[str]:
         chosen = f"{sum(one.near for one in known)} of {len(known)}" if known else "not measured"
         idle = sorted(cells[query, share, IDLE].wall for query in queries)[len(queries) // 2]
         yield (
-            f"| {share:.1%} | {mean(ratios.values()):.2f}x | {ratios[worst]:.2f}x ({worst}) "
+            f"| {_changed(share, facts)} | {mean(ratios.values()):.2f}x "
+            f"| {ratios[worst]:.2f}x ({worst}) "
             f"| {slow} of {len(queries)} | {chosen} "
             f"| {peak / 2**30:.1f} GiB | {idle * 1000:.0f} ms |"
         )
 
 
-def _sections(cells: Cells) -> Iterator[str]:
+def _sections(cells: Cells, facts: ScaleFacts) -> Iterator[str]:
     for share in _shares(cells):
-        yield f"## {share:.1%} changed"
+        yield f"### {_changed(share, facts)} changed"
         yield ""
         yield "CPU in seconds; wall, megabytes read and written, and memory are of our refresh."
         yield "As chosen, and best: medians over all our refreshes of that strategy."
@@ -133,6 +152,11 @@ def _line(cells: Cells, query: str, share: float) -> str:
         f"{ours.peak / 2**30:.1f}",
     ]
     return f"| {' | '.join(values)} |"
+
+
+def _changed(share: float, facts: ScaleFacts) -> str:
+    """A share, and how many orders that are; each changes with its lines."""
+    return f"{share * 100:.3g} %, {round(share * facts.orders):,} orders"
 
 
 def _queries(cells: Cells) -> list[str]:

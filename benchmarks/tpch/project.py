@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.tpch.tables import KEYS, generate
 from spark_jobs.definitions.vocabulary import Strategy
+from spark_jobs.sections import Engine
 
 QUERIES = Path(__file__).with_name("queries")
 NAMES = tuple(sorted(file.stem for file in QUERIES.glob("q*.sql")))
@@ -26,6 +27,7 @@ def write_project(
     scale: float,
     names: Iterable[str] = NAMES,
     strategies: Iterable[Strategy] = (Strategy.AUTO,),
+    engines: Iterable[Engine] = (Engine.AUTO,),
 ) -> None:
     """Generate the tables and write the declarations.
 
@@ -34,24 +36,26 @@ def write_project(
         scale: TPC-H's scale factor.
         names: the queries that become views.
         strategies: one view of each query for each of them; ``view_of`` names it.
+        engines: one view of each query and strategy for each of them.
     """
     generate(folder / DATA, scale=scale)
     _write(folder / "tidemark.yml", _SETTINGS)
     for name in KEYS:
         _write(folder / f"sources/{name}.yml", _SOURCE.format(name=name, data=DATA))
-    for name, strategy in product(names, strategies):
+    for name, strategy, engine in product(names, strategies, engines):
         declared = f"refresh: bulk\nstrategy: {strategy}\n"
         text = definition(name, scale=scale).replace("refresh: bulk\n", declared, 1)
-        _write(folder / f"sql/gold/{view_of(name, strategy)}.sql", text)
+        _write(folder / f"sql/gold/{view_of(name, strategy, engine)}.sql", text)
 
 
-def view_of(name: str, strategy: Strategy) -> str:
-    """The view of a query that declares a strategy.
+def view_of(name: str, strategy: Strategy, engine: Engine = Engine.AUTO) -> str:
+    """The view of a query that declares a strategy, for refreshes under a setting of the engine.
 
-    >>> view_of("q01", Strategy.AUTO), view_of("q01", Strategy.FULL)
-    ('q01', 'q01_full')
+    >>> view_of("q01", Strategy.AUTO), view_of("q01", Strategy.FULL, Engine.SPARK)
+    ('q01', 'q01_full_spark')
     """
-    return name if strategy is Strategy.AUTO else f"{name}_{strategy}"
+    declared = name if strategy is Strategy.AUTO else f"{name}_{strategy}"
+    return declared if engine is Engine.AUTO else f"{declared}_{engine}"
 
 
 def definition(name: str, *, scale: float) -> str:

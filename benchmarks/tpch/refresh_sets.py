@@ -79,7 +79,7 @@ class RefreshSet:
     orders: int
 
 
-def apply(lake: Path, *, share: float, seed: int, step: int) -> RefreshSet:
+def apply(lake: Path, *, share: float, seed: int, step: int, recent: bool = False) -> RefreshSet:
     """Change the tables in their folder.
 
     Args:
@@ -87,12 +87,13 @@ def apply(lake: Path, *, share: float, seed: int, step: int) -> RefreshSet:
         share: changed orders, of all.
         seed: the same seed, step and tables give the same changes.
         step: the number of the set, so that each differs from the last.
+        recent: whether the orders with the greatest keys change, and not orders of any age.
     """
     random = np.random.default_rng([seed, step])
     duck = Duck(lake)
     keys = _keys(duck, "orders")["o_orderkey"].to_numpy()
     count = max(1, round(len(keys) * share / 3))
-    chosen = random.permutation(keys)[: 3 * count]
+    chosen = random.permutation(keys[-3 * count :] if recent else keys)[: 3 * count]
     picks = _picks(duck, chosen, random)
     fresh = pa.array(np.arange(count, dtype=np.int64) + int(keys.max()) + 1)
     parts = [picks.slice(at * count, count) for at in range(3)]
