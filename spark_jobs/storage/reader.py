@@ -33,6 +33,7 @@ from spark_jobs.storage.plain import (
     plain_changes,
     plain_table,
 )
+from spark_jobs.storage.rows import no_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -200,5 +201,5 @@ def _frame_of(
     schema = StructType(fields)
     paths = [f"{table.location}/{one}" for one in files]
     if not paths:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     return spark.read.schema(schema).parquet(*paths)

@@ -173,9 +173,21 @@ def from_arrow(
     Over Spark Connect, an empty Arrow table loses its columns.
     """
     if not rows.num_rows:
-        return session.createDataFrame([], schema())
+        return no_rows(session, schema())
     # In one chunk: Spark treats an empty chunk as the end of the data.
     return session.createDataFrame(rows.combine_chunks())
+
+
+def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
+    """An empty DataFrame that Spark's optimizer knows to be empty.
+
+    A classic session turns an empty list into an RDD and estimates its size at 8 EiB, so a join
+    would read and shuffle the other table whole. The optimizer removes a relation whose condition
+    is false, and every inner join with it.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return session.createDataFrame([], schema).where(F.expr("false"))
 
 
 def fits_arrow(frame: DataFrame) -> bool:

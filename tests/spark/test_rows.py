@@ -113,3 +113,7 @@ def test_rows_in_pieces_are_all_given_back(spark: SparkSession, counts: tuple[in
     )
     assert found.columns == ["n"]
     assert found.count() == sum(counts)
+    # A table that is joined with no rows is not read.
+    joined = spark.range(10).toDF("n").join(found, "n")
+    plan = joined._jdf.queryExecution().optimizedPlan().toString()
+    assert ("Join" in plan) == (sum(counts) > 0)
