@@ -13,11 +13,12 @@ from spark_jobs.cli.environments import EnvironmentName
 from spark_jobs.serving.sql.output_format import OutputFormat
 from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import load_settings
+from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
     from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
 
-Limit = Annotated[int, typer.Option(min=0, help="Rows at most; 0 for all of them.")]
+Limit = Annotated[int, typer.Option(min=0, max=MOST_ROWS, help="Rows at most; 0 for all of them.")]
 Seconds = Annotated[
     float, typer.Option(min=0, help="How long a query may run; 0 for as long as it takes.")
 ]

@@ -84,13 +84,21 @@ def current_manifest(settings: Settings) -> Manifest:
 
 
 def _written(settings: Settings) -> Manifest | None:
-    """The manifest's file; None where there is none, or another release wrote it."""
+    """The manifest's file; None where there is none, or another release wrote it.
+
+    Raises:
+        StateDirectoryError: the directory in which it should be is none, or closed to this account.
+    """
     from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.storage.rights import make_state
 
     try:
         return Manifest.read(settings.manifest_file)
     except (FileNotFoundError, ValidationError):
         return None
+    except OSError:
+        make_state(settings.state)
+        raise
 
 
 def chosen_views(project: OpenProject, texts: list[str] | None, *, everything: bool) -> list[str]:

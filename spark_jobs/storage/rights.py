@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from spark_jobs.names import Layer
+from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.storage.lake import Lake, remote_location
 
 _OTHERS, _READ = 0o007, 0o005
@@ -54,6 +55,21 @@ _usual = Lock()
 _users: list[int] = []
 
 
+def make_state(state: Path) -> None:
+    """Make the state directory; one that is there stays as it is.
+
+    Raises:
+        StateDirectoryError: it cannot be made, or nothing can be written there.
+    """
+    try:
+        with usual_rights():
+            state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateDirectoryError(state, error.strerror or type(error).__name__) from error
+    if not os.access(state, os.W_OK | os.X_OK):
+        raise StateDirectoryError(state, "this account may not write there")
+
+
 def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
     """Make the state directory, and close what the stack keeps in it to other accounts.
 
@@ -62,9 +78,11 @@ def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
     Args:
         state: the directory.
         makes: the names below it that are made where they are not there.
+
+    Raises:
+        StateDirectoryError: it cannot be made, or nothing can be written there.
     """
-    with usual_rights():
-        state.mkdir(parents=True, exist_ok=True)
+    make_state(state)
     for name in makes:
         with suppress(FileExistsError):
             (state / name).mkdir(mode=0o700)
