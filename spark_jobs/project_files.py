@@ -37,7 +37,7 @@ class UnreadableFileError(LocatedError):
     primary = "the file cannot be read: {problem}"
 
 
-def read_text(path: Path, file: str) -> str:
+def read_text(path: Path, file: str, *, encoding: str = "utf-8-sig") -> str:
     """The text of a file of the project, without a byte order mark.
 
     A pipe or a device is not even opened: reading from it might never end.
@@ -45,6 +45,7 @@ def read_text(path: Path, file: str) -> str:
     Args:
         path: where it lies.
         file: how messages call it.
+        encoding: ``utf-8`` keeps the byte order mark.
 
     Raises:
         UnreadableFileError: it is not a regular file, larger than 64 KiB, or not UTF-8.
@@ -66,7 +67,7 @@ def read_text(path: Path, file: str) -> str:
         hint = "Remove it, or split it; a declaration is a few lines."
         raise UnreadableFileError(problem, hint=hint, location=place)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         place = Location(file, content.count(b"\n", 0, error.start) + 1)
         hint = "Save the file as UTF-8 text."

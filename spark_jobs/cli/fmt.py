@@ -10,6 +10,7 @@ import typer
 
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.names import Layer
+from spark_jobs.project_files import read_text
 from spark_jobs.settings import load_settings
 
 
@@ -26,9 +27,10 @@ def fmt(
     project = load_settings(context.obj).project_dir
     changed, problems = 0, list[LakehouseError]()
     for path in files or _declared(project):
+        file = _shown(path, project)
         try:
-            before = path.read_bytes().decode("utf-8")
-            after = formatted(before, file=_shown(path, project), layer=Layer(path.parent.name))
+            before = read_text(path, file, encoding="utf-8")
+            after = formatted(before, file=file, layer=Layer(path.parent.name))
         except LakehouseError as error:
             problems.append(error)
             continue
@@ -38,7 +40,7 @@ def fmt(
             ) from error
         if before != after:
             changed += 1
-            typer.echo(f"{'would format' if check else 'formatted'} {_shown(path, project)}")
+            typer.echo(f"{'would format' if check else 'formatted'} {file}")
             if not check:
                 path.write_bytes(after.encode("utf-8"))
     if problems:
@@ -77,6 +79,7 @@ def _declared(project: Path) -> Iterator[Path]:
 
 
 def _shown(path: Path, project: Path) -> str:
-    absolute = path.resolve()
+    # The file itself may be a link, to itself even; `fmt` names the link.
+    absolute = path.parent.resolve() / path.name
     inside = absolute.is_relative_to(project.resolve())
     return absolute.relative_to(project.resolve()).as_posix() if inside else str(path)

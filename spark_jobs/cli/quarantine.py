@@ -16,6 +16,7 @@ from spark_jobs.serving.project import open_project
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.faithful_json import is_object, parse, printed
 from spark_jobs.terminal.payloads import readable, shown
+from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
     from spark_jobs.silver.check.quarantine import RejectedRecord
@@ -69,7 +70,7 @@ def show(
         int | None, typer.Option(help="Only this offset; with --partition, the whole record.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=1, help="Maximum number of records, newest first.")
+        int, typer.Option(min=1, max=MOST_ROWS, help="Maximum number of records, newest first.")
     ] = 20,
     raw: Annotated[bool, typer.Option("--raw", help="Show every byte of key and value.")] = False,
     as_json: AsJson = False,

@@ -17,6 +17,7 @@ from spark_jobs.serving.project import OpenProject, chosen_views, open_project
 from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
+from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
     from spark_jobs.gold.recover.replay import Replayer
@@ -130,7 +131,9 @@ def status(
     replay_id: Annotated[
         str | None, typer.Argument(help="The id of a replay. Default: all.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of replays.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MOST_ROWS, help="Maximum number of replays.")
+    ] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show replays and rollbacks, or the progress of one of them."""

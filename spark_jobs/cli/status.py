@@ -21,6 +21,7 @@ from spark_jobs.serving.report.status_tables import (
 )
 from spark_jobs.serving.report.transactions import database_statuses
 from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
     from spark_jobs.gold.freshness import ViewStatus
@@ -32,7 +33,9 @@ def status(
     view: Annotated[
         str | None, typer.Argument(help="Show the last attempts to refresh this gold view.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of attempts.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MOST_ROWS, help="Maximum number of attempts.")
+    ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
     check: Annotated[
         bool,

@@ -84,13 +84,21 @@ def current_manifest(settings: Settings) -> Manifest:
 
 
 def _written(settings: Settings) -> Manifest | None:
-    """The manifest file; None if it is missing or another release wrote it."""
+    """The manifest file; None if it is missing or another release wrote it.
+
+    Raises:
+        StateDirectoryError: its directory is no directory, or closed to this account.
+    """
     from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.storage.rights import make_state
 
     try:
         return Manifest.read(settings.manifest_file)
     except (FileNotFoundError, ValidationError):
         return None
+    except OSError:
+        make_state(settings.state)
+        raise
 
 
 def chosen_views(project: OpenProject, texts: list[str] | None, *, everything: bool) -> list[str]:

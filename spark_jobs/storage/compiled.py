@@ -13,6 +13,7 @@ from spark_jobs.graph.compile import compile_project, read_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
 from spark_jobs.storage import log
+from spark_jobs.storage.rights import make_state
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,10 @@ def compile_settings(settings: Settings) -> Manifest:
 
     Raises:
         ProblemsError: all problems of all declarations; the old manifest is kept.
+        StateDirectoryError: the state directory cannot be written.
     """
     manifest = compiled(settings)
+    make_state(settings.state)
     manifest.write(settings.manifest_file)
     return manifest
 
@@ -48,7 +51,7 @@ def deployment_of(path: Path) -> str | None:
     """The id of the deployment that wrote a manifest file; None if it was only compiled."""
     try:
         return Manifest.read(path).deployment
-    except (FileNotFoundError, ValidationError):
+    except (OSError, ValidationError):
         return None
 
 

@@ -9,6 +9,16 @@ from pathlib import Path
 from spark_jobs.errors import LakehouseError
 
 
+class StateDirectoryError(LakehouseError):
+    """The state directory cannot be made, or is another account's."""
+
+    condition = "STATE_DIRECTORY"
+    path: Path
+    problem: str
+    primary = "state directory {path} cannot be used: {problem}"
+    hint = "Name a directory of yours by the setting state_dir, or correct its rights."
+
+
 class JavaMissingError(LakehouseError):
     """Java is not installed."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from spark_jobs.names import Layer
+from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.storage.lake import Lake, remote_location
 
 _OTHERS, _READ = 0o007, 0o005
@@ -54,6 +55,21 @@ _usual = Lock()
 _users: list[int] = []
 
 
+def make_state(state: Path) -> None:
+    """Create the state directory; an existing one stays unchanged.
+
+    Raises:
+        StateDirectoryError: it cannot be created or written.
+    """
+    try:
+        with usual_rights():
+            state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateDirectoryError(state, error.strerror or type(error).__name__) from error
+    if not os.access(state, os.W_OK | os.X_OK):
+        raise StateDirectoryError(state, "this account may not write there")
+
+
 def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
     """Create the state directory, and make the stack's files in it private.
 
@@ -62,9 +78,11 @@ def close_state(state: Path, *, makes: Iterable[str] = DIRECTORIES) -> None:
     Args:
         state: the state directory.
         makes: names of subdirectories to create.
+
+    Raises:
+        StateDirectoryError: it cannot be created or written.
     """
-    with usual_rights():
-        state.mkdir(parents=True, exist_ok=True)
+    make_state(state)
     for name in makes:
         with suppress(FileExistsError):
             (state / name).mkdir(mode=0o700)

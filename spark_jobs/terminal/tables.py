@@ -20,6 +20,8 @@ from rich.text import Text
 LONGEST_WORD: Final = 60
 # A cell that would take more lines than this is easier to read in a record.
 MOST_LINES: Final = 6
+# So many rows an option may ask for: databases and Spark take a limit of 32 bits.
+MOST_ROWS: Final = 1_000_000_000
 # Wide enough to measure what a cell would take with all the room in the world.
 _UNLIMITED: Final = 100_000
 

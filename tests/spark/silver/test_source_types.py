@@ -112,7 +112,8 @@ STANDS_FOR = {
 DECLARED_OF = {"as the type below it": "STRING"}
 # The connector sends null of a name unless a snapshot reads it.
 LOST_IN_CHANGES = {"name"}
-# What the page says that the connector loses: the type, a value, and what a snapshot sends.
+# What the page says that the connector changes or leaves out: the type, a value, and what a
+# snapshot sends where Connect is not the stack's own.
 LOST: dict[str, tuple[str, str, Any]] = {
     "before_christ": ("DATE", "'0044-03-15 BC'", "0044-03-15Z"),
     "endless": ("DATE", "'infinity'", "+292278994-08-16Z"),

@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from spark_jobs.cli.main import app
+from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.terminal.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
 from tests.golden.declaration_cases import write_project
 
@@ -89,6 +92,33 @@ def test_old_details_are_removed(project: Path, monkeypatch: pytest.MonkeyPatch)
         unforeseen(ValueError("x"), ["--project", str(project)])
     kept = list((project / "state" / DIRECTORY).iterdir())
     assert len(kept) == 20
+
+
+@pytest.mark.parametrize("state", ["/dev/null", "/dev/null/state", "/proc/state", "x" * 5000])
+def test_a_state_directory_that_cannot_be_is_a_mistake_in_the_settings(
+    project: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", state)
+    for verb in ("compile", "status"):
+        error = CliRunner().invoke(app, ["--project", str(project), verb]).exception
+        assert isinstance(error, StateDirectoryError), error
+        assert "state_dir" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "spend"),
+        ("replay", "status"),
+        ("quarantine", "show", "orders"),
+        ("query", "SELECT 1 AS a"),
+    ],
+)
+def test_a_limit_beyond_every_table_is_a_mistake_in_the_command_line(
+    project: Path, words: tuple[str, ...]
+) -> None:
+    asked = ["--project", str(project), *words, "--limit", "9" * 23]
+    assert CliRunner().invoke(app, asked).exit_code == 2
 
 
 def test_an_interruption_ends_with_130_and_no_traceback(project: Path) -> None:
