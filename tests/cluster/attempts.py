@@ -16,6 +16,7 @@ def attempts(settings: Settings) -> dict[str, str]:
         "spark connect": doors.spark_connect(settings),
         "spark connect, a guess": doors.spark_connect(settings, "guessed"),
         "redis": doors.redis_server(settings),
+        "airflow": doors.airflow(settings),
         "object store": doors.object_store(settings),
         "object store, a guess": doors.object_store(settings, Authorization=GUESS),
         "page of refreshes": doors.page(ports.spark_ui),
@@ -24,6 +25,7 @@ def attempts(settings: Settings) -> dict[str, str]:
     for number in range(1, local.kafka_brokers + 1):
         _, port = ports.of("kafka", number)
         found[f"kafka {number}"] = doors.kafka(settings, f"127.0.0.1:{port}")
+        found[f"controller {number}"] = doors.kafka_controller(settings, number)
     for number in range(1, local.connect_workers + 1):
         found[f"connect {number}"] = doors.connect_rest(settings, number)
     for kind, count in (("spark_master", 1), ("spark_worker", local.spark_workers)):
@@ -37,18 +39,20 @@ def attempts(settings: Settings) -> dict[str, str]:
 def wanted(settings: Settings) -> dict[str, str]:
     """What the table in docs/security.md promises of them."""
     local = settings.local
-    brokers = "_TRANSPORT" if settings.security.enabled else doors.OPEN
+    secure, nodes = settings.security.enabled, range(1, local.kafka_brokers + 1)
     workers = range(1, local.spark_workers + 1)
     spark = ["spark_master 1", *(f"spark_worker {number}" for number in workers)]
     return {
         "spark connect": "UNAUTHENTICATED",
         "spark connect, a guess": "UNAUTHENTICATED",
         "redis": "AuthenticationError",
+        "airflow": "401",
         "object store": FORBIDDEN,
         "object store, a guess": FORBIDDEN,
         "page of refreshes": doors.SILENT,
         "page of streams": doors.SILENT,
-        **{f"kafka {number}": brokers for number in range(1, local.kafka_brokers + 1)},
+        **{f"kafka {number}": "_TRANSPORT" if secure else doors.OPEN for number in nodes},
+        **{f"controller {number}": doors.TLS if secure else doors.OPEN for number in nodes},
         **{
             f"connect {number}": "certificate required"
             for number in range(1, local.connect_workers + 1)

@@ -50,3 +50,4 @@ def test_nobody_gets_in_without_a_secret(stack: RunningStack) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
 def test_of_the_state_directory_another_account_reads_nothing(stack: RunningStack) -> None:
     assert doors.readable(stack.settings.state) <= {"."}
+    doors.assert_no_socket_answers(stack.settings)

@@ -21,16 +21,19 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
 from spark_jobs.settings import BUCKET, Settings
+from spark_jobs.stack.airflow import API_SERVER
+from spark_jobs.stack.airflow_config import airflow_address
 from spark_jobs.stack.ports import LOOPBACK
 from spark_jobs.stack.spark_connect import connect_url
+from spark_jobs.stack.supervisor import socket_path
 from spark_jobs.storage.session import with_token
 from tests.e2e.running import RunningStack
 
 NOBODY = 65534
 OPEN, SILENT, OTHER = "open", "nothing listens", "speaks another protocol"
-LOGIN = "asks for a login"
+LOGIN, TLS = "asks for a login", "asks for TLS"
 # Those that have a door of their own.
-PARTS = ("spark-connect", "streams", "connect", "redis", "postgres", "kafka")
+PARTS = ("spark-connect", "streams", "connect", "redis", "postgres", "kafka", API_SERVER)
 
 
 def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
@@ -46,7 +49,11 @@ def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
         "connect": {"connect": lambda: connect_rest(settings)},
         "redis": {"redis": lambda: redis_server(settings)},
         "postgres": {"postgres": lambda: postgres(settings)},
-        "kafka": {"kafka": lambda: kafka(settings)},
+        "kafka": {
+            "kafka": lambda: kafka(settings),
+            "kafka's controller": lambda: kafka_controller(settings),
+        },
+        API_SERVER: {"airflow": lambda: airflow(settings)},
     }
     for part in parts:
         assert running.part(part).ready, part
@@ -54,7 +61,7 @@ def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
 
 
 def expected(settings: Settings, parts: Iterable[str]) -> dict[str, str]:
-    """What each door of these parts should answer; Kafka's is open where nothing is set."""
+    """What each door of these parts should answer; Kafka's are open where nothing is set."""
     secure = settings.security.enabled
     answers = {
         "spark-connect": {
@@ -66,7 +73,11 @@ def expected(settings: Settings, parts: Iterable[str]) -> dict[str, str]:
         "connect": {"connect": "certificate required"},
         "redis": {"redis": "AuthenticationError"},
         "postgres": {"postgres": "refused"},
-        "kafka": {"kafka": "_TRANSPORT" if secure else OPEN},
+        "kafka": {
+            "kafka": "_TRANSPORT" if secure else OPEN,
+            "kafka's controller": TLS if secure else OPEN,
+        },
+        API_SERVER: {"airflow": "401"},
     }
     return {name: said for part in parts for name, said in answers[part].items()}
 
@@ -87,9 +98,18 @@ def assert_gold_alone(running: RunningStack) -> None:
     found = readable(running.settings.state)
     beside = {one for one in found if not f"{one}/".startswith("lake/gold/")}
     assert beside <= {".", "lake"}
+    assert_no_socket_answers(running.settings)
+
+
+def assert_no_socket_answers(settings: Settings) -> None:
+    """Another account may connect to none of the stack's own sockets, supervisord's among them."""
+    sockets = {one for one in settings.state.rglob("*") if one.is_socket()}
+    sockets.add(socket_path(settings.state))
+    assert [one for one in sockets if _by_nobody("test", "-w", str(one)).returncode == 0] == []
 
 
 _RPC_REQUEST = 3
+_API_VERSIONS = 18
 
 
 def spark_connect(settings: Settings, token: str | None = None) -> str:
@@ -168,6 +188,25 @@ def kafka(settings: Settings, servers: str = "") -> str:
     return OPEN
 
 
+def kafka_controller(settings: Settings, number: int = 1) -> str:
+    """What a controller answers to a request for the versions of its protocol, in the clear."""
+    request = struct.pack(">hhih", _API_VERSIONS, 0, 7, -1)
+    _, port = settings.ports.of("kafka_controller", number)
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=5) as channel:
+            channel.sendall(struct.pack(">i", len(request)) + request)
+            answer = channel.recv(65536)
+    except ConnectionResetError:
+        return TLS
+    return OPEN if answer[4:8] == struct.pack(">i", 7) else TLS
+
+
+def airflow(settings: Settings) -> str:
+    """A listing of DAGs, by nobody."""
+    status = httpx.get(f"{airflow_address(settings)}/api/v2/dags", trust_env=False).status_code
+    return OPEN if status < 400 else str(status)
+
+
 def object_store(settings: Settings, **headers: str) -> str:
     """A listing of the lake's bucket."""
     address = f"{settings.store_endpoint}/{BUCKET}?list-type=2"
@@ -205,8 +244,16 @@ def postgres(settings: Settings) -> str:
 
 def readable(directory: Path) -> set[str]:
     """What another account may read or list below a directory: files, folders, sockets."""
-    found = subprocess.run(
-        ["find", str(directory), "-readable"],
+    found = _by_nobody("find", str(directory), "-readable")
+    # Else there was nothing that is closed, or nothing was looked at.
+    assert "Permission denied" in found.stderr, found.stderr
+    return {str(Path(one).relative_to(directory)) for one in found.stdout.splitlines()}
+
+
+def _by_nobody(*command: str) -> subprocess.CompletedProcess[str]:
+    """A program as another account."""
+    return subprocess.run(
+        command,
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
@@ -215,6 +262,3 @@ def readable(directory: Path) -> set[str]:
         check=False,
         cwd="/",
     )
-    # Else there was nothing that is closed, or nothing was looked at.
-    assert "Permission denied" in found.stderr, found.stderr
-    return {str(Path(one).relative_to(directory)) for one in found.stdout.splitlines()}

@@ -101,7 +101,7 @@ def test_who_reads_may_not_trigger_and_who_answers_calls_may(airflow: Airflow) -
 
 
 def test_nobody_gets_in_without_a_secret_where_nothing_is_set(airflow: Airflow) -> None:
-    parts = ("spark-connect", "postgres")
+    parts = ("spark-connect", "postgres", "airflow-api-server")
     assert doors.tried(airflow.running, parts) == doors.expected(airflow.running.settings, parts)
     doors.assert_spark_asks(airflow.running, "spark-connect")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.access.kafka import KafkaAccess
+from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.delivery import Delivery
@@ -50,7 +50,8 @@ def make(broker: RunningStack, table: Table, tmp_path: Path) -> Iterator[Make]:
             "file": "sql/gold/users.sql",
         }
         sink = SinkEntry(**{**entry, **changed})
-        where = Addresses(kafka=KafkaAccess(broker.settings.kafka))
+        # Nobody declares these topics, so no other principal has a right to them.
+        where = Addresses(kafka=kafka_access(broker.settings, Principal.ADMIN))
         made.append(Delivery(sink, table.location, lambda: where, tmp_path / "locks", no_spark))
         return made[-1]
 

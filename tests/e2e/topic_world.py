@@ -11,6 +11,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.reconcile import bronze_offsets
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
@@ -63,7 +64,8 @@ class Events:
         return admin(self.settings)
 
     def send(self, topic: str, partition: int, numbers: Iterable[int]) -> None:
-        producer = Producer({"bootstrap.servers": self.settings.kafka, "acks": "all"})
+        access = kafka_access(self.settings, Principal.LOADER)
+        producer = Producer({**access.librdkafka(), "acks": "all"})
         for number in numbers:
             event = {"event_id": f"{partition}-{number}", "happened_at": "2026-01-02T03:04:05Z"}
             producer.produce(topic, json.dumps(event).encode(), partition=partition)

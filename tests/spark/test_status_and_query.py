@@ -339,6 +339,8 @@ def test_what_a_comment_hides_is_refused(
     table = gold.location("silver.orders")
     sql = HIDDEN[name].format(secret=secret, output=output, table=table, bronze=table)
     assert problem_of(run("query", sql)).condition == "SQL_SYNTAX"
+    explained = problem_of(run("query", f"EXPLAIN {sql}")).condition
+    assert explained in {"SQL_SYNTAX", "QUERY_NOT_READ_ONLY"}
     arguments = ["--project", str(gold.settings.project_dir), "shell"]
     answer = CliRunner().invoke(app, arguments, input=f"{sql}\n;\n")
     assert "[SQL_SYNTAX]" in answer.stderr
