@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -124,21 +125,29 @@ class TableDifference:
         rejected = built.quarantine.join(
             live.quarantine.select(*PLACE), list(PLACE), "left_anti"
         ).select(*built.quarantine.columns)
-        deletes, inserts = rows.deleted.count(), rows.inserted.count()
+        counts = _counts(
+            {
+                "rows": live.rows,
+                "deletes": rows.deleted,
+                "inserts": rows.inserted,
+                "rejected": rejected,
+                **_parts(remembered),
+            }
+        )
         report = Rebuilt(
             table=shadow.entry.name,
             bronze_version=shadow.version,
             outcomes={name: getattr(built.totals, name) for name in COUNTS[1:]},
-            rows=live.rows.count(),
-            leave=deletes,
-            enter=inserts,
-            rejected=rejected.count(),
-            remembered=_size(remembered),
+            rows=counts["rows"],
+            leave=counts["deletes"],
+            enter=counts["inserts"],
+            rejected=counts["rejected"],
+            remembered=counts.get("forgotten", 0) + counts.get("remembered", 0),
             miscounted=_checked(live.totals, shadow) != _checked(built.totals, shadow),
             reshaped=reshaped,
             examples=(
-                *(_examples("deleted", rows.deleted) if deletes else ()),
-                *(_examples("inserted", rows.inserted) if inserts else ()),
+                *(_examples("deleted", rows.deleted) if counts["deletes"] else ()),
+                *(_examples("inserted", rows.inserted) if counts["inserts"] else ()),
             ),
         )
         gained = {name: getattr(built.totals, name) - getattr(live.totals, name) for name in COUNTS}
@@ -194,8 +203,19 @@ def _checked(totals: SilverTotals, shadow: ShadowTable) -> tuple[int, ...]:
     return (totals.records, totals.quarantined, *more)
 
 
-def _size(change: NetChange | None) -> int:
-    return 0 if change is None else change.deleted.count() + change.inserted.count()
+def _parts(remembered: NetChange | None) -> dict[str, DataFrame]:
+    if remembered is None:
+        return {}
+    return {"forgotten": remembered.deleted, "remembered": remembered.inserted}
+
+
+def _counts(frames: Mapping[str, DataFrame]) -> dict[str, int]:
+    """The number of rows of each frame, in one Spark job."""
+    counted = [
+        frame.agg(sf.count(sf.lit(1)).alias("rows")).select(sf.lit(name).alias("name"), "rows")
+        for name, frame in frames.items()
+    ]
+    return {row["name"]: row["rows"] for row in reduce(DataFrame.unionAll, counted).collect()}
 
 
 def _examples(what: str, rows: DataFrame) -> list[tuple[str, dict[str, Any]]]:
