@@ -121,7 +121,7 @@ def test_unread_records_that_expired_are_refused_with_their_offsets(
     expired = refused["expired"]
     assert "[OFFSETS_EXPIRED]" in expired.told
     assert "topic 'expired'" in expired.told
-    assert f"Gone are partition 0: {READ} to {READ + 4}." in expired.told
+    assert f"The lost offsets are partition 0: {READ} to {READ + 4}." in expired.told
     assert expired.offsets == {0: list(range(READ))}
     events.wait_read("expired", {0: [*range(READ), *range(READ + 5, 2 * READ)]})
 
