@@ -28,6 +28,8 @@ os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(REPOSITORY / "spark_jobs/orchestration/plugins")
+# Tests share DAG ids: what one of them declares must not be hidden by the one before.
+os.environ["AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL"] = "0"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(REPOSITORY / "dags")
 
 REVENUE_IS_POSITIVE = {

@@ -88,4 +88,5 @@ def test_the_task_that_writes_is_one_across_all_runs_and_is_the_only_one_that_an
         assert [task.task_id for task in announcing] == ["publish"]
         assert announcing[0].max_active_tis_per_dag == 1
         assert announcing[0].outlets[0].uri == "x-tidemark://gold/order_totals"
-        assert [one.name for one in announcing[0].inlets] == ["bronze.orders"]
+        inlets = [one.name for one in announcing[0].inlets]
+        assert inlets == ["bronze.orders", "gold.order_totals.quality"]
