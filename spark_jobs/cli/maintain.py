@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from spark_jobs.serving.cleanup.clustering import cluster_tables
 from spark_jobs.serving.cleanup.expiry import expire_tables, expired_words
 from spark_jobs.serving.cleanup.needs import Need, kept_since, needs_of
 from spark_jobs.serving.project import OpenProject, open_project
@@ -54,6 +55,7 @@ class Maintenance:
     staged: list[Cleaned] = field(default_factory=list)
     trimmed: Trimmed | None = None
     copies: list[str] = field(default_factory=list)
+    clustered: list[str] = field(default_factory=list)
 
 
 def maintain(
@@ -67,7 +69,7 @@ def maintain(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Delete expired rows, and unneeded files, staged results and ledger rows."""
+    """Delete expired rows and unneeded files, staged results and ledger rows; cluster files."""
     from spark_jobs.state.types import utc_now
 
     with open_project(context) as project:
@@ -82,6 +84,8 @@ def maintain(
             console.print(expired_words(one, dry_run=dry_run), soft_wrap=True)
     if done.copies:
         console.print(f"Expired in environments: {', '.join(done.copies)}.", soft_wrap=True)
+    if done.clustered:
+        console.print(f"Files clustered: {', '.join(done.clustered)}.", soft_wrap=True)
     if done.trimmed is not None:
         words = "would leave" if dry_run else "left"
         console.print(
@@ -115,6 +119,7 @@ def run_maintenance(
     done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
     if not dry_run:
         done.copies = _delete_copies(project)
+        done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:
             # Helper tables are read as they are now, and by nobody who follows their changes.

@@ -201,6 +201,8 @@ class SilverHeader(_File):
     ttl: Duration | None = None
     expire_by: Text | None = None
     on_expiry: OnExpiry | None = None
+    partition_by: Names = ()
+    cluster_by: Names = ()
     columns: dict[Text, Text] = Field(default_factory=dict)
     pii: Names = ()
     not_pii: Names = ()
@@ -225,6 +227,8 @@ class GoldHeader(_File):
     strategy: Strategy = Strategy.AUTO
     contract: Contract | None = None
     contract_version: Annotated[int, Field(strict=True, ge=1)] | None = None
+    partition_by: Names = ()
+    cluster_by: Names = ()
     columns: dict[Text, Text] = Field(default_factory=dict)
     pii: Names = ()
     not_pii: Names = ()

@@ -213,7 +213,7 @@ def _silver_changed(
         Action.CHANGED,
         category,
         (Work.RESTART_STREAM,),
-        details=(*difference.words, *_older_rows(difference, now)),
+        details=(*difference.words, *_layout(was, now), *_older_rows(difference, now)),
         reached=reached,
     )
 
@@ -265,7 +265,8 @@ def _gold(before: Manifest, after: Manifest, costs: _Costs) -> Iterator[Change]:
 def _gold_changed(was: GoldEntry, now: GoldEntry, after: Manifest, cost: Cost) -> Change | None:
     difference = gold_difference(was, now)
     scheduled = _words(was, now, _SCHEDULE)
-    details = (*difference.words, *scheduled, *_words(was, now, _WORDS), *_described(was, now))
+    words = (*_words(was, now, _WORDS), *_layout(was, now), *_described(was, now))
+    details = (*difference.words, *scheduled, *words)
     if was.fingerprint == now.fingerprint:
         if not details:
             return None
@@ -376,6 +377,14 @@ def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
             long = name in {"description", "tags"}
             found.append(f"{label} changed" if long else f"{label}: {_short(old)} → {_short(new)}")
     return tuple(found)
+
+
+def _layout(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
+    """Other partitions or clustering columns, and what that costs."""
+    words = _words(was, now, ("partition_by", "cluster_by"))
+    if was.partition_by != now.partition_by:
+        return (*words, "the table is rewritten, and its readers process every row once")
+    return (*words, "tidemark maintain rearranges its files") if words else ()
 
 
 def _described(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:

@@ -122,9 +122,17 @@ def gold_difference(before: GoldEntry, after: GoldEntry) -> Difference:
     if before.fingerprint == after.fingerprint and before.inputs == after.inputs:
         # Types that only Spark knows are filled in later, which is not a change.
         return NO_DIFFERENCE
+    if before.partition_by != after.partition_by and _result(before) == _result(after):
+        return NO_DIFFERENCE
     return columns_of(
         before.columns, after.columns, parts_before=before.parts, parts_after=after.parts
     )
+
+
+def _result(entry: GoldEntry) -> object:
+    """What decides the rows and columns of a view, if its inputs are declared as before."""
+    parts = None if entry.parts is None else entry.parts.columns
+    return entry.query, entry.inputs, parts, [(one.name, one.type) for one in entry.columns]
 
 
 def _projected(entry: SilverEntry, types: Mapping[str, str]) -> Parts | None:

@@ -20,7 +20,9 @@ from spark_jobs.graph.errors import (
     UnnamedColumnError,
 )
 from spark_jobs.graph.functions import called_name, is_foreign, is_known, spark_functions
+from spark_jobs.graph.literal_checks import check_literals
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.place_checks import check_places
 from spark_jobs.graph.resolve import Schemas
 from spark_jobs.graph.semantic_errors import QuotedTableError
 from spark_jobs.graph.sql import table_nodes
@@ -41,7 +43,7 @@ def check_tables(
 
 
 def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report functions and types of casts that Spark does not have."""
+    """Report functions, literals and places of expressions that Spark does not have."""
     unknown = {
         source.of(node): name
         for node in tree.find_all(exp.Func)
@@ -55,6 +57,8 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
     for place, name in unknown.items():
         yield UnknownFunctionError(subject, name, sorted(spark_functions()), location=place)
     yield from check_casts(source, subject)
+    yield from check_literals(source, subject)
+    yield from check_places(tree, source, subject)
 
 
 def check_output(

@@ -29,11 +29,12 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.functions import NONDETERMINISTIC, called_name, reads_clock
 from spark_jobs.graph.maintenance.describe import maintenance_of
-from spark_jobs.graph.manifest import GoldEntry, SourceEntry
+from spark_jobs.graph.manifest import GoldEntry, Parts, SourceEntry
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.parts import parts_of
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.table_layout import check_layout, layout_columns
 from spark_jobs.names import Layer, TableName
 
 
@@ -89,6 +90,8 @@ def compile_gold(
             place = definition.places.value_of("grain", at)
             problems.append(KeyNotInOutputError(subject, "grain", column, names, location=place))
     problems += check_typed(header, columns, definition.places, subject)
+    problems += check_layout(header, columns, definition.places, subject)
+    partitions = layout_columns(header, "partition_by", columns)
     inputs = inputs_of(tree)
     query = canonical_query(tree, resolved.tree)
     types = {
@@ -123,18 +126,37 @@ def compile_gold(
         strategy=header.strategy,
         contract=header.contract,
         contract_version=header.contract_version or 1,
+        partition_by=partitions,
+        cluster_by=layout_columns(header, "cluster_by", columns),
         maintenance=maintenance,
         sql=definition.sql,
         query=to_sql(query),
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
-        fingerprint=fingerprint_of(without_aliases(query), known),
-        parts=parts_of(to_sql(query), known) if maintenance.key else None,
+        fingerprint=fingerprint_of(without_aliases(query), known, *_partitions(partitions)),
+        parts=_parts(to_sql(query), known, partitions) if maintenance.key else None,
         deterministic=True,
         reads_clock=reads_clock(tree),
         file=definition.file,
         tier=0,
     )
+
+
+def _parts(
+    query: str, types: Mapping[str, Mapping[str, str]], partitions: tuple[str, ...]
+) -> Parts | None:
+    """The digests of a view; other partitions need all of its rows, as other rows do."""
+    parts = parts_of(query, types)
+    if parts is None or not partitions:
+        return parts
+    return parts.model_copy(
+        update={"rows": fingerprint_of(parts.rows, {}, *_partitions(partitions))}
+    )
+
+
+def _partitions(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """What partition columns add to a fingerprint: they change only by a rewrite."""
+    return ("partition_by", *columns) if columns else ()
 
 
 def _types_read(query: str, types: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:

@@ -185,6 +185,9 @@ class SilverEntry(_Entry):
     # Spark SQL over the typed source's columns; None: the source's commit order.
     sequence_by: str | None = None
     expiry: Expiry | None = None
+    # At most one of the two.
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
     suite: dict[str, Any] | None = None
     file: str
     fingerprint: str
@@ -245,6 +248,9 @@ class GoldEntry(_Entry):
     # None: columns may change. The version counts the promises that replaced earlier ones.
     contract: Contract | None = None
     contract_version: int = 1
+    # At most one of the two.
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
     # None if it was not derived: all refreshes are full.
     maintenance: Maintenance | None = None
     # The SELECT as the file has it, without the header.

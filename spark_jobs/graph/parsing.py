@@ -200,6 +200,9 @@ def _parse_problem(error: dict[str, object], tokens: list[Token], source: SqlTex
         # The parser names its own class, and not what was written.
         called = _called_before(_parse_place(error, source), tokens, source)
         return f"{called or needed[2].upper()} is missing an argument"
+    many = re.search(r"provided arguments \((\d+)\) is greater than .* arguments \((\d+)\)", text)
+    if many and (called := _called_before(_parse_place(error, source), tokens, source)):
+        return f"{called} has {many[1]} arguments, and takes {many[2]} at most"
     text = text[:1].lower() + text[1:].rstrip(".")
     return f"{text}, near {near!r}" if near else text
 

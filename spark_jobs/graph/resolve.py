@@ -23,6 +23,7 @@ from spark_jobs.graph.errors import (
     UnknownRelationError,
 )
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.place_checks import wrong_position
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.names import TableName
 
@@ -107,6 +108,8 @@ def _schema(schemas: Schemas) -> MappingSchema:
 def _refused(error: SqlglotError, tree: exp.Query, source: SqlText, subject: str) -> LakehouseError:
     message = str(error).splitlines()[0]
     name = message.rpartition(": ")[2].strip("'\"")
+    if (wrong := wrong_position(tree, name, source, subject)) is not None:
+        return wrong
     for node in tree.find_all(exp.Identifier):
         if node.name.lower() == name.lower() and node.meta:
             return UnknownColumnError(subject, node.name, (), location=source.of(node))

@@ -125,3 +125,46 @@ class QuotedTableError(SubjectError):
     name: str
     primary = "{subject}: `{name}` is one name with a dot in it, not a table of a layer"
     hint = "Write {name} without back-ticks."
+
+
+class LiteralError(SubjectError):
+    """A date, a time or an interval in quotes that does not exist."""
+
+    condition = "LITERAL"
+    literal: str
+    _: KW_ONLY
+    hint: str
+    primary = "{subject}: Spark cannot read {literal}"
+
+
+class GeneratorError(SubjectError):
+    """A function that gives several rows, where only a value may stand."""
+
+    condition = "GENERATOR"
+    call: str
+    problem: str
+    primary = "{subject}: {call} {problem}"
+    hint = (
+        "It gives several rows: write LATERAL VIEW EXPLODE(…) t AS name behind FROM, and use the "
+        "column t.name."
+    )
+
+
+class PositionError(SubjectError):
+    """A number in ORDER BY or GROUP BY that no selected column has."""
+
+    condition = "POSITION"
+    clause: str
+    position: int
+    columns: int
+    primary = "{subject}: {clause} {position} names none of the {columns} selected columns"
+    hint = "Count from 1, or write the name of the column."
+
+
+class DuplicateCteError(SubjectError):
+    """Two queries of one WITH have the same name."""
+
+    condition = "DUPLICATE_CTE"
+    name: str
+    primary = '{subject}: WITH has two queries of the name "{name}"'
+    hint = "Give each its own name."

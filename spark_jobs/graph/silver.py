@@ -35,6 +35,7 @@ from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.table_layout import check_layout, layout_columns
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
 from spark_jobs.names import Layer, TableName
 
@@ -151,6 +152,7 @@ def _entry(
     projection = _projection(tree)
     problems += check_personal(header, columns, definition.places, subject)
     columns = with_personal(columns, projection, header, {SOURCE_RELATION: source.columns})
+    problems += check_layout(header, columns, definition.places, subject)
     return SilverEntry(
         name=definition.name,
         description=header.description if header else None,
@@ -176,6 +178,8 @@ def _entry(
         apply_as_deletes=deletes if upsert else None,
         sequence_by=header.sequence_by if header and upsert else None,
         expiry=expiry_of(definition, columns, time=time),
+        partition_by=layout_columns(header, "partition_by", columns),
+        cluster_by=layout_columns(header, "cluster_by", columns),
         file=definition.file,
         fingerprint=fingerprint_of(
             without_aliases(resolved),

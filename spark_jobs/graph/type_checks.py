@@ -212,6 +212,11 @@ def _incomparable(
     )
 
 
+def sure_kind(node: exp.Expr) -> str | None:
+    """The kind of an expression's type where it is sure; after ``check_types``."""
+    return _kind(node)
+
+
 def _kind(node: exp.Expr) -> str | None:
     """The kind of an expression's type where it is sure."""
     found = _sure_type(node)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.frame_checks import frame_problem
 from spark_jobs.graph.functions import called_name, is_aggregate, spark_functions
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import SubqueryColumnsError, WindowError
@@ -101,7 +102,7 @@ def _over(window: exp.Window, call: exp.Func, name: str) -> tuple[str, str] | No
         )
     if name in _ORDERED and named is None and not window.args.get("order"):
         return "needs an order of the rows", "Write ORDER BY in its OVER (…)."
-    return None
+    return frame_problem(window, name in _ORDERED)
 
 
 def _definition(window: exp.Window, name: exp.Expr) -> bool:

@@ -84,8 +84,9 @@ MAINTENANCE = (
         verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
         does="Deletes rows older than their table's `ttl`, in one commit per table, which gold "
         "views and sinks process; files that no readable version needs; expired staged results; "
-        "old rows of the ledger. Files that a view, a sink, a stream or a run has not read yet "
-        "are kept; the log names it. Writers compact the small files of their tables themselves.",
+        "old rows of the ledger. Clusters the files of tables with `cluster_by`. Files that a "
+        "view, a sink, a stream or a run has not read yet are kept; the log names it. Writers "
+        "compact the small files of their tables themselves.",
         runbooks=("lake-grows",),
     ),
     MaintenanceDag(

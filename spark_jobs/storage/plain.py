@@ -105,6 +105,12 @@ def open_for_rewriting(location: str) -> DeltaTable | None:
     return None if has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
 
 
+def writable(location: str) -> bool:
+    """Whether delta-rs can write to the location: there is no table, or one it supports."""
+    table = log.open_to_write(location)
+    return table is None or _features(table)[1]
+
+
 def has_nanoseconds(table: PlainTable) -> bool:
     """Whether a file may contain INT96 timestamps, which delta-rs misreads.
 

@@ -57,7 +57,7 @@ def overwrite(
     properties: Mapping[str, str] | None = None,
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Replace rows and columns in one commit; creates the table if it does not exist."""
+    """Replace rows, columns and partitions in one commit; creates the table if necessary."""
     writer = _writer(frame, "overwrite", txn, metadata, properties)
     if partition_by:
         writer = writer.partitionBy(*partition_by)

@@ -21,6 +21,7 @@ from spark_jobs.storage.columns import ColumnSpec
 from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.layout import partition_columns
 from spark_jobs.storage.rows import Merge, RowChange, Rows
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def replace(
     txn: Txn | None = None,
     metadata: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
-    partition_by: Sequence[str] = (),
+    partition_by: Sequence[str] | None = None,
     comments: Mapping[str, str | None] | None = None,
 ) -> None:
     """Replace rows and columns of a table; creates it if it does not exist.
@@ -93,13 +94,13 @@ def replace(
         txn: identity of the write. Ignored if there are few rows: these are always written.
         metadata: user metadata of the commit.
         properties: table properties; tables of few rows also get frequent log checkpoints.
-        partition_by: partition columns, if there are many rows.
+        partition_by: partition columns, if there are many rows; None: those that the table has.
         comments: column comments by name, if the rows do not carry them.
 
     Raises:
         TableMovedError: another writer committed at the same time.
     """
-    few = rows.few
+    few = rows.few if plain.writable(location) else None
     if few is not None:
         arrow_tables.replace(few, location, metadata=metadata or {}, comments=comments)
         return
@@ -109,7 +110,7 @@ def replace(
         txn=txn,
         metadata=metadata,
         properties=properties,
-        partition_by=partition_by,
+        partition_by=partition_columns(location) if partition_by is None else partition_by,
     )
 
 

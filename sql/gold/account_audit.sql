@@ -3,6 +3,7 @@ description: >
   Every event of every account with the balance after it, in the order of the account's sequence
   and not of arrival. A late event corrects the balances after it.
 grain: [account_id, sequence]
+cluster_by: [account_id, sequence]
 owner: payments
 refresh: micro-batch
 every: 1 hour

@@ -2,6 +2,7 @@
 description: >
   Views, watch time and viewers per week (its Monday, UTC), title and country; computed on demand.
   Viewers cannot be added up from days: who watched on two days counts once.
+partition_by: week
 owner: video
 refresh: bulk
 freshness: 8 days

@@ -555,6 +555,61 @@ CASES = (
         _gold("owner: analytics", "owner: analytics\ncontract_version: 2"),
     ),
     Case(
+        "layout_of_two_kinds",
+        "KEY_NOT_APPLICABLE",
+        _silver("description:", "partition_by: user_id\ncluster_by: order_id\ndescription:"),
+    ),
+    Case(
+        "layout_by_an_unknown_column",
+        "KEY_NOT_IN_OUTPUT",
+        _gold("owner: analytics", "owner: analytics\npartition_by: [user_id, userid]"),
+    ),
+    Case(
+        "partitions_that_delta_refuses",
+        "LAYOUT_COLUMN",
+        {
+            **_view(
+                "SELECT COLLECT_LIST(o.amount) AS amounts, COUNT(*) AS orders\n"
+                "FROM silver.orders AS o",
+                "nested",
+                "partition_by: amounts\n",
+            ),
+            **_view("SELECT o.user_id FROM silver.orders AS o", "alone", "partition_by: user_id\n"),
+            **_view(
+                "SELECT o.user_id, o.order_id FROM silver.orders AS o",
+                "twice",
+                "partition_by: [user_id, USER_ID]\n",
+            ),
+        },
+    ),
+    Case(
+        "clustering_that_delta_refuses",
+        "LAYOUT_COLUMN",
+        {
+            **_view(
+                "SELECT o.user_id, o.amount > 1 AS large FROM silver.orders AS o",
+                "flag",
+                "cluster_by: [user_id, large]\n",
+            ),
+            **_view(
+                "SELECT o.user_id, ROUND(o.amount, 1) AS about FROM silver.orders AS o",
+                "rounded",
+                "cluster_by: about\n",
+            ),
+            **_view(
+                "SELECT 1 AS a, 2 AS b, 3 AS c, 4 AS d, o.user_id FROM silver.orders AS o",
+                "many",
+                "cluster_by: [a, b, c, d, user_id]\n",
+            ),
+            **_view(
+                f"SELECT {', '.join(f'{at} AS c{at}' for at in range(32))},\n  o.user_id\n"
+                "FROM silver.orders AS o",
+                "far",
+                "cluster_by: user_id\n",
+            ),
+        },
+    ),
+    Case(
         "cycle",
         "CYCLE",
         {

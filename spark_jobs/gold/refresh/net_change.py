@@ -11,6 +11,7 @@ from spark_jobs.gold.engine.protocol import Engine
 from spark_jobs.gold.refresh.staging import staged_at
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log
+from spark_jobs.storage.layout import partition_columns
 from spark_jobs.storage.rows import RowChange
 
 
@@ -20,11 +21,11 @@ def net_change(context: GoldContext, work: WorkItem) -> Iterator[RowChange | Non
 
     Yields:
         the change, readable while the context lasts. None: rewrite the table, because it is new,
-            has other columns, is large, or most of its rows change.
-        as a whole: it is new, has other columns, is large, or most of its rows change.
+            has other columns or partitions, is large, or most of its rows change.
     """
     staged, published = staged_at(context, work), context.published_at(work.view)
-    if log.table_version(published) is None:
+    partitions = context.entry(work.view).partition_by
+    if log.table_version(published) is None or partition_columns(published) != partitions:
         yield None
         return
 

@@ -26,6 +26,7 @@ from spark_jobs.storage import log, writer
 from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.delta import CHANGE_FEED, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.layout import Layout, set_clustering
 from spark_jobs.storage.rows import RowChange, Rows
 
 # Tries of a commit when others commit to the table at the same time.
@@ -73,6 +74,9 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen silently, so the log is read back.
             found = publication_of(location, work.attempt_id)
+            if found is not None:
+                layout = Layout.of(context.entry(work.view))
+                set_clustering(location, layout, lambda: context.spark)
             if found is not None and found.watermark.changed:
                 maintenance = context.settings.maintenance
                 join_small_files(location, maintenance, spark=lambda: context.spark)
@@ -123,7 +127,14 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
         if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
             rows = Rows(lambda: staged_rows(context, work))
-            writer.replace(rows, location, txn=txn, metadata=metadata, properties=_PROPERTIES)
+            writer.replace(
+                rows,
+                location,
+                txn=txn,
+                metadata=metadata,
+                properties=_PROPERTIES,
+                partition_by=context.entry(work.view).partition_by,
+            )
         else:
             writer.change(change, location, seen=seen, txn=txn, metadata=metadata)
 

@@ -112,6 +112,8 @@ def _about(found: Dictionary, entry: Entry) -> Iterator[Fact]:
     if isinstance(entry, SilverEntry) and entry.expiry is not None:
         days = duration_text(entry.expiry.days * 86_400)
         yield "Rows leave", f"{days} after {markup.code(entry.expiry.column)}"
+    if isinstance(entry, SilverEntry | GoldEntry):
+        yield from _layout(entry)
     match entry:
         case SourceEntry():
             yield from _about_source(entry)
@@ -126,6 +128,13 @@ def _about(found: Dictionary, entry: Entry) -> Iterator[Fact]:
     delivered = [f"{one.system} {markup.code(one.target)}" for one in found.sinks(name)]
     if delivered:
         yield "Delivered to", markup.listed(delivered)
+
+
+def _layout(entry: SilverEntry | GoldEntry) -> Iterator[Fact]:
+    if entry.partition_by:
+        yield "Partitioned by", markup.listed(map(markup.code, entry.partition_by))
+    if entry.cluster_by:
+        yield "Clustered by", markup.listed(map(markup.code, entry.cluster_by))
 
 
 def _about_source(entry: SourceEntry) -> Iterator[Fact]:

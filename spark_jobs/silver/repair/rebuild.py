@@ -151,6 +151,7 @@ class Rebuilder:
         changed = bool(report.leave or report.enter or report.reshaped)
         if changed:
             self._change(found.rows, tables.table, txn, note)
+            tables.cluster(self.spark)
         failpoint("rebuild.after_table")
         if report.miscounted:
             self._count(found)

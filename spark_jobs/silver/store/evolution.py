@@ -77,5 +77,19 @@ def evolve(spark: SparkSession, location: str, evolution: Evolution) -> None:
     replace(Rows.of(read_by_delta(spark, location).select(*kept, *fresh)), location)
 
 
+def repartition(spark: SparkSession, location: str, columns: Sequence[str]) -> None:
+    """Rewrite a table with other partition columns, in one commit; () removes the partitions.
+
+    Delta cannot mark such a commit as one that changes no rows: readers of the change feed see
+    every row deleted and inserted.
+
+    Args:
+        spark: any session.
+        location: of the table; no other process may write it meanwhile.
+        columns: the new partition columns.
+    """
+    replace(Rows.of(read_by_delta(spark, location)), location, partition_by=columns)
+
+
 def _named(value: Column, column: ColumnSpec) -> Column:
     return value.alias(column.name, metadata=comment(column.description))

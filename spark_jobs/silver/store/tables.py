@@ -15,10 +15,11 @@ from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.errors import TypesDifferError
 from spark_jobs.silver.parse.rows import DELETED, EVENT_ID, projected_columns
 from spark_jobs.silver.parse.unavailable import UNFILLED
-from spark_jobs.silver.store.evolution import Evolution, evolve, types_of
+from spark_jobs.silver.store.evolution import Evolution, evolve, repartition, types_of
 from spark_jobs.silver.store.releases import reprocessing_app
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.log import transaction_version
+from spark_jobs.storage.layout import Layout, partition_columns, set_clustering
+from spark_jobs.storage.log import table_version, transaction_version
 from spark_jobs.storage.streams import create_stream_table
 
 _COORDINATES = (
@@ -144,11 +145,16 @@ class SilverTables:
 
     def create(self, spark: SparkSession, source: SourceEntry) -> None:
         """Create missing tables, empty, with the types that Spark derives from the SELECT."""
+        new = table_version(self.table) is None
         for place, columns in self._declared(spark, source).items():
-            create_stream_table(spark, place, columns, change_feed=place == self.table)
+            own = place == self.table
+            partitions = self.entry.partition_by if own else ()
+            create_stream_table(spark, place, columns, partition_by=partitions, change_feed=own)
+        if new:
+            self.cluster(spark)
 
     def evolve(self, spark: SparkSession, source: SourceEntry) -> None:
-        """Add new columns and widen types of existing tables.
+        """Add new columns, widen types and change the layout of existing tables.
 
         The caller holds the table's guard.
 
@@ -164,6 +170,13 @@ class SilverTables:
                 raise TypesDifferError(self.entry.name, *one.unfit)
         for place, one in found.items():
             evolve(spark, place, one)
+        if partition_columns(self.table) != self.entry.partition_by:
+            repartition(spark, self.table, self.entry.partition_by)
+        self.cluster(spark)
+
+    def cluster(self, spark: SparkSession) -> None:
+        """Set the declared clustering columns, if they differ; the caller holds the guard."""
+        set_clustering(self.table, Layout.of(self.entry), lambda: spark)
 
     def _declared(self, spark: SparkSession, source: SourceEntry) -> dict[str, tuple[Column, ...]]:
         """The columns of all tables, with the types that Spark derives from the SELECT."""

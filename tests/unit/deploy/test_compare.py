@@ -432,3 +432,56 @@ def test_the_plan_names_what_becomes_of_a_contract(planned: Any) -> None:
 
     assert change.category is Category.METADATA
     assert change.details == ("contract: none → strict", "contract version: 1 → 2")
+
+
+@pytest.mark.parametrize(
+    ("key", "category", "work", "costs"),
+    [
+        (
+            "partition_by: user_id",
+            Category.NON_BREAKING,
+            Work.RECOMPUTE,
+            "the table is rewritten, and its readers process every row once",
+        ),
+        (
+            "cluster_by: user_id",
+            Category.METADATA,
+            Work.METADATA,
+            "tidemark maintain rearranges its files",
+        ),
+    ],
+)
+def test_another_layout_of_a_view_is_a_rewrite_or_metadata(
+    planned: Any, key: str, category: Category, work: Work, costs: str
+) -> None:
+    laid_out = {"sql/gold/plain.sql": PLAIN.replace("owner:", f"{key}\nowner:")}
+    words = key.replace("_by", " by")
+
+    plan = planned(laid_out)
+    change = only(plan)
+    assert (change.category, change.work) == (category, (work,))
+    assert change.details == (words.replace(":", ": none →"), costs)
+    assert change.reaches == ()
+    built = "build gold.plain" in map(str, plan.steps)
+    assert built is (work is Work.RECOMPUTE)
+    back = only(planned({}, laid_out))
+    assert (back.category, back.work) == (category, (work,))
+    assert back.details == (f"{words} → none", costs)
+
+
+@pytest.mark.parametrize(
+    ("key", "costs"),
+    [
+        ("partition_by", "the table is rewritten, and its readers process every row once"),
+        ("cluster_by", "tidemark maintain rearranges its files"),
+    ],
+)
+def test_another_layout_of_a_silver_table_restarts_its_stream(
+    planned: Any, key: str, costs: str
+) -> None:
+    sql = SILVER.replace("description:", f"{key}: [user_id, order_id]\ndescription:")
+    change = only(planned({"sql/silver/orders.sql": sql}))
+
+    assert (change.category, change.work) == (Category.NON_BREAKING, (Work.RESTART_STREAM,))
+    assert change.details == (f"{key.replace('_', ' ')}: none → user_id, order_id", costs)
+    assert change.reaches == ()

@@ -163,6 +163,44 @@ REFUSED = {
         "INCOMPARABLE_TYPES",
         "2:7",
     ),
+    "generator in WHERE": (
+        "SELECT o.day FROM silver.orders AS o\nWHERE EXPLODE(o.tags) = 'x'",
+        "GENERATOR",
+        "2:",
+    ),
+    "generator in GROUP BY": (
+        "SELECT COUNT(*) AS n FROM silver.orders AS o\nGROUP BY EXPLODE(o.tags)",
+        "GENERATOR",
+        "2:",
+    ),
+    "two generators": (
+        "SELECT EXPLODE(o.tags) AS a,\nEXPLODE_OUTER(o.tags) AS b FROM silver.orders AS o",
+        "GENERATOR",
+        "2:",
+    ),
+    "order by no position": (
+        "SELECT o.day, o.customer FROM silver.orders AS o\nORDER BY 1, 3",
+        "POSITION",
+        "2:13",
+    ),
+    "order by position zero": (
+        "SELECT o.day FROM silver.orders AS o\nORDER BY 0",
+        "POSITION",
+        "2:10",
+    ),
+    "order of a union by no position": (
+        (
+            "SELECT o.customer FROM silver.orders AS o\nUNION SELECT u.customer "
+            "FROM silver.users AS u\nORDER BY 2"
+        ),
+        "POSITION",
+        "3:10",
+    ),
+    "two queries of one name": (
+        "WITH a AS (SELECT 1 AS x),\na AS (SELECT 2 AS x) SELECT a.x FROM a",
+        "DUPLICATE_CTE",
+        "2:1",
+    ),
 }
 # Spark takes them, so they must pass.
 TAKEN = {
@@ -252,6 +290,30 @@ TAKEN = {
         "SELECT customer, COUNT(*) AS n FROM silver.orders AS o\n"
         "JOIN silver.users AS u USING (customer) GROUP BY customer"
     ),
+    "generators as relations": (
+        "SELECT t.a, e.b FROM silver.orders AS o CROSS JOIN LATERAL EXPLODE(o.tags) AS t (a)\n"
+        "CROSS JOIN EXPLODE(ARRAY(1, 2)) AS e (b)"
+    ),
+    "two lateral views": (
+        "SELECT t.a, u.b FROM silver.orders AS o LATERAL VIEW EXPLODE(o.tags) t AS a\n"
+        "LATERAL VIEW OUTER POSEXPLODE(o.tags) u AS at, b"
+    ),
+    "generators of two queries": (
+        "SELECT EXPLODE(o.tags) AS a FROM silver.orders AS o\n"
+        "UNION ALL SELECT EXPLODE(o.tags) AS a FROM silver.orders AS o"
+    ),
+    "order by position": "SELECT o.day, o.customer FROM silver.orders AS o ORDER BY 2, -3, 1 + 8",
+    "order of a window by a number": (
+        "SELECT SUM(o.amount) OVER (ORDER BY 9) AS s FROM silver.orders AS o"
+    ),
+    "one name in two scopes": (
+        "WITH a AS (SELECT 1 AS x) SELECT t.x FROM (WITH a AS (SELECT 2 AS x) SELECT a.x FROM a)"
+        " AS t"
+    ),
+    "query with columns that is called like a function": (
+        "WITH first (x, y) AS (SELECT 1, 2), upper (x, y) AS (SELECT 1, 2)\n"
+        "SELECT first.x, upper.y FROM first CROSS JOIN upper"
+    ),
     "lateral alias": (
         "SELECT o.day, COUNT(*) AS n, n + 1 AS m FROM silver.orders AS o GROUP BY o.day"
     ),
@@ -308,6 +370,47 @@ _REFUSED_EXPRESSIONS = {
         "CAST_TYPE",
         "1:25",
     ),
+    "day that does not exist": ("DATE '2026-13-45'", "LITERAL", "1:8"),
+    "day before the first": ("DATE '2026-02-00'", "LITERAL", "1:8"),
+    "date that is a word": ("DATE 'soon'", "LITERAL", "1:8"),
+    "time that does not exist": ("TIMESTAMP '2026-01-01 25:00:00'", "LITERAL", "1:8"),
+    "time on a day that does not exist": ("TIMESTAMP '2026-02-30 10:00:00'", "LITERAL", "1:8"),
+    "interval that is a word": ("o.day + INTERVAL 'x'", "LITERAL", "1:16"),
+    "interval of a word": ("o.created_at + INTERVAL 'x' DAY", "LITERAL", "1:23"),
+    "interval of a foreign unit": ("o.created_at + INTERVAL '2 fortnights'", "LITERAL", "1:23"),
+    "generator within a call": ("UPPER(EXPLODE(o.tags))", "GENERATOR", "1:"),
+    "generator within an operator": ("EXPLODE(o.tags) || 'x'", "GENERATOR", "1:"),
+    "generator within an aggregate": ("COUNT(EXPLODE(o.tags))", "GENERATOR", "1:"),
+    "range without an order": (
+        "SUM(o.amount) OVER (RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "WINDOW",
+        "1:8",
+    ),
+    "range over a text": (
+        "SUM(o.amount) OVER (ORDER BY o.customer RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "WINDOW",
+        "1:8",
+    ),
+    "range over two columns": (
+        "SUM(o.amount) OVER (ORDER BY o.day, o.order_id RANGE 1 PRECEDING)",
+        "WINDOW",
+        "1:8",
+    ),
+    "frame from behind": (
+        "SUM(o.amount) OVER (ORDER BY o.day ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING)",
+        "WINDOW",
+        "1:8",
+    ),
+    "frame from the end": (
+        "SUM(o.amount) OVER (ORDER BY o.day ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW)",
+        "WINDOW",
+        "1:8",
+    ),
+    "frame of a number": (
+        "LAG(o.amount) OVER (ORDER BY o.day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "WINDOW",
+        "1:8",
+    ),
     "case of a number": ("CASE WHEN o.amount THEN 1 ELSE 0 END", "NOT_A_CONDITION", "1:18"),
     "not a number": ("NOT o.amount", "NOT_A_CONDITION", "1:12"),
     "filter by a number": ("COUNT(*) FILTER (WHERE o.amount)", "NOT_A_CONDITION", "1:31"),
@@ -344,6 +447,30 @@ _TAKEN_EXPRESSIONS = {
     "functions of arrays": "TRANSFORM(o.tags, (x, i) -> CONCAT(x, i))",
     "distinct of two columns": "COUNT(DISTINCT o.day, o.customer)",
     "distinct from NULL": "o.amount <=> 1",
+    "dates in short": "DATE '2026-1-5' > DATE '2026' OR DATE '2026-02-28T' > DATE '2024-02-29'",
+    "times in short": "TIMESTAMP '2026-01-01' < TIMESTAMP '2026-01-01T10:00:00Z'",
+    "time with a zone": "TIMESTAMP '2026-01-01 1:2:3 Europe/Berlin'",
+    "intervals": "o.created_at + INTERVAL '1' DAY + INTERVAL '1 month -2 days' - INTERVAL 2 WEEKS",
+    "interval of parts": "o.created_at + INTERVAL '1:30' HOUR TO MINUTE + INTERVAL '1.5' SECOND",
+    "generator": "EXPLODE(o.tags)",
+    "generator of an expression": "EXPLODE(SPLIT(o.customer, ','))",
+    "optional argument": "ROUND(o.amount) + ROUND(o.amount, 1)",
+    "any number of arguments": "COALESCE(o.customer, 'a', 'b', 'c') || CONCAT('a', 'b', 'c', 'd')",
+    "frame that is empty": (
+        "SUM(o.amount) OVER (ORDER BY o.day ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW)"
+    ),
+    "the frame of a number": (
+        "ROW_NUMBER() OVER (ORDER BY o.day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    ),
+    "rows without an order": "SUM(o.amount) OVER (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "range over a date": "SUM(o.amount) OVER (ORDER BY o.day RANGE 7 PRECEDING)",
+    "range of an interval": (
+        "SUM(o.amount) OVER (ORDER BY o.created_at RANGE BETWEEN INTERVAL 1 HOUR PRECEDING "
+        "AND CURRENT ROW)"
+    ),
+    "range over a text without distances": (
+        "SUM(o.amount) OVER (ORDER BY o.customer RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    ),
     "negative number": "-o.amount * -1",
 }
 REFUSED |= {

@@ -1,0 +1,103 @@
+"""Dates, times and intervals in quotes that Spark's parser refuses.
+
+The parser of this project makes casts of them, and Spark takes any text in a cast. So the words of
+the file are looked at, and not the tree. Only definite mistakes are reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantic_errors import LiteralError
+
+_TIMES: Final = ("timestamp", "timestamp_ntz", "timestamp_ltz")
+_WORDS: Final = ("epoch", "now", "today", "tomorrow", "yesterday")
+_DATE: Final = re.compile(r"[+-]?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_DAY_FIRST: Final = re.compile(r"[+-]?(\d{4,6})-(\d{1,2})-(\d{1,2})(?:$|[ T])")
+_CLOCK: Final = re.compile(r"(?:^|[ T])(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?(?=$|[^\d:])")
+_UNITS: Final = (
+    "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond",
+    "microsecond", "nanosecond",
+)  # fmt: skip
+_INTERVAL: Final = re.compile(
+    rf"\s*(?:interval\s+)?(?:[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*(?:{'|'.join(_UNITS)})s?\s*)+",
+    re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(r"\s*[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*")
+_HINTS: Final = {
+    "DATE": "Write DATE '2026-01-31'.",
+    "TIMESTAMP": "Write TIMESTAMP '2026-01-31 23:59:59'.",
+    "INTERVAL": "Write INTERVAL 2 DAYS, or INTERVAL '1 month 2 days'.",
+}
+
+
+def check_literals(source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Report dates, times and intervals in quotes that have no meaning."""
+    tokens = dialect().tokenize(source.text)
+    for at, (word, value) in enumerate(pairwise(tokens)):
+        if value.token_type is not TokenType.STRING:
+            continue
+        kind = word.text.lower()
+        if kind == "date":
+            right, shown = _day(value.text), "DATE"
+        elif kind in _TIMES:
+            right, shown = _time(value.text), "TIMESTAMP"
+        elif kind == "interval":
+            right, shown = _length(value.text, tokens[at + 2 : at + 4]), "INTERVAL"
+        else:
+            continue
+        if not right:
+            yield LiteralError(
+                subject,
+                f"{word.text.upper()} '{value.text}'",
+                hint=_HINTS[shown],
+                location=source.at(word.start),
+            )
+
+
+def _day(text: str) -> bool:
+    text = text.strip()
+    if text.lower().startswith(_WORDS):
+        return True
+    found = _DATE.fullmatch(text)
+    return found is not None and _exists(found[1], found[2], found[3])
+
+
+def _time(text: str) -> bool:
+    text = text.strip()
+    if text.lower().startswith(_WORDS):
+        return True
+    day, clock = _DAY_FIRST.match(text), _CLOCK.search(text)
+    if day is not None and not _exists(day[1], day[2], day[3]):
+        return False
+    if clock is None:
+        return any(one.isdigit() for one in text)
+    hours, minutes, seconds = (int(one or 0) for one in clock.groups())
+    return hours < 24 and minutes < 60 and seconds < 60
+
+
+def _exists(year: str, month: str | None, day: str | None) -> bool:
+    """Whether a calendar has the day; years repeat after four hundred."""
+    try:
+        date(2000 + int(year) % 400, int(month or 1), int(day or 1))
+    except ValueError:
+        return False
+    return True
+
+
+def _length(text: str, following: Sequence[Token]) -> bool:
+    words = [one.text.lower() for one in following]
+    if words[1:] == ["to"]:
+        return any(one.isdigit() for one in text)
+    if words and words[0].removesuffix("s") in _UNITS:
+        return _NUMBER.fullmatch(text) is not None
+    return _INTERVAL.fullmatch(text) is not None

@@ -1,0 +1,125 @@
+"""Generators, positions and names of WITH that Spark refuses for where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.semantic_errors import (
+    DuplicateCteError,
+    GeneratorError,
+    PositionError,
+)
+from spark_jobs.graph.shown import shown
+
+_GENERATORS: Final = frozenset(
+    {
+        "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer",
+        "stack", "json_tuple",
+    }
+)  # fmt: skip
+_CLAUSES: Final = {
+    exp.Where: "WHERE",
+    exp.Having: "HAVING",
+    exp.Group: "GROUP BY",
+    exp.Order: "ORDER BY",
+}
+
+
+def check_places(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Report generators, positions and names of WITH in wrong places.
+
+    Args:
+        tree: a query as it was parsed: positions are numbers still.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
+    """
+    for query in tree.find_all(exp.Query):
+        yield from _repeated_names(query, source, subject)
+        yield from _zero_positions(query, source, subject)
+        if isinstance(query, exp.Select):
+            yield from _generators(query, source, subject)
+
+
+def _repeated_names(query: exp.Query, source: SqlText, subject: str) -> Iterator[DuplicateCteError]:
+    with_ = query.args.get("with_")
+    seen: set[str] = set()
+    for one in with_.expressions if with_ is not None else ():
+        # Spark compares them as they are written.
+        name = one.alias
+        if name in seen:
+            yield DuplicateCteError(subject, one.alias, location=source.of(one.args["alias"]))
+        seen.add(name)
+
+
+def wrong_position(
+    tree: exp.Query, name: str, source: SqlText, subject: str
+) -> PositionError | None:
+    """The position, with its place, that qualifying a query found in no SELECT.
+
+    Args:
+        tree: the query as it was parsed.
+        name: what qualifying did not find; None is returned if it is no number.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
+    """
+    for query in tree.find_all(exp.Query):
+        for clause, node in _named_positions(query):
+            if node.this == name and int(name) > len(query.selects):
+                count = len(query.selects)
+                return PositionError(subject, clause, int(name), count, location=source.of(node))
+    return None
+
+
+def _zero_positions(query: exp.Query, source: SqlText, subject: str) -> Iterator[PositionError]:
+    """Positions below 1, which the parser of this project takes for numbers."""
+    for clause, node in _named_positions(query):
+        if int(node.this) < 1:
+            place = source.of(node)
+            yield PositionError(subject, clause, int(node.this), len(query.selects), location=place)
+
+
+def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Literal]]:
+    """The whole numbers that ORDER BY and GROUP BY name, with the clause."""
+    order, group = query.args.get("order"), query.args.get("group")
+    named = [("ORDER BY", one.this) for one in (order.expressions if order else ())]
+    named += [("GROUP BY", one) for one in (group.expressions if group else ())]
+    for clause, node in named:
+        if isinstance(node, exp.Literal) and node.is_int:
+            yield clause, node
+
+
+def _generators(select: exp.Select, source: SqlText, subject: str) -> Iterator[GeneratorError]:
+    """Generators that are not a selected column of their own, and a second one."""
+    seen = False
+    for call in select.find_all(exp.Func):
+        if called_name(call) not in _GENERATORS or call.parent_select is not select:
+            continue
+        problem = _misplaced(call, select)
+        if problem == "" and seen:
+            problem = "is the second one of a SELECT"
+        if problem:
+            yield GeneratorError(subject, shown(call), problem, location=source.of(call))
+        seen = seen or problem == ""
+
+
+def _misplaced(call: exp.Expr, select: exp.Select) -> str | None:
+    """What is wrong with a generator's place; "" if it is a column, None if it is a relation."""
+    node, nested = call, False
+    while node.parent is not None and node.parent is not select:
+        around = node.parent
+        if isinstance(around, exp.From | exp.Lateral | exp.Table):
+            return None
+        if isinstance(around, exp.Join):
+            return "is not allowed in the condition of a join" if node.arg_key == "on" else None
+        clause = next((word for kind, word in _CLAUSES.items() if isinstance(around, kind)), None)
+        if clause is not None:
+            return f"is not allowed in {clause}"
+        nested = nested or not isinstance(around, exp.Alias | exp.Aliases | exp.Paren)
+        node = around
+    return "is not allowed within an expression" if nested else ""

@@ -1,0 +1,139 @@
+"""Partitions and liquid clustering: as declared after every kind of write, and after a change."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.serving.cleanup import clustering
+from spark_jobs.settings import Settings
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.storage import log
+from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.layout import Layout, clustering_columns, partition_columns
+from tests.spark.gold_project import GoldProject
+from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, ORDERS, applier, bronze, change, event
+
+LINES = "SELECT o.order_id, o.customer, o.amount FROM silver.orders AS o"
+MORE = "SELECT 9L AS order_id, 'cat' AS customer, CAST(7 AS DECIMAL(12, 2)) AS amount"
+
+
+def layout(spark: SparkSession, location: str) -> Layout:
+    return Layout(partition_columns(location), clustering_columns(location, lambda: spark))
+
+
+def lay_out(gold: GoldProject, wanted: Layout) -> None:
+    """Declare the view with a layout, as the compiled project would."""
+    gold.view("lines", LINES, maintained=True)
+    entry = gold.manifest.gold["lines"]
+    changed = {
+        "partition_by": wanted.partition_by,
+        "cluster_by": wanted.cluster_by,
+        "fingerprint": f"{entry.fingerprint[:40]}{'-'.join(wanted.partition_by)}",
+        "parts": None,
+    }
+    views = {**gold.manifest.gold, "lines": entry.model_copy(update=changed)}
+    gold.manifest = gold.manifest.model_copy(update={"gold": views})
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (Layout(("customer",)), Layout((), ("customer", "amount"))),
+        (Layout((), ("amount",)), Layout(("customer",))),
+    ],
+    ids=["partitioned", "clustered"],
+)
+def test_a_view_keeps_its_layout_until_another_is_declared(
+    gold: GoldProject, first: Layout, then: Layout
+) -> None:
+    def assert_laid_out(wanted: Layout) -> None:
+        assert layout(gold.spark, gold.location("gold.lines")) == wanted
+        gold.assert_right("lines")
+
+    lay_out(gold, first)
+    gold.refresh("lines", "first build")
+    assert_laid_out(first)
+    gold.append("silver.orders", MORE)
+    assert gold.refresh("lines", "a change").plan.word == "incremental"
+    assert_laid_out(first)
+    gold.execute("DELETE FROM {}", "gold.lines")
+    gold.refresh("lines", "rebuilt")
+    assert_laid_out(first)
+
+    lay_out(gold, then)
+    gold.refresh("lines", "another layout")
+    gold.append("silver.orders", MORE)
+    gold.refresh("lines", "a change again")
+    assert_laid_out(then)
+
+
+def test_maintenance_clusters_files_once(gold: GoldProject, monkeypatch: Any) -> None:
+    lay_out(gold, Layout((), ("customer",)))
+    location = gold.location("gold.lines")
+    gold.refresh("lines", "first build")
+    for tick in ("1", "2"):
+        gold.append("silver.orders", MORE)
+        gold.refresh("lines", tick)
+    before = log.size(location).files
+    monkeypatch.setattr(clustering, "_session", lambda *_: gold.spark)
+
+    def clustered() -> list[str]:
+        opened: Any = SimpleNamespace(
+            settings=gold.settings, manifest=gold.manifest, store=gold.store
+        )
+        return list(clustering.cluster_tables(opened, {"gold.lines", "gold.totals"}))
+
+    assert clustered() == ["gold.lines"]
+    newest = log.commits(location, limit=1)[0]
+    assert newest.operation == "OPTIMIZE"
+    assert log.size(location).files < before
+    assert clustered() == []
+    # Nobody who reads the view sees a change.
+    assert gold.refresh("lines", "after").plan.word == "skip"
+    gold.assert_right("lines")
+
+    # Files that are arranged by another column are all arranged again.
+    lay_out(gold, Layout((), ("amount",)))
+    assert clustered() == ["gold.lines"]
+    assert layout(gold.spark, location).cluster_by == ("amount",)
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "partitions", "clustered"),
+    [(CHANGES, ORDERS, "status", "order_id"), (EVENTS, CLICKS, "user_id", "at")],
+    ids=["current rows", "events"],
+)
+def test_a_silver_table_is_written_in_its_layout(
+    spark: SparkSession,
+    settings: Settings,
+    source: SourceEntry,
+    entry: SilverEntry,
+    *,
+    partitions: str,
+    clustered: str,
+) -> None:
+    lake, batch = Lake(settings.lake), 0
+    layouts = [Layout((partitions,)), Layout((), (clustered,)), Layout((partitions,)), Layout()]
+    for wanted in layouts:
+        declared = entry.model_copy(
+            update={"partition_by": wanted.partition_by, "cluster_by": wanted.cluster_by}
+        )
+        tables = SilverTables.of(lake, declared)
+        tables.create(spark, source)
+        tables.evolve(spark, source)
+        for _ in range(2):
+            batch += 1
+            records = (
+                [change("c", batch, 100 + batch, commit=99 + batch)]
+                if source is CHANGES
+                else [event(event_id=f"e{batch}", user_id=batch % 2, at="2026-01-01T00:00:00Z")]
+            )
+            applier(lake, source, declared).apply(bronze(spark, records, first=batch), batch)
+            assert layout(spark, tables.table) == wanted
+        assert DeltaTable(tables.table).to_pyarrow_table().num_rows == batch
