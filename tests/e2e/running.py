@@ -150,9 +150,16 @@ def show(progress: Progress) -> None:
 
 
 def own_settings(
-    project: Path = REPOSITORY, *, local: Mapping[str, object] | None = None, **overrides
+    project: Path = REPOSITORY,
+    *,
+    secured: bool = True,
+    local: Mapping[str, object] | None = None,
+    **overrides,
 ) -> Settings:
-    """Settings of a project with a new state directory and free ports."""
+    """Settings of a project with a new state directory and free ports.
+
+    Security is on, as in production, unless a test says otherwise.
+    """
     # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
     state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
     state.chmod(0o755)
@@ -161,6 +168,7 @@ def own_settings(
         state_dir=state,
         ports=free_ports(),
         spark={"driver_memory": "1g", "connect_memory": "1g"},
+        security={"enabled": secured},
         local={"free_memory_gib": 2, "free_disk_gib": 1, **(local or {})},
         **overrides,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,7 +118,9 @@ def small_broker(project: Path) -> Iterator[Events]:
         "silver_trigger_seconds": 0.5,
         "max_offsets_per_trigger": READ,
     }
-    made = Events(RunningStack(own_settings(project, streams=pace)))
+    # As where nothing is set; the long tier runs these tests with security on as well.
+    secured = os.environ.get("TOPICS_SECURED") == "1"
+    made = Events(RunningStack(own_settings(project, secured=secured, streams=pace)))
     try:
         made.running.up("kafka")
         for name, partitions in PARTITIONS.items():
