@@ -30,6 +30,8 @@ POLL_SECONDS = 0.5
 KILL_SECONDS = 30
 # Below the ports that outgoing connections get, which could take one that is free now.
 PORTS = range(20_000, 32_000)
+# For streams whose tests wait for one change after the other.
+QUICK = {"bronze_trigger_seconds": 1, "silver_trigger_seconds": 0.5, "gold_trigger_seconds": 2}
 
 
 @dataclass(frozen=True)
