@@ -112,7 +112,7 @@ class Journey:
         return psycopg.connect(self.shop, autocommit=True)
 
     def processes(self) -> dict[str, int | None]:
-        return {one.name: one.pid for one in self.running.stack.status()}
+        return {one.part: one.pid for one in self.running.stack.status()}
 
     def rows(self, view: str) -> list[dict]:
         location = Lake(self.running.settings.lake).location(TableName(Layer.GOLD, view))
