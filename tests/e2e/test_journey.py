@@ -20,13 +20,13 @@ from deltalake import DeltaTable
 from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.demo.background import BackgroundLoad
-from spark_jobs.demo.load import LoadOrder
+from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage.lake import Lake
 from tests.e2e.conftest import SCHEDULE
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
-from tests.e2e.soundness import assert_sound, shop_of
+from tests.e2e.soundness import assert_sound, shop_of, wait_drained
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -102,6 +102,7 @@ class Journey:
 
     running: RunningStack
     shop: str
+    load: BackgroundLoad
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -156,11 +157,12 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
         running.up()
         shop = shop_of(running)
         access = kafka_access(running.settings, Principal.LOADER)
-        order = LoadOrder(rate=10, seconds=1500, seed=20)
+        run_load(LoadOrder(rate=20, seconds=15, seed=20), shop_dsn=shop, kafka=access)
+        wait_drained(running, shop)
+        order = LoadOrder(rate=10, seconds=1500, seed=21)
         with BackgroundLoad(order, shop_dsn=shop, kafka=access) as load:
             load.start()
-            yield Journey(running, shop)
-            load.stop()
+            yield Journey(running, shop, load)
     finally:
         remove(running.settings)
 
@@ -174,7 +176,7 @@ def test_each_new_part_reaches_gold_by_plan_and_apply_alone(journey: Journey) ->
             "CREATE TABLE coupons (coupon_id BIGINT PRIMARY KEY, user_id BIGINT, percent INT)"
         )
         connection.execute(
-            "INSERT INTO coupons SELECT i, i, i % 50 FROM generate_series(1, %s) AS i", [ROWS]
+            "INSERT INTO coupons SELECT i, i, mod(i, 50) FROM generate_series(1, %s) AS i", [ROWS]
         )
         for stage in STAGES:
             journey.deploy(stage)
@@ -242,5 +244,8 @@ def test_a_breaking_change_is_previewed_built_promoted_and_undone(journey: Journ
 def test_everything_is_right_afterwards(journey: Journey) -> None:
     with journey.database() as connection:
         connection.execute("DELETE FROM coupons WHERE coupon_id = 1")
-    time.sleep(5)
+    assert journey.load.running
+    journey.load.stop()
+    journey.load.finish()
+    wait_drained(journey.running, journey.shop)
     assert_sound(journey.running, VIEW, READER, "coupons_now", "coupon_versions", "visits_by_user")
