@@ -16,7 +16,9 @@ from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.reconcile import bronze_offsets
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
+from spark_jobs.stack.catalog import make_topics
 from spark_jobs.stack.kafka import admin, ensure_topics
+from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
@@ -125,6 +127,10 @@ def small_broker(project: Path) -> Iterator[Events]:
         made.running.up("kafka")
         for name, partitions in PARTITIONS.items():
             ensure_topics(made.settings, [name], partitions=partitions)
+        # The rights of who writes and reads them, where security is on.
+        write_manifest(made.settings)
+        make_topics(made.settings)
+        for name, partitions in PARTITIONS.items():
             for partition in range(partitions):
                 made.send(name, partition, range(READ))
         # By itself: with its usual needs, Postgres and Connect would start too.
