@@ -71,6 +71,8 @@ def parts(seed: int) -> list[Part]:
         ),
         tests("dags", 10, "-m", "airflow and long"),
         tests("e2e", 75, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
+        # The only end-to-end tests that `make test` runs without security.
+        tests("e2e-secured", 6, "tests/e2e/test_topic_faults.py", TOPICS_SECURED="1"),
         tests(
             "properties",
             45,

@@ -10,7 +10,13 @@ import typer
 from rich.console import Console
 
 from spark_jobs.serving.project import OpenProject, open_project
-from spark_jobs.serving.report.balances import Balance, balances, balances_table, reconcilable
+from spark_jobs.serving.report.balances import (
+    MOST_ROWS,
+    Balance,
+    balances,
+    balances_table,
+    reconcilable,
+)
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
@@ -29,11 +35,20 @@ def reconcile(
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait until all counts balance.")
     ] = 0,
+    most_rows: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Compare about so many rows of a larger table with the database, chosen at random "
+            "by a hash of their keys; 0 compares all.",
+        ),
+    ] = MOST_ROWS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the balances as JSON.")] = False,
 ) -> None:
     """Compare counts of Kafka, bronze, silver and Postgres; exit with 1 if they differ."""
     with open_project(context) as project:
-        found = settled_balances(project, tables, wait=wait, dsn=source_dsn(project.settings))
+        dsn = source_dsn(project.settings)
+        found = settled_balances(project, tables, wait=wait, dsn=dsn, most_rows=most_rows)
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
@@ -41,6 +56,12 @@ def reconcile(
         console = wide_console()
         console.print(balances_table(found))
         for one in found:
+            if one.database is not None and one.database.sample is not None:
+                sample = one.database.sample
+                console.print(
+                    f"{one.silver}: compared 1 of {sample.ranges} ranges of keys, "
+                    f"{one.database.source_rows:,} of about {sample.rows:,} rows"
+                )
             for problem in one.problems:
                 console.print(f"{one.silver}: {problem}", markup=False, soft_wrap=True)
     if any(one.verdict != "balanced" for one in found):
@@ -53,6 +74,7 @@ def settled_balances(
     *,
     wait: float = 0,
     dsn: str | None = None,
+    most_rows: int = MOST_ROWS,
 ) -> list[Balance]:
     """The balances, asked again until all are balanced or the time is over.
 
@@ -61,6 +83,7 @@ def settled_balances(
         tables: names of silver tables; None: all over topics.
         wait: seconds.
         dsn: the source database; None leaves it out.
+        most_rows: as for ``balances``.
 
     Raises:
         SilverTableUnknownError: there is no such silver table over a topic.
@@ -81,7 +104,14 @@ def settled_balances(
         while True:
             with steps.step("reconcile") as note:
                 found = list(
-                    balances(project, session=session, dsn=dsn, entries=entries, note=note)
+                    balances(
+                        project,
+                        session=session,
+                        dsn=dsn,
+                        entries=entries,
+                        note=note,
+                        most_rows=most_rows,
+                    )
                 )
             settled = all(one.verdict == "balanced" for one in found)
             if settled or time.monotonic() + PAUSE_SECONDS > deadline:

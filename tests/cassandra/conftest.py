@@ -16,7 +16,7 @@ __all__ = ["make", "table"]
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[RunningStack]:
-    settings = own_settings()
+    settings = own_settings(secured=False)
     running = RunningStack(settings)
     try:
         running.up("cassandra")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(3600)
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(profile="cluster", gold=schedule, security={"enabled": True})
+    settings = own_settings(profile="cluster", gold=schedule)
     running = RunningStack(settings)
     try:
         running.up()

@@ -25,13 +25,13 @@ def stack() -> Iterator[RunningStack]:
     Tests share it, so each uses names and keys of its own.
     """
     endpoint = {"account": SOMEBODY} if can_be_somebody() else {}
-    yield from full_stack(security={"enabled": True}, endpoint=endpoint)
+    yield from full_stack(endpoint=endpoint)
 
 
 @pytest.fixture(scope="session")
 def plain_stack() -> Iterator[RunningStack]:
     """A full stack as `make up` starts it where nothing is set."""
-    yield from full_stack()
+    yield from full_stack(secured=False)
 
 
 def full_stack(**overrides: object) -> Iterator[RunningStack]:
@@ -75,8 +75,8 @@ def broker() -> Iterator[RunningStack]:
 
 @pytest.fixture(scope="module")
 def capture() -> Iterator[RunningStack]:
-    """What brings changes of a database to the broker, with security on."""
-    for running in running_parts("postgres", "connect", security={"enabled": True}):
+    """What brings changes of a database to the broker."""
+    for running in running_parts("postgres", "connect"):
         # Streams of a test's own read as the application would.
         write_manifest(running.settings)
         make_topics(running.settings)

@@ -46,7 +46,7 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.tables import read
 from tests.e2e import oracle
-from tests.e2e.running import RunningStack, write_files
+from tests.e2e.running import QUICK, RunningStack, write_files
 
 _NUMBERS = count(1)
 COLUMNS = {
@@ -222,7 +222,9 @@ def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
     (root / "state/secrets").symlink_to(shared.secrets_dir)
     security = {"enabled": shared.security.enabled}
     ports = shared.ports.model_dump()
-    return load_settings(root, state_dir=root / "state", ports=ports, security=security)
+    return load_settings(
+        root, state_dir=root / "state", ports=ports, security=security, streams=QUICK
+    )
 
 
 def allow(client: AdminClient, prefix: str) -> None:

@@ -30,6 +30,8 @@ POLL_SECONDS = 0.5
 KILL_SECONDS = 30
 # Below the ports that outgoing connections get, which could take one that is free now.
 PORTS = range(20_000, 32_000)
+# For streams whose tests wait for one change after the other.
+QUICK = {"bronze_trigger_seconds": 1, "silver_trigger_seconds": 0.5, "gold_trigger_seconds": 2}
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,16 @@ def show(progress: Progress) -> None:
 
 
 def own_settings(
-    project: Path = REPOSITORY, *, local: Mapping[str, object] | None = None, **overrides
+    project: Path = REPOSITORY,
+    *,
+    secured: bool = True,
+    local: Mapping[str, object] | None = None,
+    **overrides,
 ) -> Settings:
-    """Settings of a project with a new state directory and free ports."""
+    """Settings of a project with a new state directory and free ports.
+
+    Security is on, as in production, unless a test says otherwise.
+    """
     # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
     state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
     state.chmod(0o755)
@@ -161,6 +170,7 @@ def own_settings(
         state_dir=state,
         ports=free_ports(),
         spark={"driver_memory": "1g", "connect_memory": "1g"},
+        security={"enabled": secured},
         local={"free_memory_gib": 2, "free_disk_gib": 1, **(local or {})},
         **overrides,
     )

@@ -106,6 +106,7 @@ def test_nobody_gets_in_without_a_secret_where_nothing_is_set(airflow: Airflow) 
     doors.assert_spark_asks(airflow.running, "spark-connect")
 
 
+@pytest.mark.long
 def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     airflow.wait(lambda: all(run["state"] in ENDED for run in airflow.runs()))
     airflow.running.stop("spark-connect")

@@ -219,6 +219,7 @@ def rows_of(corner: Corner, table: str, *columns: str) -> list[tuple[object, ...
     return [tuple(row[name] for name in columns) for row in rows]
 
 
+@pytest.mark.long
 def test_what_a_lost_slot_took_away_is_told_again(corner: Corner) -> None:
     for number in range(1, 7):
         corner.insert(id=number, body="as it was", price=number)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bank_world import PARTS, Bank, project_files, torn
-from tests.e2e.running import RunningStack, own_settings, remove, write_files
+from tests.e2e.running import QUICK, RunningStack, own_settings, remove, write_files
 
 SECONDS = 240
 CLIENTS, RATE = 4, 40
+FEW = 500
 MINUTES = 5
 
 
@@ -20,7 +21,9 @@ MINUTES = 5
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
     """A bank of so many accounts; nothing reads its database yet."""
     write_files(tmp_path, project_files("transactional", "newest"))
-    found = Bank(RunningStack(own_settings(tmp_path)), accounts=request.param)
+    # Many accounts are for the default pace.
+    pace = QUICK if request.param == FEW else {}
+    found = Bank(RunningStack(own_settings(tmp_path, streams=pace)), accounts=request.param)
     try:
         found.running.up("postgres")
         found.create()
@@ -29,7 +32,7 @@ def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
         remove(found.running.settings)
 
 
-@pytest.mark.parametrize("bank", [500], indirect=True)
+@pytest.mark.parametrize("bank", [FEW], indirect=True)
 def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -> None:
     with bank.load(clients=CLIENTS, rate=RATE):
         # The first snapshot is read under load, too.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,9 @@ from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.reconcile import bronze_offsets
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
+from spark_jobs.stack.catalog import make_topics
 from spark_jobs.stack.kafka import admin, ensure_topics
+from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
@@ -117,11 +120,17 @@ def small_broker(project: Path) -> Iterator[Events]:
         "silver_trigger_seconds": 0.5,
         "max_offsets_per_trigger": READ,
     }
-    made = Events(RunningStack(own_settings(project, streams=pace)))
+    # As where nothing is set; the long tier runs these tests with security on as well.
+    secured = os.environ.get("TOPICS_SECURED") == "1"
+    made = Events(RunningStack(own_settings(project, secured=secured, streams=pace)))
     try:
         made.running.up("kafka")
         for name, partitions in PARTITIONS.items():
             ensure_topics(made.settings, [name], partitions=partitions)
+        # The rights of who writes and reads them, where security is on.
+        write_manifest(made.settings)
+        make_topics(made.settings)
+        for name, partitions in PARTITIONS.items():
             for partition in range(partitions):
                 made.send(name, partition, range(READ))
         # By itself: with its usual needs, Postgres and Connect would start too.

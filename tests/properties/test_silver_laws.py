@@ -97,10 +97,10 @@ LAWS: dict[str, tuple[Callable[[random.Random, Told], Batches], bool]] = {
 class World:
     """Histories for every law, and the batches in which they arrive.
 
-    In a plain one nothing is truncated and every update is whole.
+    In a plain one nothing is truncated and every update is whole. Each law has so many histories.
     """
 
-    def __init__(self, seed: int, *, plain: bool) -> None:
+    def __init__(self, seed: int, *, plain: bool, histories: int = HISTORIES) -> None:
         rng = random.Random(seed)
         self.database = Database.of(rng, transactions=TRANSACTIONS)
         if plain:
@@ -109,7 +109,7 @@ class World:
         self.batches: Batches = [[] for _ in range(BATCHES)]
         key = 0
         for law, (arrive, large) in LAWS.items():
-            while len(self.histories[law]) < HISTORIES:
+            while len(self.histories[law]) < histories:
                 history = self.database.history(rng, key := key + 1, large=large and not plain)
                 if not history:
                     continue

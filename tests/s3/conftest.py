@@ -16,7 +16,7 @@ from tests.e2e.running import RunningStack, own_settings, remove
 @pytest.fixture(scope="session")
 def served() -> Iterator[Settings]:
     """The settings of a stack of which the object store alone runs."""
-    settings = own_settings(local={"object_store": True})
+    settings = own_settings(secured=False, local={"object_store": True})
     try:
         RunningStack(settings).up("object-store")
         yield settings

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(1800)
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(gold=schedule, local={"object_store": True})
+    settings = own_settings(secured=False, gold=schedule, local={"object_store": True})
     running = RunningStack(settings)
     try:
         running.up()

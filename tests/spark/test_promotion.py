@@ -202,6 +202,7 @@ def test_a_killed_promotion_goes_on(shop: Shop, tmp_path: Path, point: str) -> N
     assert_caught_up(shop)
 
 
+@pytest.mark.long
 def test_an_apply_finishes_a_promotion_that_was_killed(shop: Shop, tmp_path: Path) -> None:
     moved_on(shop)
     kill_at("promotion.published", promote_in, tmp_path)

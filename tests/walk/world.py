@@ -116,7 +116,7 @@ class World:
 @contextmanager
 def new_world() -> Iterator[World]:
     """A new stack with the shop's tables; nothing of it is kept."""
-    settings = own_settings()
+    settings = own_settings(secured=False)
     with disk(Path(settings.lake)) as small:
         running = RunningStack(settings)
         try:

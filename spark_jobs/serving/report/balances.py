@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spark_jobs.silver.check.source_database import SourceDifference
 
 SHOWN_TRANSACTIONS = 5
+# Of a larger table so many rows are compared with the database.
+MOST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def balances(
     dsn: str | None,
     entries: list[SilverEntry] | None = None,
     note: Callable[[str], None] = lambda _: None,
+    most_rows: int = MOST_ROWS,
 ) -> Iterator[Balance]:
     """The balances of silver tables over topics; an error of one does not affect the others.
 
@@ -91,6 +94,7 @@ def balances(
         dsn: connection string of the source database; None: not compared.
         entries: from ``reconcilable``; None: all.
         note: called with the name of each table.
+        most_rows: of a larger table about so many rows are compared with the database; 0: all.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
@@ -101,7 +105,15 @@ def balances(
     entries = reconcilable(project, None) if entries is None else entries
     for number, entry in enumerate(entries, 1):
         note(f"silver.{entry.name}, {number} of {len(entries)}")
-        yield _balance(project, entry, topics=topics, ended=ended, session=session, dsn=dsn)
+        yield _balance(
+            project,
+            entry,
+            topics=topics,
+            ended=ended,
+            session=session,
+            dsn=dsn,
+            most_rows=most_rows,
+        )
 
 
 def _ended_transactions(project: OpenProject, topics: Topics) -> dict[str, EndedTransactions]:
@@ -135,6 +147,7 @@ def _balance(
     ended: Mapping[str, EndedTransactions],
     session: Callable[[], SparkSession] | None,
     dsn: str | None,
+    most_rows: int,
 ) -> Balance:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -175,6 +188,7 @@ def _balance(
                     entry,
                     dsn=dsn,
                     max_bytes=project.settings.streams.max_record_bytes,
+                    most_rows=most_rows,
                 )
                 problems += database_problems(database, source, entry)
     except LakehouseError as error:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import Projection, columns_read, split_projection
 from spark_jobs.names import HistoryColumn
+from spark_jobs.silver.check.samples import Sample, sample_above
 from spark_jobs.silver.check.source_rows import SourceRows, read_rows
 from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.expiry import expired_sql, horizon
@@ -47,6 +48,7 @@ class SourceDifference:
         unfit: source rows that silver rejects; silver's rows with their keys are not compared.
         unread: source columns that the connector does not send, with their type; columns computed
             from them are not compared.
+        sample: the part of the tables that was compared; None: all rows.
     """
 
     source_rows: int
@@ -55,6 +57,7 @@ class SourceDifference:
     examples: tuple[tuple[str, dict[str, Any]], ...] = ()
     unfit: tuple[Unfit, ...] = ()
     unread: tuple[tuple[str, str], ...] = ()
+    sample: Sample | None = None
 
     @property
     def equal(self) -> bool:
@@ -69,6 +72,7 @@ def compare_with_source(
     *,
     dsn: str,
     max_bytes: int,
+    most_rows: int = 0,
 ) -> SourceDifference:
     """Compare a silver table with its SELECT over the current source table.
 
@@ -80,14 +84,16 @@ def compare_with_source(
         entry: the silver table's declaration.
         dsn: connection string of the source database.
         max_bytes: longer records are never applied.
+        most_rows: of a larger table about so many rows are compared, chosen by their keys; 0: all.
 
     Raises:
         DatabaseUnreachableError: the database or the table cannot be read.
         CertificateRefusedError: the server's certificate is not trusted.
     """
-    rows = read_rows(spark, source, dsn=dsn, max_bytes=max_bytes)
-    typed = rows.typed.localCheckpoint(eager=True)
     projection = split_projection(entry.projection)
+    choose = sample_above(most_rows, source, projection)
+    rows = read_rows(spark, source, dsn=dsn, max_bytes=max_bytes, choose=choose)
+    typed = rows.typed.localCheckpoint(eager=True)
     names = _compared(entry, projection, source, rows)
     expected = typed.where(sf.col(PROBLEM).isNull()).alias(projection.relation)
     if projection.condition:
@@ -95,7 +101,7 @@ def compare_with_source(
     if entry.apply_as_deletes:
         expected = expected.where(f"NOT coalesce({entry.apply_as_deletes}, FALSE)")
     selected = _selected(expected, projection)
-    found = silver
+    found = silver if rows.sample is None else rows.sample.of(silver)
     if entry.expiry is not None:
         before = horizon(entry.expiry, utc_now())
         wanted = f"NOT coalesce({expired_sql(entry.expiry, 'timestamp', before=before)}, FALSE)"
@@ -110,7 +116,9 @@ def compare_with_source(
     sums = _differing(selected.select(*names), found.select(*names)).localCheckpoint(eager=True)
     missing, unexpected = _counts(sums)
     examples = _examples(sums) if missing or unexpected else ()
-    return SourceDifference(rows.count, missing, unexpected, examples, unfit, rows.unread)
+    return SourceDifference(
+        rows.count, missing, unexpected, examples, unfit, rows.unread, rows.sample
+    )
 
 
 def _selected(rows: DataFrame, projection: Projection) -> DataFrame:

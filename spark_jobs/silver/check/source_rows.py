@@ -27,6 +27,7 @@ from spark_jobs.access.source_tables import PostgresType, SourceTable, describe_
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
 from spark_jobs.silver.check.connector_values import json_writer
+from spark_jobs.silver.check.samples import Choose, Sample
 from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.silver.parse.typed import typed_records
 
@@ -47,14 +48,23 @@ class SourceRows:
         count: number of rows.
         unread: declared columns whose type the connector does not send, with that type; their
             values are NULL.
+        sample: which rows were read; None: all.
     """
 
     typed: DataFrame
     count: int
     unread: tuple[tuple[str, str], ...] = ()
+    sample: Sample | None = None
 
 
-def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: int) -> SourceRows:
+def read_rows(
+    spark: SparkSession,
+    source: SourceEntry,
+    *,
+    dsn: str,
+    max_bytes: int,
+    choose: Choose = lambda *_: None,
+) -> SourceRows:
     """Read the declared columns of the source table in one snapshot.
 
     Args:
@@ -62,6 +72,7 @@ def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: 
         source: a Debezium source with a ``table``.
         dsn: connection string of the source database.
         max_bytes: longer records are never applied.
+        choose: chooses the rows to read; by default all.
 
     Raises:
         DatabaseUnreachableError: the database or the table cannot be read.
@@ -69,7 +80,8 @@ def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: 
     """
     with opened(dsn, source) as (connection, table):
         kinds = {column.name: table.columns[column.name] for column in source.columns}
-        batches = list(snapshot_records(connection, source, kinds))
+        sample = choose(connection, kinds)
+        batches = list(snapshot_records(connection, source, kinds, sample=sample))
     records = pa.Table.from_batches(batches, _SCHEMA)
     at = sf.current_timestamp()
     nothing = sf.lit(None)
@@ -86,7 +98,7 @@ def read_rows(spark: SparkSession, source: SourceEntry, *, dsn: str, max_bytes: 
     unused_placeholder = uuid4().hex
     typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=unused_placeholder)
     unread = tuple((name, kind.shown) for name, kind in kinds.items() if json_writer(kind) is None)
-    return SourceRows(typed, records.num_rows, unread)
+    return SourceRows(typed, records.num_rows, unread, sample)
 
 
 @contextmanager
@@ -116,7 +128,11 @@ def opened(dsn: str, source: SourceEntry) -> Iterator[tuple[psycopg.Connection[A
 
 
 def snapshot_records(
-    connection: psycopg.Connection[Any], source: SourceEntry, kinds: Mapping[str, PostgresType]
+    connection: psycopg.Connection[Any],
+    source: SourceEntry,
+    kinds: Mapping[str, PostgresType],
+    *,
+    sample: Sample | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Key and value of each row's record, in pages.
 
@@ -124,6 +140,7 @@ def snapshot_records(
         connection: from ``opened``.
         source: a Debezium source with a ``table``.
         kinds: the types of the declared columns.
+        sample: which rows; None: all.
     """
     sent = {name: kind for name, kind in kinds.items() if json_writer(kind) is not None}
     writers = [json_writer(kind) for kind in sent.values()]
@@ -133,6 +150,8 @@ def snapshot_records(
         sql.SQL(", ").join(_selected(name, kind) for name, kind in sent.items()),
         sql.Identifier(*(source.table or "").split(".")),
     )
+    if sample is not None:
+        query = sql.SQL("{} WHERE {}").format(query, sample.condition())
     with connection.cursor(name="tidemark") as cursor:
         for kind in sent.values():
             _as_text(cursor, kind)

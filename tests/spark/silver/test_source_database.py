@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+from uuid import UUID
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.silver.check.source_database import SourceDifference, Unfit, compare_with_source
 from tests.servers import Postgres
-from tests.spark.silver.world import CHANGES, ORDERS
+from tests.spark.silver.world import CHANGES, ORDERS, columns
 
 Rows = list[tuple[Any, ...]]
 SHOP = CHANGES.model_copy(update={"table": "public.orders"})
@@ -67,3 +70,57 @@ def test_what_the_connector_does_not_send_is_named(spark: SparkSession, postgres
     found = compare_with_source(spark, silver, SHOP, ORDERS, dsn=postgres.dsn, max_bytes=1000)
     assert found == SourceDifference(1, 0, 0, unread=(("amount", "tsquery"),))
     assert not found.equal
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "TEXT", "UUID"])
+def test_of_a_large_table_each_range_of_keys_is_compared_alone(
+    spark: SparkSession, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The samples of all ranges have each row once, and find each difference once."""
+    names = [str(UUID(int=one) if kind == "UUID" else one - 20) for one in range(100)]
+    keys = [int(name) for name in names] if kind == "BIGINT" else names
+    declared = "bigint" if kind == "BIGINT" else "string"
+    source = SHOP.model_copy(
+        update={"columns": columns(order_id=declared, status="string", amount="decimal(12,2)")}
+    )
+    entry = ORDERS.model_copy(
+        update={
+            "columns": columns(order_id=declared, status="string", twice="decimal(13,2)"),
+        }
+    )
+    types = f"order_id {kind} PRIMARY KEY, status TEXT, amount NUMERIC"
+    postgres.fill("public.orders", types, [(key, "paid", "1.00") for key in names])
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE public.orders")
+    # One row is missing, and one is there that the source does not have.
+    extra = 1000 if kind == "BIGINT" else str(UUID(int=1000))
+    frame = spark.createDataFrame(
+        [(key, "paid", "2.00") for key in [*keys[1:], extra]],
+        f"order_id {declared}, status string, twice string",
+    )
+    silver = frame.withColumn("twice", frame.twice.cast("decimal(13,2)"))
+    numbers = iter(range(4))
+    monkeypatch.setattr(random.SystemRandom, "randrange", lambda *_: next(numbers))
+    server = {"dsn": postgres.dsn, "max_bytes": 1000, "most_rows": 25}
+    found = [compare_with_source(spark, silver, source, entry, **server) for _ in range(4)]
+    assert [one.sample and (one.sample.number, one.sample.ranges) for one in found] == [
+        (number, 4) for number in range(4)
+    ]
+    assert sum(one.source_rows for one in found) == 100
+    assert min(one.source_rows for one in found) > 10
+    assert sum(one.missing for one in found) == 1
+    assert sum(one.unexpected for one in found) == 1
+
+
+def test_a_table_whose_keys_have_other_texts_is_compared_in_full(
+    spark: SparkSession, postgres: Postgres
+) -> None:
+    postgres.fill("public.orders", "order_id NUMERIC, status TEXT, amount NUMERIC", SOURCE * 20)
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE public.orders")
+    frame = spark.createDataFrame(SAME * 20, "order_id bigint, status string, twice string")
+    silver = frame.withColumn("twice", frame.twice.cast("decimal(13,2)"))
+    found = compare_with_source(
+        spark, silver, SHOP, ORDERS, dsn=postgres.dsn, max_bytes=1000, most_rows=10
+    )
+    assert (found.source_rows, found.sample, found.equal) == (80, None, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +17,15 @@ from spark_jobs.sinks.verify import verify_sink
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from tests.unit.sinks.conftest import Make, Table, rows
 
+# The addresses come by standard input: they may contain secrets.
 STEP = """
+import pickle
 import sys
 from pathlib import Path
-from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.delivery import Delivery
-from spark_jobs.sinks.target import Addresses
-sink, location, kafka, postgres, redis, cassandra, locks = sys.argv[1:]
-broker = KafkaAccess(kafka) if kafka else None
-addresses = Addresses(kafka=broker, postgres=postgres, redis=redis, cassandra=cassandra)
+sink, location, locks = sys.argv[1:]
+addresses = pickle.load(sys.stdin.buffer)
 sink = SinkEntry.model_validate_json(sink)
 delivery = Delivery(sink, location, lambda: addresses, Path(locks), lambda: None)
 delivery.catch_up()
@@ -45,21 +45,16 @@ FOR EACH ROW EXECUTE FUNCTION {table}_count()
 
 def deliver(sink: Delivery, *, failpoint: str) -> int:
     """Deliver in a process of its own, which ends at the failpoint."""
-    where = sink.addresses()
-    words = [
-        *(sink.sink.model_dump_json(), sink.location),
-        *(where.kafka.servers if where.kafka else "", where.postgres, where.redis),
-        *(where.cassandra, str(sink.locks)),
-    ]
+    words = [sink.sink.model_dump_json(), sink.location, str(sink.locks)]
     done = subprocess.run(
         [sys.executable, "-c", STEP, *words],
+        input=pickle.dumps(sink.addresses()),
         env={VARIABLE: failpoint, "PATH": ""},
         check=False,
         capture_output=True,
-        text=True,
         cwd=Path(__file__).parents[3],
     )
-    assert not done.stderr, done.stderr
+    assert not done.stderr, done.stderr.decode()
     return done.returncode
 
 
