@@ -41,6 +41,21 @@ def test_a_profile_has_a_state_directory_of_its_own(project: Path) -> None:
     assert large.state.parent == plain.state.parent
 
 
+def test_settings_move_to_another_directory_without_reading_the_file_again(
+    project: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(project, lake_root="s3a://shop", control_db="sqlite:///x.db")
+    before = (settings.state, settings.lake, settings.control_url, settings.secrets_dir)
+    (project / "tidemark.yml").write_text("environment: later\n")
+    moved = settings.moved_to(tmp_path / "work")
+    assert moved.state == tmp_path / "work"
+    assert moved.lake == str(tmp_path / "work/lake")
+    assert moved.control_url == f"sqlite:///{tmp_path}/work/control.db"
+    assert moved.secrets_dir == tmp_path / "work/secrets"
+    assert (moved.environment, moved.ports) == ("plain", settings.ports)
+    assert (settings.state, settings.lake, settings.control_url, settings.secrets_dir) == before
+
+
 def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         load_settings(project, profile="huge")
