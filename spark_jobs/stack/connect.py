@@ -313,13 +313,18 @@ def put_config(api: httpx.Client, config: dict[str, str]) -> None:
 
 
 def restart_failed(api: httpx.Client) -> None:
-    """Start the connector's failed tasks again, if there are any."""
+    """Restart the connector's failed tasks, if there are any."""
     status = connector_status(api)
     if status and "FAILED" in states(status):
-        api.post(
-            f"/connectors/{CONNECTOR}/restart",
-            params={"includeTasks": "true", "onlyFailed": "true"},
-        )
+        restart_failed_tasks(api)
+
+
+def restart_failed_tasks(api: httpx.Client) -> httpx.Response:
+    """Request a restart of whatever failed, the connector or its tasks."""
+    return api.post(
+        f"/connectors/{CONNECTOR}/restart",
+        params={"includeTasks": "true", "onlyFailed": "true"},
+    )
 
 
 def wait_until_running(api: httpx.Client) -> None:
