@@ -77,7 +77,7 @@ def _checked(kind: str, name: str) -> str:
 
 
 def _manifest(settings: Settings) -> Manifest:
-    """The project as far as it is right: a mistake elsewhere must not stop a new file."""
+    """The valid part of the project: an error elsewhere must not prevent a new file."""
     from spark_jobs.storage.compiled import inspect_settings
 
     return inspect_settings(settings)[0]
@@ -113,7 +113,7 @@ def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[
 
 
 def _likeliest(name: str, tables: Mapping[str, SilverEntry | SourceEntry]) -> str:
-    """The table that a view of this name most likely reads: most words in common, then a time."""
+    """The table that a view most likely reads: most words in common, then one with a time."""
     words = set(name.split("_"))
 
     def likeness(table: str) -> tuple[int, float, bool]:
@@ -125,7 +125,7 @@ def _likeliest(name: str, tables: Mapping[str, SilverEntry | SourceEntry]) -> st
 
 
 class NothingToReadError(LakehouseError):
-    """A new declaration over a table that the project does not have."""
+    """A new declaration that reads a table that does not exist in the project."""
 
     condition = "NOTHING_TO_READ"
     table: str

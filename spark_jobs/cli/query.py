@@ -71,7 +71,7 @@ def query(
 
 
 def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> QueryResult:
-    """Run a query; a terminal shows meanwhile that something happens.
+    """Run a query, with a progress indicator on a terminal.
 
     Raises:
         LakehouseError: see ``QuerySession.run``.
@@ -85,6 +85,6 @@ def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> 
 
 
 def tell_of_more(result: QueryResult, limit: int, messages: Console) -> None:
-    """Say where rows were left out."""
+    """Print a note if rows were left out."""
     if result.more:
         messages.print(f"The first {limit:,} rows; there are more: raise --limit, or 0 for all.")

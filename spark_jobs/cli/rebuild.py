@@ -1,4 +1,4 @@
-"""``tidemark rebuild``: rebuild a silver table from bronze, and put right what differs."""
+"""``tidemark rebuild``: rebuilds a silver table from bronze, and corrects the differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rebuild(
 
 
 def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
-    """Rebuild a silver table in a Spark of this process.
+    """Rebuild a silver table in a Spark session of this process.
 
     Args:
         project: the open project.
@@ -77,7 +77,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
 
 
 def tell(found: Rebuilt, *, dry_run: bool) -> None:
-    """Print what differs, and what came of it."""
+    """Print the differences, and what was done about them."""
     table = Table(title=f"silver.{found.table}", title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)

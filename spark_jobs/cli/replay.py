@@ -1,4 +1,4 @@
-"""``tidemark replay``: compute gold views again beside their tables, and publish what differs."""
+"""``tidemark replay``: recomputes gold views beside their tables, and publishes differences."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class ReplayGroup(TyperGroup):
-    """A group whose first word may be a view: ``replay VIEW`` stands for ``replay views VIEW``."""
+    """A group with a default command: ``replay VIEW`` means ``replay views VIEW``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the usual command in front where the first word is none."""
+        """Insert the default command if the first word is not a command."""
         if args and args[0] not in {*self.commands, "--help"}:
             args = ["views", *args]
         return super().parse_args(ctx, args)
@@ -151,7 +151,7 @@ def status(
 
 
 def _asks_a_person(project: OpenProject, record: ReplayRecord) -> bool:
-    """Whether the form would ask before it begins with this."""
+    """Whether the form in Airflow would require an approval for this replay."""
     from spark_jobs.state.replays import ReplayKind
 
     reads = record.plan.get("reads")

@@ -165,7 +165,7 @@ class Supervisor:
 
     @contextmanager
     def remote(self) -> Iterator[Any]:
-        """Supervisord's RPC interface; threads must not share a connection, so each use opens one."""
+        """Supervisord's RPC interface; each use opens a connection, which is not thread-safe."""
         transport = SupervisorTransport(None, None, f"unix://{self.socket}")
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
