@@ -162,7 +162,7 @@ def record_line(record: RejectedRecord) -> str:
 
 
 def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
-    """A record as JSON; with ``whole``, its bytes in Base64."""
+    """A record as JSON; with ``raw``, its bytes in Base64."""
 
     def told(value: bytes | None) -> str | None:
         if value is None:

@@ -73,7 +73,7 @@ class Shell:
     failed: bool = False
 
     def loop(self, prompt: str, further: str) -> None:
-        r"""Process lines until the input ends or ``\q`` is typed."""
+        r"""Process lines until the input ends or ``\q`` is entered."""
         while True:
             try:
                 line = input(further if self.lines else prompt)
