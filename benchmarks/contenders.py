@@ -84,7 +84,7 @@ class Ours:
         return view_of("ours", self.strategy)
 
     def serves(self, query: str) -> bool:
-        """Whether this is the view with a choice, or the query has a choice of strategies at all."""
+        """Whether this view chooses, or the query has more than one strategy."""
         if self.strategy is Strategy.AUTO:
             return True
         return self._maintenance(query).rule is not MaintenanceStrategy.FULL
