@@ -70,7 +70,7 @@ when:
 """
 
 
-def test_what_differs_is_told(spark: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
+def test_differences_are_reported(spark: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
     file = tmp_path / "orders_by_status.yml"
     file.write_text(WRONG, encoding="utf-8")
     settings = load_settings(REPOSITORY, state_dir=tmp_path / "state", lake_root="", control_db="")

@@ -56,7 +56,7 @@ def test_settings_move_to_another_directory_without_reading_the_file_again(
     assert (settings.state, settings.lake, settings.control_url, settings.secrets_dir) == before
 
 
-def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> None:
+def test_an_unknown_profile_is_reported_with_the_known_ones(project: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         load_settings(project, profile="huge")
     [problem] = caught.value.problems
@@ -68,9 +68,7 @@ def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> 
 @pytest.mark.parametrize(
     ("profile", "file"), [("large", "profiles/large.yml"), ("", "tidemark.yml")]
 )
-def test_a_wrong_value_is_told_with_the_file_that_holds_it(
-    project: Path, profile: str, file: str
-) -> None:
+def test_a_wrong_value_is_reported_with_its_file(project: Path, profile: str, file: str) -> None:
     (project / file).write_text("ports: {kafka: many}\n")
     with pytest.raises(ProblemsError) as caught:
         load_settings(project, profile=profile)
@@ -100,7 +98,7 @@ def test_old_names_are_read_with_a_warning(
     assert "airflow.lanes is called airflow.pools" in caplog.text
 
 
-def test_an_unknown_key_under_an_old_name_is_told(project: Path) -> None:
+def test_an_unknown_key_under_an_old_name_is_an_error(project: Path) -> None:
     (project / "tidemark.yml").write_text("care: {retention: 3}\n")
     with pytest.raises(ProblemsError) as caught:
         load_settings(project)
