@@ -27,7 +27,7 @@ def source(context: typer.Context, name: Name) -> None:
     """Create sources/NAME.yml: a Kafka topic of JSON events."""
     from spark_jobs.definitions.templates import write_source
 
-    _say(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
+    _print_created(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
 
 
 @app.command()
@@ -44,7 +44,7 @@ def silver(
     entry = _source(settings, of or name)
     columns = [column.name for column in entry.columns]
     path = write_silver(settings.project_dir, name, source=entry.name, columns=columns)
-    _say(path)
+    _print_created(path)
 
 
 @app.command()
@@ -63,7 +63,7 @@ def gold(
     _checked("gold view", name)
     table, columns = _readable(settings, of, name)
     time = next((one for one, kind in columns.items() if kind == "timestamp"), None)
-    _say(write_gold(settings.project_dir, name, source=table, time=time))
+    _print_created(write_gold(settings.project_dir, name, source=table, time=time))
     if of is None:
         typer.echo(f"It reads {table}; --from names another table.")
 
@@ -141,6 +141,6 @@ class NothingToReadError(LakehouseError):
         return "Start with 'tidemark new source NAME', then 'tidemark new silver NAME'."
 
 
-def _say(path: Path) -> None:
+def _print_created(path: Path) -> None:
     typer.echo(f"wrote {path}")
     typer.echo("next: edit it, then run 'tidemark validate'")

@@ -164,7 +164,7 @@ def record_line(record: RejectedRecord) -> str:
 def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
     """A record as JSON; with ``raw``, its bytes in Base64."""
 
-    def told(value: bytes | None) -> str | None:
+    def encoded(value: bytes | None) -> str | None:
         if value is None:
             return None
         return base64.b64encode(value).decode() if raw else shown(value, raw=False)
@@ -173,7 +173,7 @@ def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
     row = {name: value for name, value in vars(record).items() if name not in {"key", "value"}}
     return {
         **row,
-        "headers": [[name, told(value)] for name, value in record.headers],
-        f"key{suffix}": told(record.key),
-        f"value{suffix}": told(record.value),
+        "headers": [[name, encoded(value)] for name, value in record.headers],
+        f"key{suffix}": encoded(record.key),
+        f"value{suffix}": encoded(record.value),
     }

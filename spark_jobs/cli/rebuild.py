@@ -37,7 +37,7 @@ def rebuild(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    tell(found, dry_run=not run)
+    print_result(found, dry_run=not run)
 
 
 def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
@@ -76,7 +76,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
             spark.stop()
 
 
-def tell(found: Rebuilt, *, dry_run: bool) -> None:
+def print_result(found: Rebuilt, *, dry_run: bool) -> None:
     """Print the differences, and what was done about them."""
     table = Table(title=f"silver.{found.table}", title_justify="left", show_header=False)
     table.add_column(no_wrap=True)

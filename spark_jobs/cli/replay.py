@@ -118,7 +118,7 @@ def resume(
 
     with open_project(context) as project:
         record = project.store.replay(replay_id)
-        if record.approved_by is None and _asks_a_person(project, record):
+        if record.approved_by is None and _needs_approval(project, record):
             alone_is_enough(project.settings, form=f"ops__{record.kind}")
         refresher = Refresher(project.settings, project.manifest, project.store)
         with closing(refresher.context):
@@ -150,7 +150,7 @@ def status(
         typer.echo("Nothing was replayed or rolled back yet.")
 
 
-def _asks_a_person(project: OpenProject, record: ReplayRecord) -> bool:
+def _needs_approval(project: OpenProject, record: ReplayRecord) -> bool:
     """Whether the form in Airflow would require an approval for this replay."""
     from spark_jobs.state.replays import ReplayKind
 

@@ -21,8 +21,8 @@ from spark_jobs.cli.query import (
     Limit,
     Personal,
     Seconds,
+    print_limit_note,
     run_shown,
-    tell_of_more,
 )
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.sql.session import QuerySession
@@ -111,7 +111,7 @@ class Shell:
         messages = Console(stderr=True, highlight=False, soft_wrap=True)
         try:
             if text.startswith("\\"):
-                Console().print(self.told(text))
+                Console().print(self.command_output(text))
             else:
                 self.run(text)
         except LakehouseError as error:
@@ -136,9 +136,9 @@ class Shell:
         messages = Console(stderr=True)
         result = run_shown(self.session, self.session.pinned(text), messages)
         Console().print(rows_table(result.rows))
-        tell_of_more(result, self.session.limit, messages)
+        print_limit_note(result, self.session.limit, messages)
 
-    def told(self, command: str) -> RenderableType:
+    def command_output(self, command: str) -> RenderableType:
         """The output of a command that starts with a backslash.
 
         Raises:

@@ -139,7 +139,7 @@ def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> l
             check(views, late=time.monotonic() > deadline)
             if all(view.complete for view in views):
                 return views
-            tell(views, note)
+            note_progress(views, note)
             time.sleep(POLL_SECONDS)
 
 
@@ -199,7 +199,7 @@ def check(views: list[ViewProgress], *, late: bool) -> None:
         raise DemoStepError(REFRESHES, problem, hint=hint)
 
 
-def tell(views: list[ViewProgress], note: Note) -> None:
+def note_progress(views: list[ViewProgress], note: Note) -> None:
     """Print the progress of the views."""
     published = sum(view.published is not None for view in views)
     complete = sum(view.complete for view in views)

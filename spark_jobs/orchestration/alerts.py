@@ -131,10 +131,10 @@ class AlertNotifier(BaseNotifier):
             if not new:
                 log.info("not reported again: %s, %d times since %s", alert.subject, *_past(alert))
                 return
-        tell(self._settings, alert, context)
+        send(self._settings, alert, context)
 
 
-def tell(settings: Settings, alert: Alert, context: Context) -> None:
+def send(settings: Settings, alert: Alert, context: Context) -> None:
     """Send an alert through every notifier of the settings, even if one of them fails."""
     for one in settings.alerts.notifiers:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier, Context
 
-from spark_jobs.orchestration.alerts import RESOLVED, Alert, tell
+from spark_jobs.orchestration.alerts import RESOLVED, Alert, send
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ResolvedNotifier(BaseNotifier):
                 since=one.opened_at.isoformat(),
                 times=one.times,
             )
-            tell(self._settings, alert, context)
+            send(self._settings, alert, context)
 
 
 def _published(store: ControlStore, view: str) -> bool:

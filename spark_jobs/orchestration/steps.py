@@ -130,7 +130,7 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     if published.version is None:
         raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
     log.info("published version=%d changed=%s", published.version, published.changed)
-    yield _told(asset, event, version=published.version)
+    yield _asset_event(asset, event, version=published.version)
 
 
 def backfills(steps: Refresher, attempt_id: str) -> bool:
@@ -159,10 +159,10 @@ def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
         raise AirflowSkipException(attempt.error or faster)
     if attempt.status is not AttemptStatus.PUBLISHED or attempt.published_version is None:
         raise AirflowFailException(attempt.error or f"attempt {attempt_id} is {attempt.status}")
-    yield _told(asset, event, version=attempt.published_version)
+    yield _asset_event(asset, event, version=attempt.published_version)
 
 
-def _told(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metadata:
+def _asset_event(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metadata:
     """The asset event of a task; Airflow emits one for each successful task with an outlet.
 
     Raises:

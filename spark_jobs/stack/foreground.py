@@ -42,7 +42,7 @@ def run(settings: Settings, step: Step) -> None:
     os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
 
 
-def judge(lacks: str | None) -> int:
+def exit_status(lacks: str | None) -> int:
     """Print why a step is not ready; returns the exit status, 0 if it is."""
     if lacks is not None:
         print(lacks)
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         case "run", step:
             run(settings, step)
         case "probe", Part() as part:
-            return judge(part.probe())
+            return exit_status(part.probe())
         case "alive", Part() as part:
-            return judge((part.alive or part.probe)())
+            return exit_status((part.alive or part.probe)())
         case "finish", Part() as part:
             part.finish()
         case _:

@@ -194,11 +194,11 @@ class Stack:
 
     def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
         """The status of parts; by default without parts on demand that were not started."""
-        asked_for = () if names else self.asked_for()
-        chosen = {*check_part_names(self.steps, names), *asked_for}
+        on_demand = () if names else self.started_on_demand()
+        chosen = {*check_part_names(self.steps, names), *on_demand}
         return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
 
-    def asked_for(self) -> set[str]:
+    def started_on_demand(self) -> set[str]:
         """The parts that run, or should run, because they were started on demand."""
         if not self.supervisor.answers():
             return set()
