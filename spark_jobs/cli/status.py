@@ -92,7 +92,7 @@ def status(
 
 
 def _rejected(project: OpenProject) -> list[Rejection]:
-    """What is in quarantine; tables whose batches never rejected a record are not looked into."""
+    """Records in quarantine; only tables with rejected records are read."""
     from spark_jobs.silver.check.quarantine import rejections
     from spark_jobs.storage.lake import Lake
 

@@ -1,8 +1,8 @@
-"""The DAGs that maintain the lake: each task runs one verb of the command line.
+"""The DAGs that maintain the lake: each task runs one command of the command line.
 
-A verb has a process of its own, as if somebody had typed it: its Spark session ends with it, and
-what it prints is the task's log. They are made paused where only some views are scheduled at
-first, as in the demo, whose machine has no cores to spare.
+A command runs in its own process: its Spark session ends with it, and its output is the task's log.
+The DAGs are created paused if only some views are scheduled at first, as in the demo, whose machine
+has no spare cores.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from spark_jobs.settings import Settings, load_settings
 
 MINUTE = 60
 WIDTH = "160"
-# So many of the last lines of a verb that failed are in the error, and so in its alert.
+# Number of last lines of a failed command in the error, and so in its alert.
 _LINES_TOLD = 10
-# How a verb ends that judged, and found something wrong.
+# Exit status of a check that found a problem.
 FOUND = 1
 
 log = logging.getLogger("airflow.task.tidemark")
@@ -41,9 +41,9 @@ class Verb:
     """A task.
 
     Attributes:
-        words: of the command line, after the program's name.
-        runbook: where an alert sends its reader.
-        judges: it ends with 1 where something is wrong, which no other try would change.
+        words: its arguments, after the program's name.
+        runbook: the runbook that an alert links to.
+        judges: a check, which exits with 1 if it finds a problem; a retry would not help.
     """
 
     task_id: str
@@ -56,7 +56,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class MaintenanceDag:
-    """A DAG of verbs, which do not wait for each other; the schedule is in UTC."""
+    """A DAG of independent commands; the schedule is in UTC."""
 
     dag_id: str
     description: str
@@ -67,7 +67,7 @@ class MaintenanceDag:
 
     @property
     def doc_md(self) -> str:
-        """What somebody wants to know who finds it red."""
+        """The documentation of the DAG, for someone who finds it failed."""
         lines = "\n".join(f"- `tidemark {' '.join(verb.words)}`" for verb in self.verbs)
         books = "\n".join(f"- `docs/runbooks/{name}.md`" for name in self.runbooks)
         return (
@@ -146,11 +146,11 @@ def maintenance_dags(settings: Settings | None = None) -> dict[str, DAG]:
 
 
 def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
-    """Run a verb in a process of its own, with what it prints as the task's log.
+    """Run a command in its own process, with its output as the task's log.
 
     Raises:
-        AirflowFailException: a verb that judges found something wrong; with its last lines.
-        RuntimeError: it failed otherwise, or another verb failed; it may be tried again.
+        AirflowFailException: a check found a problem; with its last lines.
+        RuntimeError: any other failure; it may be retried.
     """
     last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
@@ -167,11 +167,11 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
                 last.append(line.rstrip())
             code = process.wait()
         finally:
-            # A task that is stopped or takes too long leaves nothing behind.
+            # A task that is stopped or times out must leave no process behind.
             process.terminate()
     if code:
         failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
-        # With any other status it did not come to a judgement.
+        # Any other status means that the check was not completed.
         raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
 
 

@@ -66,7 +66,7 @@ def held() -> None:
         raise AirflowFailException(str(error)) from None
 
 
-def test_an_error_of_ours_is_told_by_its_condition_and_its_remedy() -> None:
+def test_an_alert_contains_condition_and_hint_of_our_errors() -> None:
     error = SparkUnreachableError("sc://host", "refused", seconds=1)
     found = alert(error)
     assert (found.condition, found.message) == ("SPARK_UNREACHABLE", error.primary)
@@ -125,7 +125,7 @@ def lines(settings: Settings) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (settings.state / alerts.FILE).read_text().splitlines()]
 
 
-def test_a_fault_that_comes_again_is_told_once_and_its_end_too(settings) -> None:
+def test_a_repeated_failure_is_sent_once_and_its_resolution_too(settings) -> None:
     notifier = AlertNotifier(settings, runbook="gold-refresh", table="gold.spend")
     ended = ResolvedNotifier(settings)
     ended(context())
@@ -173,14 +173,14 @@ def test_a_view_s_incident_ends_when_its_newest_attempt_is_published(
     assert [one["status"] for one in lines(settings)] == told
 
 
-def test_what_a_person_asked_for_is_told_each_time(settings) -> None:
+def test_failures_of_manual_runs_are_sent_each_time(settings) -> None:
     notifier = AlertNotifier(settings, runbook="gold-is-wrong", lasts=False)
     for _ in range(2):
         notifier(context(ZeroDivisionError("by zero")))
     assert len(lines(settings)) == 2
 
 
-def test_where_no_incident_can_be_recorded_it_is_told(settings) -> None:
+def test_an_alert_is_sent_if_no_incident_can_be_recorded(settings) -> None:
     elsewhere = settings.model_copy(update={"control_db": "postgresql://nobody@127.0.0.1:1/none"})
     for _ in range(2):
         AlertNotifier(elsewhere, runbook="gold-refresh")(context())

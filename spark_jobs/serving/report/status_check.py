@@ -72,20 +72,22 @@ def _drift(project: OpenProject) -> Iterator[Trouble]:
 
 
 def _unsent_events(project: OpenProject, now: datetime) -> Iterator[Trouble]:
-    """Publications whose asset events have been waiting for a while."""
-    from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW, TASK_ENDS
+    """Publications and verdicts whose asset events have been waiting for a while."""
+    from spark_jobs.gold.telemetry.announcer import TASK_ENDS
+    from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
+    from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
 
-    for cursor in project.store.asset_cursors().values():
-        since = cursor.waits_since
-        nobody = cursor.error in {ASSET_UNKNOWN, NO_AIRFLOW}
-        if since is None or nobody or cursor.view not in project.manifest.gold:
-            continue
-        if now - since > TASK_ENDS + WAITED_LONG:
-            name = str(project.manifest.gold[cursor.view].table_name)
-            what = (
-                f"its publication of {ago(since, now=now)} is no event in Airflow: {cursor.error}"
-            )
-            yield Trouble(name, what, "asset-events")
+    cursors = project.store.asset_cursors()
+    for view, entry in project.manifest.gold.items():
+        for name, event in ((view, "publication"), (verdict_cursor(view), "verdict")):
+            cursor = cursors.get(name)
+            if cursor is None or cursor.waits_since is None:
+                continue
+            nobody = cursor.error in {ASSET_UNKNOWN, NO_AIRFLOW}
+            if not nobody and now - cursor.waits_since > TASK_ENDS + WAITED_LONG:
+                when = ago(cursor.waits_since, now=now)
+                what = f"its {event} of {when} is no event in Airflow: {cursor.error}"
+                yield Trouble(str(entry.table_name), what, "asset-events")
 
 
 def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
