@@ -21,8 +21,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
+from spark_jobs.orchestration.runbooks import runbook_of
 from spark_jobs.sections import NotifierSettings
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import Failure
 
 FILE: Final = "alerts.jsonl"
 # Beyond this many bytes the file is put aside, and the one that was put aside before goes.
@@ -47,7 +49,7 @@ class Alert:
             that it failed, ``TASK_LOST`` where it could not; otherwise the type of the error.
         message: the error in one line, or in a few.
         todo: what to do.
-        runbook: where it is told how.
+        runbook: where it is told how; of the condition, or else of the DAG.
         log_url: the task's log in Airflow; "" where that is not known.
         status: ``open``, or ``resolved`` where a later run showed that the fault is over.
         since: when the task failed for this reason first, in ISO 8601 with the zone.
@@ -90,6 +92,22 @@ class ToldBeforeError(AirflowFailException):
     """A task that fails because another one did; the alert of that one is enough."""
 
 
+class VerbFoundError(AirflowFailException):
+    """A verb of the command line found something wrong; trying again would not help."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+class VerbCrashedError(RuntimeError):
+    """A verb of the command line could not do its work."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
 class AlertNotifier(BaseNotifier):
     """Tells of a failure through every notifier of the settings; one that fails stops no other."""
 
@@ -100,7 +118,8 @@ class AlertNotifier(BaseNotifier):
 
         Args:
             settings: of the project.
-            runbook: the name of the page below the settings' ``alerts.runbooks``.
+            runbook: the page below the settings' ``alerts.runbooks`` for failures whose condition
+                has none.
             table: the gold view that the DAG is about.
             lasts: failures of one kind are one incident, which ends with a run that succeeds.
                 Where each run is a person's own request, each failure is told.
@@ -119,12 +138,11 @@ class AlertNotifier(BaseNotifier):
         error: Any = context.get("exception")
         if any(isinstance(one, ToldBeforeError) for one in _chain(error)):
             return
-        alerts = self._settings.alerts
         alert = alert_of(
             context,
             table=self._table,
-            runbook=f"{alerts.runbooks.rstrip('/')}/{self._runbook}.md",
-            environment=self._settings.environment,
+            runbook=self._runbook,
+            settings=self._settings,
         )
         if self._lasts:
             alert, new = with_incident(self._settings, alert)
@@ -164,11 +182,17 @@ class FileNotifier(BaseNotifier):
 
 
 def alert_of(
-    context: Mapping[str, Any], *, table: str | None, runbook: str, environment: str
+    context: Mapping[str, Any], *, table: str | None, runbook: str, settings: Settings
 ) -> Alert:
     """The alert of a task's failure, from the context that Airflow hands to callbacks.
 
     The context of a task whose process was killed knows no error.
+
+    Args:
+        context: Airflow's.
+        table: the gold view that the DAG is about.
+        runbook: the page for failures whose condition has none.
+        settings: of the project.
     """
     ti, error = context["ti"], context.get("exception")
     ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
@@ -176,13 +200,17 @@ def alert_of(
         condition, message, todo = ours.condition, ours.primary, ours.hint
     elif error is None:
         condition, message, todo = "TASK_LOST", "the task's process ended without a message", None
+    elif isinstance(error, VerbFoundError | VerbCrashedError):
+        failure = error.failure
+        condition, message, todo = failure.condition or "TASK_FAILED", str(error), failure.todo
+        runbook = failure.runbook or runbook
     else:
         plain = isinstance(error, AirflowException)
         condition = "TASK_FAILED" if plain else type(error).__name__
         message, todo = str(error), None
     return Alert(
         at=datetime.now(UTC).isoformat(),
-        environment=environment,
+        environment=settings.environment,
         dag_id=ti.dag_id,
         task_id=ti.task_id,
         run_id=ti.run_id,
@@ -190,15 +218,27 @@ def alert_of(
         condition=condition,
         message=message[:_LONGEST],
         todo=todo or "Read the task's log, then the runbook.",
-        runbook=runbook,
+        runbook=runbook_at(settings, runbook_of(condition, otherwise=runbook)),
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
 
 
-def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
+def runbook_at(settings: Settings, name: str) -> str:
+    """Where a runbook is: below the folder or URL that the settings name."""
+    return f"{settings.alerts.runbooks.rstrip('/')}/{name}.md"
+
+
+def with_incident(
+    settings: Settings, alert: Alert, *, about: str | None = None
+) -> tuple[Alert, bool]:
     """Record the failure; returns the alert with its past, and whether people are to be told.
 
     They are told where that cannot be found out.
+
+    Args:
+        settings: of the project.
+        alert: the failure.
+        about: what tells incidents of the condition apart; None: the message.
     """
     from spark_jobs.state.incidents import Incident, fault_of, new_incident_id
     from spark_jobs.state.store import ControlStore
@@ -208,7 +248,7 @@ def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
         incident_id=new_incident_id(),
         dag_id=alert.dag_id,
         task_id=alert.task_id,
-        fault=fault_of(alert.condition, alert.message),
+        fault=fault_of(alert.condition, about or alert.message),
         table=alert.table,
         condition=alert.condition,
         message=alert.message,

@@ -11,20 +11,22 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
-from airflow.sdk.exceptions import AirflowFailException
 
-from spark_jobs.orchestration.alerts import AlertNotifier
+from spark_jobs.orchestration.alerts import AlertNotifier, VerbCrashedError, VerbFoundError
 from spark_jobs.orchestration.blueprint import Pool
 from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import FAILURE_FILE, reported_failure
 
 MINUTE = 60
 WIDTH = "160"
@@ -149,9 +151,23 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
     """Run a verb in a process of its own, with what it prints as the task's log.
 
     Raises:
-        AirflowFailException: a verb that judges found something wrong; with its last lines.
-        RuntimeError: it failed otherwise, or another verb failed; it may be tried again.
+        VerbFoundError: a verb that judges found something wrong; with its last lines.
+        VerbCrashedError: it failed otherwise, or another verb failed; it may be tried again.
     """
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
+        file = Path(directory, "failure.json")
+        file.touch()
+        code, last = _run(words, file)
+        failure = reported_failure(file)
+    if code:
+        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
+        # With any other status it did not come to a judgement.
+        raised = VerbFoundError if judges and code == FOUND else VerbCrashedError
+        raise raised(failed, failure)
+
+
+def _run(words: tuple[str, ...], failure_file: Path) -> tuple[int, list[str]]:
+    """Its exit code and its last lines."""
     last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
     with subprocess.Popen(
@@ -159,20 +175,16 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "COLUMNS": WIDTH},
+        env={**os.environ, "COLUMNS": WIDTH, FAILURE_FILE: str(failure_file)},
     ) as process:
         try:
             for line in process.stdout or ():
                 log.info("%s", line.rstrip())
                 last.append(line.rstrip())
-            code = process.wait()
+            return process.wait(), list(last)
         finally:
             # A task that is stopped or takes too long leaves nothing behind.
             process.terminate()
-    if code:
-        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
-        # With any other status it did not come to a judgement.
-        raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
 
 
 def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW
+from spark_jobs.serving.report.status_check import Trouble, first_to_solve
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
@@ -253,3 +254,10 @@ def test_publications_that_airflow_did_not_hear_of_are_named(
     if named:
         assert "gold.spend: its publication of 30 min ago is no event" in done.stdout
         assert "docs/runbooks/asset-events.md" in done.stdout
+
+
+def test_the_cause_nearest_to_the_sources_is_solved_first():
+    books = ("continuous-view", "sink-behind", "stream-refused", "connector-failed")
+    found = [Trouble(f"table {number}", "is late", book) for number, book in enumerate(books)]
+    assert first_to_solve(found).runbook == "connector-failed"
+    assert first_to_solve(found[:2]) == found[0]
