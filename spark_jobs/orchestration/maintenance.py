@@ -1,8 +1,8 @@
 """The DAGs that maintain the lake: each task runs one verb of the command line.
 
 A verb has a process of its own, as if somebody had typed it: its Spark session ends with it, and
-what it prints is the task's log. They are made paused where only some views are scheduled at
-first, as in the demo, whose machine has no cores to spare.
+what it prints is the task's log. Those that work on tables are made paused where only some views
+are scheduled at first, as in the demo, whose machine has no cores to spare.
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
+from airflow.sdk import (
+    DAG,
+    CronTriggerTimetable,
+    get_current_context,
+    get_parsing_context,
+    task,
+)
 
+from spark_jobs.orchestration import overdue
 from spark_jobs.orchestration.alerts import AlertNotifier, VerbCrashedError, VerbFoundError
 from spark_jobs.orchestration.blueprint import Pool
 from spark_jobs.orchestration.resolved import ResolvedNotifier
@@ -58,7 +65,12 @@ class Verb:
 
 @dataclass(frozen=True)
 class MaintenanceDag:
-    """A DAG of verbs, which do not wait for each other; the schedule is in UTC."""
+    """A DAG of verbs, which do not wait for each other; the schedule is in UTC.
+
+    Attributes:
+        watches: it only reads reports and logs: it runs from the start, and compares the freshness
+            of views too.
+    """
 
     dag_id: str
     description: str
@@ -66,6 +78,7 @@ class MaintenanceDag:
     verbs: tuple[Verb, ...]
     does: str
     runbooks: tuple[str, ...]
+    watches: bool = False
 
     @property
     def doc_md(self) -> str:
@@ -127,14 +140,17 @@ MAINTENANCE = (
         does="The streams, continuous views and sinks report every few seconds. The task `watch` "
         "fails, and names the runbook, if one of them was silent for a minute, failed, is refused "
         "or blocked, or has waited for minutes; if a stream has more to read than one batch takes; "
-        "or if a large refresh waits for a person. The task `page` writes the status page, which "
-        "Airflow shows at `/tidemark/status`.",
+        "or if a large refresh waits for a person. The task `freshness` alerts on each view that "
+        "is later than its `freshness`. The task `page` writes the status page, which Airflow "
+        "shows at `/tidemark/status`.",
+        watches=True,
         runbooks=(
             "stream-silent",
             "stream-refused",
             "continuous-view",
             "sink-behind",
             "refresh-waits",
+            "gold-refresh",
         ),
     ),
 )
@@ -197,7 +213,7 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
         schedule=CronTriggerTimetable(maintenance.cron, timezone="UTC", run_immediately=next_only),
         catchup=False,
         max_active_runs=1,
-        is_paused_upon_creation=bool(settings.gold.scheduled_at_first),
+        is_paused_upon_creation=bool(settings.gold.scheduled_at_first) and not maintenance.watches,
         tags=["operations", "maintenance"],
         doc_md=maintenance.doc_md,
         default_args={"owner": OWNER, "retry_policy": RetryTransient()},
@@ -205,6 +221,8 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
     ) as dag:
         for verb in maintenance.verbs:
             _task(verb, settings)()
+        if maintenance.watches:
+            _freshness_task(settings)()
     return dag
 
 
@@ -219,4 +237,17 @@ def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
         run_verb(verb.words, judges=verb.judges)
 
     made: Callable[[], object] = run
+    return made
+
+
+def _freshness_task(settings: Settings) -> Callable[[], object]:
+    options = operator_task(overdue.TASK_ID, timeout_seconds=5 * MINUTE)
+    alert = AlertNotifier(settings, runbook="gold-refresh")
+    ended = ResolvedNotifier(settings, about_views=False)
+
+    @task(**options, on_failure_callback=[alert], on_success_callback=[ended])
+    def freshness() -> None:
+        overdue.alert_overdue(load_settings(), get_current_context())
+
+    made: Callable[[], object] = freshness
     return made
