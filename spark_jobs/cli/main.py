@@ -54,6 +54,7 @@ from spark_jobs.cli import (
 )
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import report_error
 from spark_jobs.terminal.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
 
 # The exit status that a shell reports after SIGINT.
@@ -180,4 +181,5 @@ def _run() -> int | str | None:
 
 
 def _show(error: LakehouseError) -> None:
+    report_error(error)
     Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)

@@ -12,7 +12,7 @@ from spark_jobs.serving.project import OpenProject, open_project
 from spark_jobs.serving.report.batches_in_work import batches_in_work
 from spark_jobs.serving.report.drift import drift_table, drift_tellings
 from spark_jobs.serving.report.sink_status import print_sinks, sink_statuses
-from spark_jobs.serving.report.status_check import troubles
+from spark_jobs.serving.report.status_check import first_to_solve, troubles
 from spark_jobs.serving.report.status_tables import (
     history_table,
     rejections_table,
@@ -20,6 +20,7 @@ from spark_jobs.serving.report.status_tables import (
     views_table,
 )
 from spark_jobs.serving.report.transactions import database_statuses
+from spark_jobs.terminal.caller import Failure, report_failure
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.tables import MOST_ROWS
 
@@ -109,6 +110,7 @@ def _check(project: OpenProject, now: datetime) -> None:
     for one in found:
         typer.echo(str(one))
     if found:
+        report_failure(Failure(runbook=first_to_solve(found).runbook))
         raise typer.Exit(1)
     typer.echo("Everything that should run reports.")
 

@@ -12,6 +12,7 @@ from airflow.sdk import (
     CronDataIntervalTimetable,
     Metadata,
     Param,
+    TaskGroup,
     WeightRule,
     get_current_context,
     get_parsing_context,
@@ -39,6 +40,10 @@ from spark_jobs.settings import Settings, load_settings
 # Fixed, so that a DAG is the same at every parse. Backfills cannot start earlier.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
+
+# The group of all tasks of a refresh.
+TICK = "tick"
+TICK_TOOLTIP = "Skipped: nothing changed, or the view waits for a person; see the log of plan."
 
 # For a view whose rows have no time. The values are Airflow's, whose own type is not public.
 BUT_BACKFILLS: Any = frozenset(RunKind) - {RunKind.BACKFILL}
@@ -106,7 +111,11 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     with dag:
         if blueprint.outlet is None:
             _verify_task(blueprint, settings)
-        elif settings.airflow.executor_mode is ExecutorMode.SUBMIT:
+            return dag
+    # Closed, as the grid shows it at first, it is one square a run, and a run that found nothing
+    # to do is not a row of skipped tasks.
+    with dag, TaskGroup(TICK, prefix_group_id=False, tooltip=TICK_TOOLTIP):
+        if settings.airflow.executor_mode is ExecutorMode.SUBMIT:
             _submit_tasks(blueprint, blueprint.outlet, settings)
         else:
             _connect_tasks(blueprint, blueprint.outlet, settings)

@@ -21,8 +21,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
+from spark_jobs.orchestration.runbooks import runbook_of
 from spark_jobs.sections import NotifierSettings
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import Failure
 
 FILE: Final = "alerts.jsonl"
 # At this size the file is rotated; one old file is kept.
@@ -47,7 +49,7 @@ class Alert:
             message only, ``TASK_LOST`` if its process was lost; otherwise the type of the error.
         message: the error, in one or a few lines.
         todo: what to do.
-        runbook: the URL of the runbook.
+        runbook: the URL of the runbook of the condition, or else of the DAG.
         log_url: the task's log in Airflow; "" if unknown.
         status: ``open``, or ``resolved`` after a later run succeeded.
         since: the first failure for this reason, in ISO 8601 with the zone.
@@ -90,6 +92,22 @@ class AlertSentError(AirflowFailException):
     """A task failed because another one did, whose alert was already sent."""
 
 
+class VerbFoundError(AirflowFailException):
+    """A verb of the command line found something wrong; trying again would not help."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+class VerbCrashedError(RuntimeError):
+    """A verb of the command line could not do its work."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
 class AlertNotifier(BaseNotifier):
     """Sends an alert through every notifier of the settings, even if one of them fails."""
 
@@ -100,7 +118,8 @@ class AlertNotifier(BaseNotifier):
 
         Args:
             settings: of the project.
-            runbook: the name of the page below the settings' ``alerts.runbooks``.
+            runbook: the page below the settings' ``alerts.runbooks`` for failures whose condition
+                has none.
             table: the gold view that the DAG is about.
             lasts: failures of one kind are one incident, which ends with a successful run.
                 Otherwise, if each run is a person's request, each failure is an alert.
@@ -119,12 +138,11 @@ class AlertNotifier(BaseNotifier):
         error: Any = context.get("exception")
         if any(isinstance(one, AlertSentError) for one in _chain(error)):
             return
-        alerts = self._settings.alerts
         alert = alert_of(
             context,
             table=self._table,
-            runbook=f"{alerts.runbooks.rstrip('/')}/{self._runbook}.md",
-            environment=self._settings.environment,
+            runbook=self._runbook,
+            settings=self._settings,
         )
         if self._lasts:
             alert, new = with_incident(self._settings, alert)
@@ -164,11 +182,17 @@ class FileNotifier(BaseNotifier):
 
 
 def alert_of(
-    context: Mapping[str, Any], *, table: str | None, runbook: str, environment: str
+    context: Mapping[str, Any], *, table: str | None, runbook: str, settings: Settings
 ) -> Alert:
     """The alert for a task's failure, from the context that Airflow passes to callbacks.
 
     If the task's process was killed, the context contains no error.
+
+    Args:
+        context: from Airflow.
+        table: the gold view that the DAG is about.
+        runbook: the page for failures whose condition has none.
+        settings: of the project.
     """
     ti, error = context["ti"], context.get("exception")
     ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
@@ -176,13 +200,17 @@ def alert_of(
         condition, message, todo = ours.condition, ours.primary, ours.hint
     elif error is None:
         condition, message, todo = "TASK_LOST", "the task's process ended without a message", None
+    elif isinstance(error, VerbFoundError | VerbCrashedError):
+        failure = error.failure
+        condition, message, todo = failure.condition or "TASK_FAILED", str(error), failure.todo
+        runbook = failure.runbook or runbook
     else:
         plain = isinstance(error, AirflowException)
         condition = "TASK_FAILED" if plain else type(error).__name__
         message, todo = str(error), None
     return Alert(
         at=datetime.now(UTC).isoformat(),
-        environment=environment,
+        environment=settings.environment,
         dag_id=ti.dag_id,
         task_id=ti.task_id,
         run_id=ti.run_id,
@@ -190,15 +218,27 @@ def alert_of(
         condition=condition,
         message=message[:_LONGEST],
         todo=todo or "Read the task's log, then the runbook.",
-        runbook=runbook,
+        runbook=runbook_at(settings, runbook_of(condition, otherwise=runbook)),
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
 
 
-def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
+def runbook_at(settings: Settings, name: str) -> str:
+    """The URL of a runbook, below the folder or URL of the settings."""
+    return f"{settings.alerts.runbooks.rstrip('/')}/{name}.md"
+
+
+def with_incident(
+    settings: Settings, alert: Alert, *, about: str | None = None
+) -> tuple[Alert, bool]:
     """Record the failure; returns the alert with its history, and whether to send it.
 
     If the control database cannot be reached, it is sent.
+
+    Args:
+        settings: of the project.
+        alert: the failure.
+        about: distinguishes incidents of one condition; None: the message does.
     """
     from spark_jobs.state.incidents import Incident, fault_of, new_incident_id
     from spark_jobs.state.store import ControlStore
@@ -208,7 +248,7 @@ def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
         incident_id=new_incident_id(),
         dag_id=alert.dag_id,
         task_id=alert.task_id,
-        fault=fault_of(alert.condition, alert.message),
+        fault=fault_of(alert.condition, about or alert.message),
         table=alert.table,
         condition=alert.condition,
         message=alert.message,

@@ -1,8 +1,8 @@
 """The DAGs that maintain the lake: each task runs one command of the command line.
 
 A command runs in its own process: its Spark session ends with it, and its output is the task's log.
-The DAGs are created paused if only some views are scheduled at first, as in the demo, whose machine
-has no spare cores.
+DAGs that work on tables are created paused if only some views are scheduled at first, as in the
+demo, whose machine has no spare cores.
 """
 
 from __future__ import annotations
@@ -11,20 +11,29 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
-from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import (
+    DAG,
+    CronTriggerTimetable,
+    get_current_context,
+    get_parsing_context,
+    task,
+)
 
-from spark_jobs.orchestration.alerts import AlertNotifier
+from spark_jobs.orchestration import overdue
+from spark_jobs.orchestration.alerts import AlertNotifier, VerbCrashedError, VerbFoundError
 from spark_jobs.orchestration.blueprint import Pool
 from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import FAILURE_FILE, reported_failure
 
 MINUTE = 60
 WIDTH = "160"
@@ -56,7 +65,12 @@ class Verb:
 
 @dataclass(frozen=True)
 class MaintenanceDag:
-    """A DAG of independent commands; the schedule is in UTC."""
+    """A DAG of independent commands; the schedule is in UTC.
+
+    Attributes:
+        watches: it only reads reports and logs: it runs from the start, and also compares the
+            freshness of views.
+    """
 
     dag_id: str
     description: str
@@ -64,6 +78,7 @@ class MaintenanceDag:
     verbs: tuple[Verb, ...]
     does: str
     runbooks: tuple[str, ...]
+    watches: bool = False
 
     @property
     def doc_md(self) -> str:
@@ -125,14 +140,17 @@ MAINTENANCE = (
         does="The streams, continuous views and sinks report every few seconds. The task `watch` "
         "fails, and names the runbook, if one of them was silent for a minute, failed, is refused "
         "or blocked, or has waited for minutes; if a stream has more to read than one batch takes; "
-        "or if a large refresh waits for a person. The task `page` writes the status page, which "
-        "Airflow shows at `/tidemark/status`.",
+        "or if a large refresh waits for a person. The task `freshness` alerts on each view that "
+        "is later than its `freshness`. The task `page` writes the status page, which Airflow "
+        "shows at `/tidemark/status`.",
+        watches=True,
         runbooks=(
             "stream-silent",
             "stream-refused",
             "continuous-view",
             "sink-behind",
             "refresh-waits",
+            "gold-refresh",
         ),
     ),
 )
@@ -149,9 +167,23 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
     """Run a command in its own process, with its output as the task's log.
 
     Raises:
-        AirflowFailException: a check found a problem; with its last lines.
-        RuntimeError: any other failure; it may be retried.
+        VerbFoundError: a check found a problem; with its last lines.
+        VerbCrashedError: any other failure; it may be retried.
     """
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
+        file = Path(directory, "failure.json")
+        file.touch()
+        code, last = _run(words, file)
+        failure = reported_failure(file)
+    if code:
+        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
+        # With any other status it did not come to a judgement.
+        raised = VerbFoundError if judges and code == FOUND else VerbCrashedError
+        raise raised(failed, failure)
+
+
+def _run(words: tuple[str, ...], failure_file: Path) -> tuple[int, list[str]]:
+    """Its exit code and its last lines."""
     last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
     with subprocess.Popen(
@@ -159,20 +191,16 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "COLUMNS": WIDTH},
+        env={**os.environ, "COLUMNS": WIDTH, FAILURE_FILE: str(failure_file)},
     ) as process:
         try:
             for line in process.stdout or ():
                 log.info("%s", line.rstrip())
                 last.append(line.rstrip())
-            code = process.wait()
+            return process.wait(), list(last)
         finally:
             # A task that is stopped or times out must leave no process behind.
             process.terminate()
-    if code:
-        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
-        # Any other status means that the check was not completed.
-        raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
 
 
 def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
@@ -185,7 +213,7 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
         schedule=CronTriggerTimetable(maintenance.cron, timezone="UTC", run_immediately=next_only),
         catchup=False,
         max_active_runs=1,
-        is_paused_upon_creation=bool(settings.gold.scheduled_at_first),
+        is_paused_upon_creation=bool(settings.gold.scheduled_at_first) and not maintenance.watches,
         tags=["operations", "maintenance"],
         doc_md=maintenance.doc_md,
         default_args={"owner": OWNER, "retry_policy": RetryTransient()},
@@ -193,6 +221,8 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
     ) as dag:
         for verb in maintenance.verbs:
             _task(verb, settings)()
+        if maintenance.watches:
+            _freshness_task(settings)()
     return dag
 
 
@@ -207,4 +237,17 @@ def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
         run_verb(verb.words, judges=verb.judges)
 
     made: Callable[[], object] = run
+    return made
+
+
+def _freshness_task(settings: Settings) -> Callable[[], object]:
+    options = operator_task(overdue.TASK_ID, timeout_seconds=5 * MINUTE)
+    alert = AlertNotifier(settings, runbook="gold-refresh")
+    ended = ResolvedNotifier(settings, about_views=False)
+
+    @task(**options, on_failure_callback=[alert], on_success_callback=[ended])
+    def freshness() -> None:
+        overdue.alert_overdue(load_settings(), get_current_context())
+
+    made: Callable[[], object] = freshness
     return made

@@ -20,7 +20,9 @@ log = logging.getLogger("airflow.task.tidemark")
 class ResolvedNotifier(BaseNotifier):
     """Notifies that the open incidents of a task, or of a view's DAG, are resolved."""
 
-    def __init__(self, settings: Settings, *, view: str | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, view: str | None = None, about_views: bool = True
+    ) -> None:
         """Create it for a DAG.
 
         Args:
@@ -28,9 +30,12 @@ class ResolvedNotifier(BaseNotifier):
             view: the gold view that the DAG refreshes: all incidents of the DAG are resolved when
                 its newest attempt with work to do is published. None: only incidents of the
                 successful task are.
+            about_views: also incidents about a view. A task that checks many views resolves them
+                itself.
         """
         super().__init__()
         self._settings, self._view = settings, view
+        self._tables = None if about_views else (None,)
 
     def notify(self, context: Context) -> None:
         """Resolve the incidents, and send each; without incidents this costs one query."""
@@ -44,7 +49,9 @@ class ResolvedNotifier(BaseNotifier):
             if self._view is not None and not _published(store, self._view):
                 return
             task_id = ti.task_id if self._view is None else None
-            ended = store.resolve_incidents(ti.dag_id, task_id=task_id, now=now)
+            ended = store.resolve_incidents(
+                ti.dag_id, task_id=task_id, tables=self._tables, now=now
+            )
         for one in ended:
             alert = Alert(
                 at=now.isoformat(),

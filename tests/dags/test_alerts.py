@@ -56,7 +56,8 @@ def context(exception: object = None, **changed: Any) -> dict[str, Any]:
 
 
 def alert(exception: object) -> alerts.Alert:
-    return alert_of(context(exception), table="gold.spend", runbook="b.md", environment="test")
+    settings = load_settings().model_copy(update={"environment": "test"})
+    return alert_of(context(exception), table="gold.spend", runbook="b", settings=settings)
 
 
 def held() -> None:
@@ -72,7 +73,8 @@ def test_an_alert_contains_condition_and_hint_of_our_errors() -> None:
     assert (found.condition, found.message) == ("SPARK_UNREACHABLE", error.primary)
     assert found.todo == error.hint
     assert found.subject == "[test] gold.spend: SPARK_UNREACHABLE"
-    for part in (found.message, found.todo, "Runbook: b.md", "gold__spend", "http://log"):
+    book = "Runbook: docs/runbooks/gold-refresh.md"
+    for part in (found.message, found.todo, book, "gold__spend", "http://log"):
         assert part in found.text
 
 
@@ -93,6 +95,7 @@ def test_it_is_found_behind_the_word_of_airflow_that_ends_retries() -> None:
 def test_other_failures(exception: object, condition: str, message: str) -> None:
     found = alert(exception)
     assert (found.condition, found.message) == (condition, message)
+    assert found.runbook == "docs/runbooks/b.md"
     assert found.todo
 
 
@@ -232,5 +235,5 @@ def test_the_settings_that_the_papers_show_can_be_used(settings) -> None:
     text = Path(REPOSITORY, "docs/watching.md").read_text(encoding="utf-8")
     shown = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
     chosen = AlertSettings.model_validate(shown["alerts"])
-    assert len(chosen.notifiers) == 2
+    assert len(chosen.notifiers) == 3
     AlertNotifier(settings.model_copy(update={"alerts": chosen}), runbook="gold-refresh")

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli.main import app
 from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
 from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
+from spark_jobs.serving.report.status_check import Trouble, first_to_solve
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
@@ -259,3 +260,10 @@ def test_publications_and_verdicts_whose_events_wait_are_named(
             line = rf"gold.spend: its {event} of 3\d min ago is no event"
             assert re.search(line, done.stdout)
         assert "docs/runbooks/asset-events.md" in done.stdout
+
+
+def test_the_cause_nearest_to_the_sources_is_solved_first():
+    books = ("continuous-view", "sink-behind", "stream-refused", "connector-failed")
+    found = [Trouble(f"table {number}", "is late", book) for number, book in enumerate(books)]
+    assert first_to_solve(found).runbook == "connector-failed"
+    assert first_to_solve(found[:2]) == found[0]
