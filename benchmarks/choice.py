@@ -1,4 +1,4 @@
-"""How good the choice among our strategies was."""
+"""Evaluates the choice among maintenance strategies."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from statistics import mean, median
 
 from benchmarks.records import IDLE, OURS, Cell
 
-# What the choice may cost over the best strategy.
+# Accepted cost of the choice, relative to the best strategy.
 WITHIN = 1.15
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a query at a share, and what would have been best.
+    """The chosen and the best strategy for a query and a share of changes.
 
-    A strategy costs the median over all refreshes that followed it: those of the view that
-    chooses, and those of the views that declare it. So the choice is judged, and not how much two
-    measurements of one strategy scatter.
+    The cost of a strategy is the median over all refreshes that used it: those of the view that
+    chooses, and those of the views that declare it. So the scatter between two measurements of
+    the same strategy does not count.
 
     Attributes:
-        cost: CPU-seconds of the strategies that were chosen, on average over the rounds.
-        best: the strategy that costs least, and what it costs.
+        cost: CPU-seconds of the chosen strategies, on average over the rounds.
+        best: the cheapest strategy, and its cost.
     """
 
     cost: float
@@ -31,12 +31,12 @@ class Choice:
 
     @property
     def near(self) -> bool:
-        """Whether it cost about as much as the best."""
+        """Whether the cost is close to the best."""
         return self.cost <= WITHIN * self.best[1]
 
 
 def choice(cells: Mapping[tuple[str, float, str], Cell], query: str, share: float) -> Choice | None:
-    """The choice for a query at a share; None where only one strategy was measured."""
+    """The choice for a query and a share; None if only one strategy was measured."""
     measured: dict[str, list[float]] = defaultdict(list)
     for (of, at, contender), cell in cells.items():
         if (of, at) == (query, share) and contender.startswith(OURS) and contender != IDLE:

@@ -1,4 +1,4 @@
-"""The ways to bring a query's result up to date, each with a table of its own."""
+"""The contenders: ways to refresh a query's result, each with its own table."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Result = tuple[list[str], list[Row]]
 
 @dataclass(frozen=True)
 class Lake:
-    """The tables that all read.
+    """The tables that all contenders read.
 
     Attributes:
         data: the folder of the tables.
         scale: TPC-H's scale factor.
-        output: where contenders other than Tidemark write.
+        output: the folder for the results of contenders other than Tidemark.
     """
 
     data: Path
@@ -41,15 +41,15 @@ class Lake:
     output: Path
 
     def table(self, name: str, version: int) -> str:
-        """A table at a version, as Spark SQL names it."""
+        """A table at a version, in Spark SQL."""
         return f"delta.`{self.data / name}` VERSION AS OF {version}"
 
 
 class Contender(Protocol):
-    """One way; ``run`` is what is measured.
+    """A contender; ``run`` is measured.
 
     Attributes:
-        engine: the setting of the engine, of Tidemark's ways; "" of others.
+        engine: Tidemark's engine setting; "" for other contenders.
     """
 
     @property
@@ -58,13 +58,13 @@ class Contender(Protocol):
     def engine(self) -> str: ...
 
     def serves(self, query: str) -> bool:
-        """Whether it has a way for this query."""
+        """Whether it supports this query."""
 
     def run(self, query: str, versions: Versions) -> str:
-        """Bring the result to these versions of the tables; says what it did, "" if no choice."""
+        """Refresh the result to these versions; returns the chosen strategy, "" without choice."""
 
     def result(self, query: str) -> Result:
-        """The columns and rows that it holds now."""
+        """The columns and rows of the current result."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Ours:
         return view_of("ours", self.strategy)
 
     def serves(self, query: str) -> bool:
-        """A view without a rule has no choice, so that one strategy tells all."""
+        """Whether this view chooses, or the query has more than one strategy."""
         if self.strategy is Strategy.AUTO:
             return True
         return self._maintenance(query).rule is not MaintenanceStrategy.FULL
@@ -213,7 +213,7 @@ class DuckFull:
 def contenders(
     refreshers: Mapping[Engine, Refresher], lake: Lake, strategies: Iterable[Strategy]
 ) -> tuple[Contender, ...]:
-    """All of them; Tidemark once for each strategy and setting of the engine."""
+    """All contenders; Tidemark once for each strategy and engine setting."""
     spark = next(iter(refreshers.values())).context.spark
     return (
         *(

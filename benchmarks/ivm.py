@@ -1,8 +1,8 @@
-"""``make bench-ivm``: what it costs to bring the views of TPC-H up to date after a change.
+"""``make bench-ivm``: the cost of refreshing the TPC-H views after a change.
 
-In one run and interleaved, for each query and changed share: Tidemark, Spark's and DuckDB's full
-recomputation, and a hand-written MERGE where there is one. A result that differs from DuckDB's
-voids the run.
+It compares, interleaved in one run, for each query and share of changes: Tidemark, the full
+recomputation by Spark and by DuckDB, and a hand-written MERGE if there is one. A result that
+differs from DuckDB's invalidates the run.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ RESULTS = REPOSITORY / "benchmarks/results"
 PAPERS = REPOSITORY / "docs/benchmarks"
 
 
-# A contender's name, the setting of its engine, how it did, and at what cost.
+# A contender's name, its engine setting, its strategy, and the cost.
 _Done = tuple[str, str, tuple[str, Cost]]
 
 
 class Engines(StrEnum):
-    """Under which settings of the engine Tidemark is measured."""
+    """The engine settings under which Tidemark is measured."""
 
     SPARK = "spark"
     AUTO = "auto"
@@ -59,14 +59,14 @@ class Engines(StrEnum):
 
 
 class Keys(StrEnum):
-    """Which orders change: of any age, or the newest."""
+    """Which orders change: orders of any age, or the newest."""
 
     RANDOM = "random"
     RECENT = "recent"
 
 
 class WrongResultError(Exception):
-    """A contender holds something else than DuckDB computes; the run is void."""
+    """A contender's result differs from DuckDB's; the run is invalid."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Bench:
 
     Attributes:
         lake: the tables; ``seed`` decides their changes and the order of the contenders.
-        tell: hears what happens next, once for each refresh of a query by all contenders.
+        tell: receives the progress, once for each refresh of a query by all contenders.
         recent: see ``refresh_sets.apply``.
     """
 
@@ -95,14 +95,14 @@ class Bench:
             self._refresh(name, now)
 
     def learn(self, names: Sequence[str], share: float) -> None:
-        """One refresh of each query by those whose choice depends on what earlier ones took."""
+        """One refresh of each query by contenders whose choice depends on earlier costs."""
         change = self._change(share)
         for name in names:
             self.tell(f"{name}: {share:.1%} changed, to learn")
             self._refresh(name, change.versions, learning=True)
 
     def round(self, names: Sequence[str], share: float, *, keep: bool) -> None:
-        """One refresh of each query at a share; a round that warms up is not kept."""
+        """One refresh of each query at a share; warm-up rounds are not recorded."""
         change = self._change(share)
         for name in names:
             self.tell(f"{name}: {share:.1%} changed" + ("" if keep else ", to warm up"))
@@ -135,7 +135,7 @@ class Bench:
         return done
 
     def _idle(self, name: str, now: Versions) -> list[_Done]:
-        """What it costs to find that nothing is to be done."""
+        """The cost of a refresh without changes."""
         ours = [one for one in self.contenders if one.name == OURS]
         return [(IDLE, one.engine, measured(partial(one.run, name, now))) for one in ours]
 
@@ -150,7 +150,7 @@ def opened(
     hindsight: bool,
     engines: Sequence[Engine],
 ) -> Iterator[tuple[Lake, tuple[Contender, ...]]]:
-    """A generated project with a Spark session, and who takes part."""
+    """A generated project with a Spark session, and its contenders."""
     strategies = [Strategy.AUTO]
     if hindsight:
         strategies += [Strategy.INCREMENTAL, Strategy.FULL]
@@ -240,8 +240,7 @@ def main(
         ):
             bench = Bench(*opening, seed, tell, recent=keys is Keys.RECENT)
             bench.build(names)
-            # One share after the other, as tables change: what a first refresh of its kind
-            # has to build, the rounds that warm up build.
+            # One share after the other; warm-up rounds build the state that a first refresh needs.
             for share in chosen:
                 for _ in range(learning):
                     bench.learn(names, share)
@@ -260,7 +259,7 @@ def main(
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar of so many refreshes, that is told each before it begins."""
+    """A progress bar of refreshes; the returned function is called before each."""
     bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),

@@ -1,4 +1,4 @@
-"""What an action costs: CPU, time, bytes and memory of a process and all below it."""
+"""Measures the cost of an action: CPU, time, bytes and memory of a process and its children."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Cost:
-    """What one action cost.
+    """The cost of one action.
 
     Attributes:
         cpu: seconds of all threads, user and system, of the process and its children.
         wall: seconds.
         read: bytes through read calls, from the page cache too; memory maps do not count.
         written: bytes through write calls, shuffle files and sockets included.
-        peak: the sum of each process's largest resident memory meanwhile, in bytes. A JVM keeps
-            what it once took.
-        others: cores that the rest of the machine used meanwhile, on average.
+        peak: the sum of the processes' peak resident memory, in bytes. A JVM rarely returns
+            memory.
+        others: average number of cores that other processes used in the meantime.
     """
 
     cpu: float
@@ -40,12 +40,12 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
     """The value of an action, and its cost.
 
     Args:
-        action: what is measured.
-        process: whose cost is counted, with all below it; this process when None.
+        action: the function to measure.
+        process: the process whose cost is measured, with its children; None: this process.
     """
     root = process or psutil.Process()
     for one in _tree(root):
-        # Begins the count of the largest resident memory again.
+        # Reset the peak of the resident memory.
         with suppress(OSError):
             Path(f"/proc/{one.pid}/clear_refs").write_text("5", encoding="ascii")
     busy, before, started = _busy(), _counted(root), perf_counter()
@@ -64,7 +64,7 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
 
 
 def resident(process: psutil.Process) -> int:
-    """The resident memory of a process and all below it, in bytes."""
+    """The resident memory of a process and its children, in bytes."""
     found = 0
     for one in _tree(process):
         with suppress(psutil.Error):
@@ -96,7 +96,7 @@ def _counted(root: psutil.Process) -> _Counted:
 
 
 def _busy() -> float:
-    """Seconds that all cores of the machine were at work since it started."""
+    """Busy seconds of all cores since the start of the machine."""
     times = psutil.cpu_times()
     return float(times.user + times.nice + times.system + times.irq + times.softirq)
 

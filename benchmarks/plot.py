@@ -1,4 +1,4 @@
-"""The plot of a run: for each query and share, how much less CPU a refresh takes, as SVG."""
+"""The plot of a run as SVG: the speed-up in CPU time of a refresh, for each query and share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from benchmarks.records import Cell, mean, speedup
 
 _LEFT, _TOP, _ROW, _WIDTH, _RIGHT = 70, 60, 20, 560, 30
-# From small to large shares; told apart by shape as well.
+# From small to large shares; distinguished by shape as well.
 _COLOURS = ("#0b5394", "#2a9d8f", "#e9a03b", "#c0392b")
 
 
@@ -52,7 +52,7 @@ def _ticks(low: int, high: int) -> list[float]:
 
 
 def mark(x: float, y: float, at: int) -> str:
-    """The mark of a series, by its number."""
+    """The marker of a series, by its number."""
     colour = _COLOURS[at % len(_COLOURS)]
     shapes = (
         f'<circle cx="{x:.1f}" cy="{y}" r="4.5"',
@@ -64,5 +64,5 @@ def mark(x: float, y: float, at: int) -> str:
 
 
 def text(x: float, y: float, words: str, anchor: str) -> str:
-    """Words at a place."""
+    """A text at a position."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'

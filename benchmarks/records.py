@@ -1,4 +1,4 @@
-"""What a run has measured, and where it ran."""
+"""The measurements of a run, and facts about the machine."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Record:
     """One measured refresh.
 
     Attributes:
-        chosen: how, where the contender had a choice.
-        engine: the setting of the engine, of Tidemark's; "" of other contenders.
+        chosen: the strategy, if the contender had a choice.
+        engine: Tidemark's engine setting; "" for other contenders.
     """
 
     query: str
@@ -44,7 +44,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Cell:
-    """The refreshes of a query at one share by one contender: medians, and of each some facts."""
+    """The refreshes of a query at one share by one contender, with their medians."""
 
     query: str
     share: float
@@ -61,13 +61,13 @@ class Cell:
 
     @property
     def chosen(self) -> str:
-        """The different ways that were chosen."""
+        """The distinct strategies that were chosen."""
         return ", ".join(dict.fromkeys(self.chosen_each))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Where and how a run was made; times are in UTC, memory in bytes."""
+    """The machine and the parameters of a run; times are in UTC, memory in bytes."""
 
     started_at: str
     finished_at: str
@@ -82,7 +82,7 @@ class Facts:
     versions: dict[str, str]
 
     def finished(self) -> Self:
-        """With the time and the machine's load at the end."""
+        """A copy with the time and the machine's load at the end."""
         return replace(self, finished_at=_now(), load=(*self.load, os.getloadavg()))
 
 
@@ -96,24 +96,24 @@ class ScaleFacts(Facts):
 
     @property
     def orders(self) -> int:
-        """The orders that are generated at the scale."""
+        """Number of orders at the scale."""
         return round(ORDERS * self.scale)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A whole run, every result checked."""
+    """A complete run; every result was checked."""
 
     facts: ScaleFacts
     records: list[Record]
 
     @property
     def engines(self) -> list[str]:
-        """The settings of the engine under which Tidemark was measured."""
+        """The engine settings under which Tidemark was measured."""
         return sorted({one.engine for one in self.records if one.engine})
 
     def cells(self, engine: str) -> dict[tuple[str, float, str], Cell]:
-        """By query, share and contender: Tidemark's under one setting, and all others."""
+        """Cells by query, share and contender: Tidemark's with one engine, and all others."""
         found: dict[tuple[str, float, str], list[Record]] = defaultdict(list)
         for one in self.records:
             if one.engine in {"", engine}:
@@ -121,7 +121,7 @@ class Run:
         return {key: _cell(key, some) for key, some in found.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         return {
             "facts": asdict(self.facts),
             "cells": {
@@ -132,7 +132,7 @@ class Run:
 
 
 def speedup(cells: dict[tuple[str, float, str], Cell], query: str, share: float) -> float:
-    """Spark's CPU for a full recomputation over ours."""
+    """CPU time of Spark's full recomputation, divided by ours."""
     return cells[query, share, FULL].cpu / cells[query, share, OURS].cpu
 
 
@@ -142,7 +142,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def run_facts(*, seed: int, spark: SparkSettings) -> Facts:
-    """The facts of a run that begins now."""
+    """The facts of a run that starts now."""
     return Facts(
         started_at=_now(),
         finished_at="",

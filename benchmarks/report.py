@@ -12,15 +12,15 @@ from benchmarks.records import FULL, IDLE, OURS, Cell, Run, ScaleFacts, mean, sp
 from spark_jobs.sections import Engine
 
 Cells = dict[tuple[str, float, str], Cell]
-# What a refresh may cost over a full recomputation.
+# Accepted cost of a refresh, relative to a full recomputation.
 _SLOWER = 0.85
 
 
 def write_report(run: Run, *, results: Path, papers: Path) -> list[Path]:
-    """Write a page, a plot for each setting of the engine, and the JSON; their names tell the run.
+    """Write a page, a plot for each engine setting, and the JSON; the run is in the file names.
 
     Args:
-        run: a run whose every result was right.
+        run: a run whose results were all correct.
         results: the folder of the JSON.
         papers: the folder of page and plots.
     """
@@ -38,7 +38,7 @@ def write_report(run: Run, *, results: Path, papers: Path) -> list[Path]:
 
 
 def markdown(run: Run) -> str:
-    """The page of a run: a part for each setting of the engine, no number of which is another's."""
+    """The page of a run, with a separate part for each engine setting."""
     facts = run.facts
     loads = " and ".join(f"{one[0]:.1f}" for one in facts.load)
     used = ", ".join(f"{name} {number}" for name, number in facts.versions.items())
@@ -155,7 +155,7 @@ def _line(cells: Cells, query: str, share: float) -> str:
 
 
 def _changed(share: float, facts: ScaleFacts) -> str:
-    """A share, and how many orders that are; each changes with its lines."""
+    """A share, and its number of orders; an order changes with its lines."""
     return f"{share * 100:.3g} %, {round(share * facts.orders):,} orders"
 
 

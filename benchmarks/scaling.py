@@ -1,7 +1,7 @@
 """``make bench-scaling``: TPC-H queries computed in full by one Spark worker and by two.
 
-A worker has one core. Each number of workers has a stack of its own, Connect server included, which
-is stopped at its end. Every result is compared with DuckDB's; a difference voids the run.
+A worker has one core. Each number of workers has its own stack with a Connect server, which is
+stopped at the end. Every result is compared with DuckDB's; a difference invalidates the run.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Medians.
 
 
 class WrongResultError(Exception):
-    """A result is not what DuckDB has: the run is void."""
+    """A result differs from DuckDB's; the run is invalid."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def main(
 def cluster(
     folder: Path, workers: int, spark: SparkSettings
 ) -> Iterator[tuple[SparkSession, psutil.Process]]:
-    """A session of a Connect server whose executors are on so many workers, and their parent."""
-    # Below the ports that outgoing connections get, which could take one that is free now.
+    """A session of a Connect server with executors on this many workers, and its parent process."""
+    # Below the range of ephemeral ports, of which an outgoing connection could take a free one.
     candidates = random.sample(range(20_000, 32_000), 1_000)
     free = (port for port in candidates if bindable(port))
     conf = {"spark.executor.cores": "1", "spark.executor.memory": EXECUTOR_MEMORY}
@@ -136,10 +136,10 @@ def cluster(
 def measure(
     lake: Lake, session: SparkSession, root: psutil.Process, order: tuple[int, int, Sequence[str]]
 ) -> Iterator[Point]:
-    """Compute every query so many times; the first round warms up and is compared.
+    """Compute every query in each round; the first is the warm-up, whose results are compared.
 
     Raises:
-        WrongResultError: a result is not DuckDB's.
+        WrongResultError: a result differs from DuckDB's.
     """
     workers, repetitions, queries = order
     contender, known = SparkFull(session, lake), versions(lake.data)
@@ -163,7 +163,7 @@ def measure(
 
 
 def page(facts: Facts, scale: float, points: Sequence[Point]) -> str:
-    """The table."""
+    """The table as Markdown."""
     load = " and ".join(f"{one[0]:.1f}" for one in facts.load)
     head = HEAD.format(day=facts.started_at[:10], scale=scale, cores=facts.cores, load=load)
     lines = [head, "| query | workers | wall, s | CPU, s | others | faster by |", "|---" * 6 + "|"]

@@ -1,7 +1,7 @@
-"""A machine, pools and runs of tasks as discrete events; time in seconds. Deterministic, no clock.
+"""A discrete-event simulation of a machine with pools and tasks; times are in seconds.
 
-Tasks that run share the cores evenly. A task waits for a slot of its pool, first come, first
-served; runs of one queue, for instance the refreshes of one view, follow each other.
+It is deterministic and uses no clock. Running tasks share the cores evenly. Tasks wait for slots of
+their pool in order of arrival; runs of one queue, such as refreshes of a view, are sequential.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Task:
-    """A piece of work.
+    """A task.
 
     Attributes:
-        pool: whose slot it needs.
+        pool: the pool whose slot it needs.
         work: core-seconds.
-        alone: no two tasks of one name with this mark run at once; None: any number do.
+        alone: tasks with the same value do not run concurrently; None: no restriction.
     """
 
     pool: str
@@ -29,12 +29,12 @@ class Task:
 
 @dataclass
 class Run:
-    """Tasks that follow each other.
+    """Sequential tasks.
 
     Attributes:
-        queue: runs of one queue follow each other too; None: it waits for no other.
-        tasks: asked for when the run begins, since what there is to do depends on that moment.
-        on_end: hears when the last task has ended.
+        queue: runs of one queue are sequential too; None: it waits for no other run.
+        tasks: called at the start of the run, because the work depends on that time.
+        on_end: called with the end time of the last task.
     """
 
     queue: str | None
@@ -45,16 +45,16 @@ class Run:
 
 @dataclass
 class Machine:
-    """Runs what arrives.
+    """A machine that executes runs.
 
     Attributes:
-        cores: that tasks share; one task uses one at most.
+        cores: shared by the tasks; a task uses one at most.
         slots: of each pool.
-        parallelism: tasks that run at once, of all pools together.
-        hand_over: seconds from the end of a task to the moment when the next one waits for a slot.
-        peak: the most tasks that ran at once.
-        most_open: the most runs that had been asked for and had not ended.
-        done: core-seconds of work that were done.
+        parallelism: upper bound of concurrent tasks over all pools.
+        hand_over: seconds from the end of a task until the next one waits for a slot.
+        peak: maximum number of concurrent tasks.
+        most_open: maximum number of runs that were submitted and had not ended.
+        done: core-seconds of finished work.
     """
 
     cores: int
@@ -73,12 +73,12 @@ class Machine:
     _queues: dict[str, deque[Run]] = field(default_factory=lambda: defaultdict(deque))
 
     def at(self, moment: float, event: Callable[[], None]) -> None:
-        """Let something happen at a moment; what is put in first comes first."""
+        """Schedule an event; events of the same time run in the order of these calls."""
         self._count += 1
         heapq.heappush(self._events, (moment, self._count, event))
 
     def submit(self, run: Run) -> None:
-        """Let a run begin now, or after those of its queue."""
+        """Start a run now, or after the others of its queue."""
         self._open += 1
         self.most_open = max(self.most_open, self._open)
         if run.queue is None:
@@ -94,7 +94,7 @@ class Machine:
         return len(self._queues[queue])
 
     def run(self, *, until: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         while True:
             self._start()
             rate = min(1.0, self.cores / len(self._running)) if self._running else 1.0
@@ -145,7 +145,7 @@ class Machine:
             self._next(run)
 
     def _start(self) -> None:
-        """Give free slots to those that wait, the oldest first."""
+        """Assign free slots to waiting tasks, oldest first."""
         used: dict[str, int] = defaultdict(int)
         alone = set()
         for _, task, _ in self._running.values():

@@ -1,6 +1,6 @@
-"""``make bench-storm``: 50 views on one table, simulated, with and without what calms a storm.
+"""``make bench-storm``: simulates refresh storms of 50 views on one table, with countermeasures.
 
-Nothing is measured and nothing is random: the same code gives the same page.
+Nothing is measured and nothing is random: the same code produces the same page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE = REPOSITORY / "docs/benchmarks/storm.md"
 
 
 def tick(made: World) -> None:
-    """Nothing but a tick at which all views are due."""
+    """Only a tick at which all views are due."""
 
 
 def correction(made: World) -> None:
@@ -51,7 +51,7 @@ def correction(made: World) -> None:
 
 
 def replay(made: World) -> None:
-    """Views are computed again for 90 days, as the replay DAG does: one task builds all pieces."""
+    """A replay of 90 days, as in the replay DAG: one task builds all pieces."""
     costs, pool = made.costs, made.pool(Pool.REPLAY)
     for view in list(made.dags)[: costs.replayed_views]:
         work = costs.replayed_day * len(_days(costs))
@@ -60,7 +60,7 @@ def replay(made: World) -> None:
 
 
 def backfill(made: World) -> None:
-    """The same as backfills in Airflow: a run of the view's own DAG for each day."""
+    """The same as backfills in Airflow: one run of the view's DAG for each day."""
     costs = made.costs
     for view in list(made.dags)[: costs.replayed_views]:
         tasks = [
@@ -68,13 +68,13 @@ def backfill(made: World) -> None:
             for step, task in zip(made.dags[view].tasks, made.tasks(view, 0, 0), strict=True)
         ]
         for number, _ in enumerate(_days(costs)):
-            # So many runs of a backfill are active at once, where nobody says otherwise.
+            # Airflow's default for concurrent runs of a backfill.
             queue = f"{view} backfill {number % 10}"
             made.machine.at(STORM, partial(made.submit_extra, Run(queue, _given(tasks))))
 
 
 def _given(tasks: Sequence[Task]) -> Callable[[float], Sequence[Task]]:
-    """Tasks that are the same whenever the run begins."""
+    """Tasks that do not depend on the start time of the run."""
     return lambda _: tasks
 
 
@@ -100,7 +100,7 @@ VARIANTS = {
 
 
 def simulate(scenario: Callable[[World], None], calm: Calm, costs: Costs | None = None) -> Result:
-    """Six hours after a storm, and what was left then until it was done."""
+    """Simulate six hours after a storm, and the remaining work."""
     made = world(calm, costs or Costs())
     scenario(made)
     made.machine.run(until=END)
@@ -118,7 +118,7 @@ def main(
 ) -> None:
     """Simulate every scenario in every variant, and write the page."""
     with tempfile.TemporaryDirectory() as home:
-        # Airflow makes its home where it is imported; of it only the timetable is used.
+        # Importing Airflow creates its home directory; only the timetable is used.
         os.environ["AIRFLOW_HOME"] = home
         costs = Costs()
         results = {

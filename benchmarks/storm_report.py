@@ -1,4 +1,4 @@
-"""The page of the simulated storm: tables, what they show, and what was assumed."""
+"""The page of the simulated storm: tables, conclusions, and assumptions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = ("", "tasks at once", "open runs", "work", "over after", "age, median"
 
 
 def page(results: Results, costs: Costs) -> str:
-    """The results as tables, what they show, and what was assumed."""
+    """The results as tables, with conclusions and assumptions."""
     lines = [HEAD, "## What it shows", "", *_shown(results), ""]
     for name, variants in results.items():
         lines += [f"## {name[0].upper()}{name[1:]}", "", _row(COLUMNS), "|---" * 7 + "|"]

@@ -1,7 +1,7 @@
 """Fifty views over one table and their scheduled runs, in a simulated machine.
 
-When runs start, which tasks they have, which pools these wait in and which of them exclude each
-other comes from the code that makes the DAGs. What a task costs is assumed, see ``Costs``.
+Start times, tasks, pools and mutual exclusion come from the code that builds the DAGs. The costs of
+tasks are assumptions; see ``Costs``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_jobs.sections import Pools
 
 VIEWS = 50
 PERIOD = 15 * 60
-# Ticks before the first hour let every view publish; then it happens, and six hours are watched.
+# In the first hour every view publishes; then the storm starts, and six hours are observed.
 STORM, END = 3600.0, 7 * 3600.0
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SAMPLE_SECONDS = 10
@@ -27,10 +27,10 @@ SAMPLE_SECONDS = 10
 
 @dataclass(frozen=True)
 class Costs:
-    """What is assumed; core-seconds where nothing else is said."""
+    """Assumed costs; in core-seconds unless stated otherwise."""
 
     cores: int = 4
-    # Airflow's own default; the pools are what a project adds.
+    # Airflow's default; a project adds the pools.
     parallelism: int = 32
     hand_over_seconds: float = 1.0
     plan: float = 0.5
@@ -50,12 +50,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class Calm:
-    """What is switched on.
+    """Countermeasures.
 
     Attributes:
         stagger: starts are spread within the period.
         pools: each has its slots; without them only Airflow's parallelism limits tasks.
-        coalesce: one run takes up all that came; without it each request is a run of its own.
+        coalesce: one run processes all pending requests; otherwise each request is a run.
     """
 
     stagger: bool = True
@@ -65,13 +65,13 @@ class Calm:
 
 @dataclass(frozen=True)
 class Result:
-    """What a simulation showed.
+    """The result of a simulation.
 
     Attributes:
-        peak: the most tasks at once.
-        open_runs: the most runs that had been asked for and had not ended.
-        core_hours: of work until everything was done.
-        over_after: minutes until the storm's own work was done and every view showed it.
+        peak: maximum number of concurrent tasks.
+        open_runs: maximum number of runs that were submitted and had not ended.
+        core_hours: total work.
+        over_after: minutes until the storm's work was done and visible in every view.
         ages: of each view's content, every ten seconds of the six hours after the storm, sorted.
     """
 
@@ -82,7 +82,7 @@ class Result:
     ages: Sequence[float]
 
     def age(self, share: float) -> float:
-        """The age in minutes that such a share of the samples does not exceed."""
+        """A percentile of the ages, in minutes."""
         return self.ages[min(len(self.ages) - 1, int(share * len(self.ages)))] / 60
 
 
@@ -93,9 +93,9 @@ class World:
     Attributes:
         shown: for each view when it published, and from which moment its content is.
         pinned: the moment at which the first view of a tick pinned the table's version.
-        missed: for each view the newest tick that came while a run of it was open.
-        over_at: when the last run ended that the storm itself asked for.
-        late_at: when a late correction arrived, to be taken up by whoever pins after that.
+        missed: for each view the newest tick during which a run was still open.
+        over_at: the end of the last run that the storm requested.
+        late_at: when a late correction arrived; runs that pin later include it.
     """
 
     calm: Calm
@@ -109,7 +109,7 @@ class World:
     over_at: float = STORM
 
     def tick(self, view: str, end: float) -> None:
-        """A scheduled run is due; one at a time, and the last that was missed comes next."""
+        """A scheduled run is due; runs are sequential, and of missed ones only the last follows."""
         if self.calm.coalesce and self.machine.pending(view):
             self.missed[view] = end
             return
@@ -118,13 +118,13 @@ class World:
         )
 
     def request(self, view: str) -> None:
-        """Somebody asks for one window of one view."""
+        """A request for one window of one view."""
         costs = self.costs
         work = costs.late_rows / costs.late_windows, 1
         self.submit_extra(Run(view, lambda _: self.tasks(view, *work)))
 
     def submit_extra(self, run: Run) -> None:
-        """Let a run begin that no schedule asked for."""
+        """Submit an unscheduled run."""
         run.on_end = self._over
         self.machine.submit(run)
 
@@ -141,7 +141,7 @@ class World:
         return self.tasks(view, rows, windows)
 
     def tasks(self, view: str, rows: float, windows: int) -> list[Task]:
-        """The tasks of one refresh that takes up so many rows in so many windows."""
+        """The tasks of one refresh, for a number of rows in a number of windows."""
         costs = self.costs
         work = {
             Step.PLAN: costs.plan,
@@ -164,13 +164,13 @@ class World:
         def ended(now: float) -> None:
             self.shown[view].append((now, max(self.pinned[end], self.shown[view][-1][1])))
             if (missed := self.missed.pop(view, None)) is not None:
-                # After this run has left its queue.
+                # Only after this run has left its queue.
                 self.machine.at(now, partial(self.tick, view, missed))
 
         return ended
 
     def ages(self) -> list[float]:
-        """Of each view's content while the storm is watched, sorted."""
+        """The ages of each view's content during the observation, sorted."""
         found = []
         for moments in self.shown.values():
             place = 0
@@ -207,7 +207,7 @@ def manifest() -> Manifest:
 
 
 def world(calm: Calm, costs: Costs) -> World:
-    """The views with their scheduled runs, and nothing else yet."""
+    """The views with their scheduled runs, without a storm."""
     pools = Pools().model_dump()
     slots = pools if calm.pools else {"all": costs.parallelism}
     machine = Machine(costs.cores, slots, costs.parallelism, costs.hand_over_seconds)
@@ -222,7 +222,7 @@ def world(calm: Calm, costs: Costs) -> World:
 @lru_cache
 def scheduled(cron: str, delay_seconds: int) -> tuple[tuple[float, float], ...]:
     """When Airflow starts runs, and the ends of their intervals; seconds from midnight."""
-    # Airflow makes its home where it is imported: not before `main` says where.
+    # Importing Airflow creates its home directory, so it must come after `main` has set it.
     import pendulum  # noqa: PLC0415
     from airflow.timetables.base import DataInterval, TimeRestriction  # noqa: PLC0415
 

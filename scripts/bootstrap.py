@@ -1,9 +1,8 @@
-"""Sets a fresh machine up: system packages, the Python environment and the jars.
+"""Sets up a machine: system packages, the Python environment and the jars.
 
-Needs only Python, and does nothing in a fraction of a second when everything is there. The argument
-``cassandra`` adds what only a sink to a local Cassandra needs, ``s3`` what a lake in an object
-store needs, and the local server of one. ``lock-jars`` writes the jars' sums again, after a pom
-has changed.
+It needs only Python, and ends in a fraction of a second if everything is installed. The argument
+``cassandra`` adds the jars for a sink to a local Cassandra, ``s3`` those for a lake in an object
+store, including a local server. ``lock-jars`` rewrites the jars' checksums after a change of a pom.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
 CLASSPATHS = ("spark", "kafka")
 ON_DEMAND = {"cassandra": ("cassandra",), "s3": ("s3", "s3proxy")}
 LOCK_JARS = "lock-jars"
-# Sources in Java, and the jars that are made of them.
+# Java sources, and the jars that are built from them.
 COMPILED = {
     ROOT / "spark_jobs/storage/ConditionalLogStore.java": ROOT
     / "jars/s3/target/dependency/tidemark-log-store.jar",
@@ -42,14 +41,14 @@ UV = ROOT / ".bootstrap/bin/uv"
 
 
 class SetupError(Exception):
-    """A lack that setup cannot fix by itself: what is wrong, and the remedy."""
+    """A problem that setup cannot fix: what is wrong, and the remedy."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"setup: {problem}\n  Hint: {remedy}")
 
 
 def main() -> int:
-    """Do what is missing; returns the exit status."""
+    """Install what is missing; returns the exit status."""
     began = time.monotonic()
     try:
         done = [*machine(), *java(), *packages(), *environment(), *jars(), *compiled()]
@@ -62,7 +61,7 @@ def main() -> int:
 
 
 def say(text: str) -> None:
-    """Tell the user what happens now."""
+    """Print the current step."""
     print(f"setup: {text}", flush=True)
 
 
@@ -85,7 +84,7 @@ def machine() -> list[str]:
 
 
 def total_memory_gib() -> float | None:
-    """The machine's or the container's memory, or None where the system does not tell."""
+    """The memory of the machine or the container; None if the system does not show it."""
     limits = []
     for path, pattern in (
         ("/proc/meminfo", r"MemTotal:\s+(\d+) kB"),
@@ -101,7 +100,7 @@ def total_memory_gib() -> float | None:
 
 
 def java() -> list[str]:
-    """Check that Java is there and new enough."""
+    """Check that Java is installed and new enough."""
     remedy = "install Java 17 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
     home = os.environ.get("JAVA_HOME")
     program = shutil.which(str(Path(home) / "bin/java") if home else "java")
@@ -128,7 +127,7 @@ def packages() -> list[str]:
 
 
 def missing_packages() -> Iterator[str]:
-    """Debian's names of what is not there."""
+    """Names of the missing Debian packages."""
     if not any(Path("/").glob(POSTGRES_PROGRAMS)) and not shutil.which("initdb"):
         yield "postgresql"
     if not shutil.which("redis-server"):
@@ -160,7 +159,7 @@ def install(names: list[str]) -> None:
 
 
 def privileges() -> list[str] | None:
-    """What goes before a command to run it as root; None where that needs a password."""
+    """The prefix of a command that runs as root; None if that requires a password."""
     if os.geteuid() == 0:
         return []
     if shutil.which("sudo"):
@@ -171,7 +170,7 @@ def privileges() -> list[str] | None:
 
 
 def environment() -> list[str]:
-    """Bring the Python environment to what uv.lock says, by a pinned uv of its own."""
+    """Sync the Python environment with uv.lock, by a pinned version of uv."""
     stamp = ROOT / ".venv/.setup-stamp"
     wanted = digest(ROOT / "uv.lock", ROOT / "pyproject.toml")
     if read(stamp) == wanted and (ROOT / ".venv/bin/python").exists():
@@ -193,7 +192,7 @@ def environment() -> list[str]:
 
 
 def jars() -> list[str]:
-    """Let Maven fetch each classpath whose pom changed, and compare it with the recorded sums."""
+    """Fetch each classpath whose pom changed by Maven, and check it against recorded checksums."""
     done = []
     for name in filter(stale_jars, classpaths()):
         say(f"fetching the jars of {name}")
@@ -204,7 +203,7 @@ def jars() -> list[str]:
             *("mvn", "-q", "-B", "-C", "-Dstyle.color=never", "-f", str(pom(name)), MAVEN_GOAL),
             *("-DincludeScope=runtime", f"-DoutputDirectory={fresh}"),
         ]
-        # Maven writes escape codes even where it has nothing to say.
+        # Maven prints escape codes even without messages.
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         if answer.returncode != 0:
             print(answer.stdout[-4000:], answer.stderr[-4000:], file=sys.stderr)
@@ -220,7 +219,7 @@ def jars() -> list[str]:
 
 
 def check_sums(name: str, folder: Path) -> None:
-    """Refuse jars that are not those of ``jars/<name>/SHA256SUMS``."""
+    """Check jars against ``jars/<name>/SHA256SUMS``."""
     wanted, found = set((read(sums_file(name)) or "").split("\n")), set(sums(folder).split("\n"))
     if wanted == found:
         return
@@ -234,7 +233,7 @@ def check_sums(name: str, folder: Path) -> None:
 
 
 def sums(folder: Path) -> str:
-    """The jars of a folder with their sums, as sha256sum writes them."""
+    """The jars of a folder with their checksums, in the format of sha256sum."""
     paths = sorted(folder.glob("*.jar"))
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths
@@ -242,12 +241,12 @@ def sums(folder: Path) -> str:
 
 
 def sums_file(name: str) -> Path:
-    """Where a classpath's sums are recorded."""
+    """The file with a classpath's checksums."""
     return ROOT / "jars" / name / "SHA256SUMS"
 
 
 def classpaths() -> tuple[str, ...]:
-    """What the stack needs, and what was asked for."""
+    """The classpaths that the stack needs, and those that were requested."""
     if LOCK_JARS in sys.argv[1:]:
         return (*CLASSPATHS, *(name for names in ON_DEMAND.values() for name in names))
     asked_for = (name for word in sys.argv[1:] for name in ON_DEMAND.get(word, ()))
@@ -255,7 +254,7 @@ def classpaths() -> tuple[str, ...]:
 
 
 def compiled() -> list[str]:
-    """Compile what is ours in Java and runs beside the jars of S3, where it changed."""
+    """Compile the project's Java sources for S3, if they changed."""
     if "s3" not in classpaths():
         return []
     stamp = ROOT / "jars/s3/target/compiled-stamp"
@@ -271,7 +270,7 @@ def compiled() -> list[str]:
 
 
 def stale_jars(name: str) -> bool:
-    """Whether a classpath is not what its pom says, or is to be locked."""
+    """Whether a classpath differs from its pom, or is to be locked."""
     target = ROOT / "jars" / name / "target"
     if LOCK_JARS in sys.argv[1:]:
         return True
@@ -289,7 +288,7 @@ def digest(*paths: Path) -> str:
 
 
 def read(path: Path) -> str | None:
-    """A file's text, or None when there is none."""
+    """A file's text; None if it does not exist."""
     return path.read_text() if path.exists() else None
 
 

@@ -1,6 +1,6 @@
-"""Prints what the tests of each lane took when they ran last: ``make durations``.
+"""``make durations``: prints the durations of the last test run of each lane.
 
-Reads the JUnit files that the lanes write. Seconds of workers, so two workers spend two in one.
+It reads the JUnit files of the lanes. Durations are summed over worker processes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Lane:
 
 
 def read(file: Path) -> Lane:
-    """What a lane's file holds.
+    """The content of a lane's file.
 
     Raises:
-        xml.etree.ElementTree.ParseError: it is not whole.
+        xml.etree.ElementTree.ParseError: it is truncated.
     """
     root = ET.parse(file).getroot()  # noqa: S314 - written by our own run
     suite = root if root.tag == "testsuite" else root[0]
@@ -55,7 +55,7 @@ def read(file: Path) -> Lane:
 
 
 def summary(lanes: list[Lane]) -> list[str]:
-    """A line for each lane."""
+    """One line per lane."""
     lines = [f"{'lane':16}{'tests':>8}{'wall s':>10}{'tests s':>10}{'CPU-s':>10}{'fixtures s':>12}"]
     for one in lanes:
         own, cpu = sum(one.own.values()), sum(one.cpu.values())
@@ -66,7 +66,7 @@ def summary(lanes: list[Lane]) -> list[str]:
 
 
 def details(lane: Lane) -> list[str]:
-    """What takes longest in a lane."""
+    """The slowest tests, modules and fixtures of a lane."""
     lines = ["", f"{lane.name}: slowest tests", f"{'s':>8}{'CPU-s':>8}"]
     slowest = sorted(lane.own, key=lane.own.__getitem__, reverse=True)[:SHOWN]
     lines += [f"{lane.own[test]:>8.1f}{lane.cpu[test]:>8.1f}  {test}" for test in slowest]

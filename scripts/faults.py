@@ -1,4 +1,4 @@
-"""Small faults of a module: what a node may become, and how a module with one is loaded."""
+"""Mutants of a module: possible changes of its syntax nodes, and a loader for them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Mutant:
     """One change of one module.
 
     Attributes:
-        file: below the root.
+        file: relative to the root.
         line: of the change.
         place: the number of the node in the order of the walk.
-        what: what becomes of the node.
-        at_import: whether it runs when the module is loaded, where no check is traced.
-        key: tells the mutant apart as long as the module stays as it is.
+        what: a description of the change.
+        at_import: whether the node runs at import, when no check is traced.
+        key: identifies the mutant as long as the module does not change.
     """
 
     file: str
@@ -73,7 +73,7 @@ class Mutant:
 def changes(  # noqa: C901, PLR0912 - one case for each kind of node
     node: ast.AST,
 ) -> Iterator[tuple[str, ast.AST]]:
-    """What a node may become, by what is said of it."""
+    """Possible replacements of a node, by description."""
     new = copy.deepcopy(node)
     match new:
         case ast.Compare(ops=[operator]) if type(operator) in _COMPARED:
@@ -117,7 +117,7 @@ def mutants(file: str) -> list[Mutant]:
     """All mutants of a module."""
     text = (ROOT / file).read_text(encoding="utf-8")
     tree = ast.parse(text)
-    # Annotations are not run, the values of a decorator are settings, ``strict`` is a check.
+    # Annotations are not executed, decorator values are settings, ``strict`` is a check.
     silent = {
         id(inner)
         for one in ast.walk(tree)
@@ -150,7 +150,7 @@ def mutants(file: str) -> list[Mutant]:
 
 
 class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module with a change."""
+    """Loads a module with one change."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant

@@ -1,8 +1,8 @@
 """The long tier of the tests: ``make test-long``, before a release.
 
-It takes hours, so it goes in runs: each starts the parts that fit into its minutes and have not
-passed at this commit. A file keeps what passed. The exit status is 0 when nothing is left, 1 when
-a part failed, 2 when another run is needed.
+It takes hours, so it is split into runs: each runs the parts that fit into its minutes and have not
+passed at this commit. A file records the passed parts. The exit status is 0 if nothing is left, 1
+if a part failed, 2 if another run is needed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FAILED, LEFT = 1, 2
 
 @dataclass(frozen=True)
 class Part:
-    """Something that passes or fails as a whole.
+    """A unit that passes or fails as a whole.
 
     Attributes:
-        minutes: what it took on two cores; decides whether it still fits into a run.
-        environment: added to that of the run.
+        minutes: its duration on two cores; decides whether it fits into a run.
+        environment: additional variables.
     """
 
     name: str
@@ -43,18 +43,18 @@ class Part:
 
 
 def tests(name: str, minutes: int, *options: str, **environment: str) -> Part:
-    """A part that is one run of pytest, with a file of its durations."""
+    """A part that runs pytest and writes a file with durations."""
     durations = f"--junitxml={DURATIONS}/long-{name}.xml"
     return Part(name, minutes, (".venv/bin/pytest", durations, *options), environment)
 
 
 def target(name: str, minutes: int, **environment: str) -> Part:
-    """A part that is a target of the Makefile."""
+    """A part that runs a target of the Makefile."""
     return Part(name, minutes, ("make", "--no-print-directory", name), environment)
 
 
 def parts(seed: int) -> list[Part]:
-    """All of them; the seed goes to those that try random cases."""
+    """All parts; the seed is for those with random cases."""
     workers = ("-n", os.environ.get("WORKERS", "2"))
     random_cases = {
         "TIDEMARK_PROPERTY_SEED": str(seed),
@@ -63,7 +63,7 @@ def parts(seed: int) -> list[Part]:
     }
     return [
         tests("unit", 5, "-m", "unit and long", *workers),
-        # The queries of TPC-H are a part of their own.
+        # The TPC-H queries are a separate part.
         tests(
             "spark",
             40,
@@ -93,7 +93,7 @@ def parts(seed: int) -> list[Part]:
 
 
 def tree() -> str:
-    """The commit that is checked out, and what differs from it."""
+    """The current commit, and uncommitted differences."""
 
     def git(*options: str) -> bytes:
         return subprocess.run(["git", *options], cwd=ROOT, check=True, capture_output=True).stdout
@@ -104,7 +104,7 @@ def tree() -> str:
 
 
 def passed(commit: str) -> dict[str, Any]:
-    """What passed at this commit, by part."""
+    """The parts that passed at this commit."""
     if not STATE.is_file():
         return {}
     found = json.loads(STATE.read_text("utf-8"))
@@ -112,7 +112,7 @@ def passed(commit: str) -> dict[str, Any]:
 
 
 def ended_well(part: Part) -> bool:
-    """Run a part; one for which nothing is marked has nothing to fail."""
+    """Run a part; a part without any test passes."""
     environment = {**os.environ, **part.environment}
     code = subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode
     marked = part.command[0].endswith("pytest") and "-m" in part.command
@@ -120,7 +120,7 @@ def ended_well(part: Part) -> bool:
 
 
 def arguments() -> argparse.Namespace:
-    """What the caller wants."""
+    """The command line's arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="these parts, also where they passed before")
     parser.add_argument("--minutes", type=float, default=85, help="what this run may take")
@@ -142,7 +142,7 @@ def main() -> int:
     for part in everything:
         open_part = part.name in wanted.only if wanted.only else part.name not in done
         used = (time.monotonic() - began) / 60
-        # The first always runs: a part may take longer than a whole run may.
+        # The first always runs, because a part may take longer than the limit of a run.
         if wanted.list or not open_part or (ran and used + part.minutes > wanted.minutes):
             continue
         print(f"long: {part.name}, about {part.minutes} minutes, seed {seed}", flush=True)

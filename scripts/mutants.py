@@ -1,9 +1,9 @@
-"""A mutation run: small faults in the code that maintains views, and whether a test sees each.
+"""Mutation testing of the code that maintains views.
 
 ``make mutants`` runs over ``graph/maintenance`` and ``graph/duck``. Each mutant is one change of
-one module (a comparison turned round, a condition always true, a number one higher). It is loaded
-in a process of its own, and the tests that need only DuckDB and that reach its line run until one
-fails. What was found is kept in ``build/mutants.json``, so that a run that is stopped goes on.
+one module (a reversed comparison, a condition that is always true, a number one higher). It is
+loaded in its own process, and the tests that need only DuckDB and reach its line run until one
+fails. Results are stored in ``build/mutants.json``, so that an interrupted run can continue.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ UNIT_TESTS = tuple(
         "whole_view",
     )
 )
-# Loaded before a process is split off, because it takes longest and holds no mutant.
+# Imported before forking, because it is slow and contains no mutant.
 BEFORE = (
     "duckdb",
     "deltalake",
@@ -56,12 +56,12 @@ BEFORE = (
     "spark_jobs.graph.resolve",
     "spark_jobs.storage.tables",
 )
-# Of processor time: one check, and all checks of one mutant that none of them sees.
+# Limits of CPU time: for one check, and for all checks of a mutant that survives.
 SECONDS_OF_CHECK, SECONDS_OF_MUTANT = 10, 15
 
 
 def split_off(work: Any) -> Any:
-    """What a function gives in a process of its own; None where that process dies."""
+    """The result of a function in a forked process; None if the process dies."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -81,7 +81,7 @@ def split_off(work: Any) -> Any:
 
 
 def covered(known: Sequence[str]) -> dict[str, Any]:
-    """For each check that is not known the lines that it reaches, and the seconds that it takes."""
+    """For each new check the lines that it reaches, and its duration in seconds."""
     lines: dict[str, set[int]] = defaultdict(set)
     names: dict[CodeType, str | None] = {}
 
@@ -120,12 +120,12 @@ def covered(known: Sequence[str]) -> dict[str, Any]:
 
 
 def seen_by(mutant: Mutant, names: Sequence[str], *, hasty: bool = True) -> str:
-    """The check that fails with a mutant; "" where none does.
+    """The check that fails with a mutant; "" if none does.
 
     Args:
-        mutant: what is changed.
-        names: the checks, in their order.
-        hasty: whether to give up after ``SECONDS_OF_MUTANT``.
+        mutant: the change.
+        names: the checks, in order.
+        hasty: whether to stop after ``SECONDS_OF_MUTANT``.
     """
 
     def too_long(number: int, frame: FrameType | None) -> None:
@@ -197,7 +197,7 @@ def main() -> int:
 
 
 def reached_by(state: dict[str, Any]) -> dict[str, Any]:
-    """The lines that the checks reach, measured again when the code has changed."""
+    """The lines that the checks reach; measured again if the code has changed."""
     paths = [one for package in PACKAGES for one in modules(package)]
     version = hashlib.sha256(b"".join(one.read_bytes() for one in paths)).hexdigest()
     if state.get("version") != version:
@@ -212,7 +212,7 @@ def reached_by(state: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def tests() -> str:
-    """Tells apart the tests that a mutant was tried with."""
+    """A digest of the tests that a mutant was run with."""
     files = [*sorted(Path(ROOT, "tests/properties").glob("*.py"))]
     files += [ROOT / one for one in (*UNIT_TESTS, "tests/spark/duck_expressions.py")]
     return hashlib.sha256(b"".join(one.read_bytes() for one in files)).hexdigest()[:16]
@@ -232,7 +232,7 @@ def run(
     *,
     hasty: bool,
 ) -> None:
-    """Try each mutant; checks that saw a mutant of the same module come first."""
+    """Run each mutant; checks that detected another mutant of the module come first."""
     kills: Counter[tuple[str, str]] = Counter()
     for number, mutant in enumerate(chosen, 1):
         if mutant.key in state["results"]:
@@ -260,7 +260,7 @@ def run(
 
 
 def write(state: dict[str, Any]) -> None:
-    """Keep what is known."""
+    """Store the results."""
     STATE.parent.mkdir(exist_ok=True)
     new = STATE.with_suffix(".new")
     new.write_text(json.dumps(state))
@@ -268,7 +268,7 @@ def write(state: dict[str, Any]) -> None:
 
 
 def report(chosen: Sequence[Mutant], results: dict[str, Any]) -> int:
-    """Print the score by module; 0 where every mutant has a result."""
+    """Print the score by module; returns 0 if every mutant has a result."""
     tried: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     for one in chosen:

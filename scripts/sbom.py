@@ -1,8 +1,8 @@
-"""Writes what the product is made of as CycloneDX files, and checks the licences.
+"""Writes the software bill of materials as CycloneDX files, and checks the licences.
 
-``build/sbom/python.cdx.json`` lists what uv.lock names, ``build/sbom/<classpath>.cdx.json`` each
-classpath's jars with their sums and licences. ``--audit`` then asks the OSV database for known
-vulnerabilities of all of them; it needs the internet.
+``build/sbom/python.cdx.json`` lists the packages of uv.lock, ``build/sbom/<classpath>.cdx.json``
+each classpath's jars with checksums and licences. ``--audit`` also queries the OSV database for
+known vulnerabilities; it needs the internet.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/sbom"
 UV = ROOT / ".bootstrap/bin/uv"
 PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
-# A component is allowed when one of the licences that it offers contains one of these words.
+# A component is allowed if one of its alternative licences contains one of these words.
 ALLOWED = (
     *("apache", "mit", "bsd", "isc", "psf", "python software foundation", "mpl", "mozilla"),
     *("epl", "cddl", "cc0", "unlicense", "zlib", "go license", "public domain"),
-    # Libraries that a program may load without taking their licence.
+    # Libraries whose licence does not extend to programs that load them.
     *("lgpl", "lesser general public", "classpath"),
 )
-# Components whose licence is allowed for a reason of their own.
+# Components that are allowed for a specific reason.
 REASONS = {
     "text-unidecode": "offers the Artistic License beside the GPL",
 }
@@ -61,7 +61,7 @@ def python_packages() -> list[tuple[str, str]]:
     """Write the file of Python's packages.
 
     Returns:
-        Name and licence of each, as its own metadata says.
+        Name and licence of each, from its metadata.
     """
     path = FOLDER / "python.cdx.json"
     command = [str(UV), "export", "--frozen", "--no-dev", "--all-extras", "--quiet"]
@@ -73,7 +73,7 @@ def python_packages() -> list[tuple[str, str]]:
 
 
 def installed(name: str) -> bool:
-    """Whether a package is here; uv.lock also names those of other systems."""
+    """Whether a package is installed; uv.lock also names those of other systems."""
     try:
         metadata(name)
     except PackageNotFoundError:
@@ -82,7 +82,7 @@ def installed(name: str) -> bool:
 
 
 def python_licence(name: str) -> str:
-    """What a package says of its licence."""
+    """The licence in a package's metadata."""
     told = metadata(name)
     classifiers = [one for one in told.get_all("Classifier") or [] if one.startswith("License")]
     named = " OR ".join(one.rsplit(" :: ", 1)[-1] for one in classifiers)
@@ -102,7 +102,7 @@ def jars() -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def jar_licence(component: Mapping[str, Any]) -> str:
-    """The licences that a component of CycloneDX offers, separated by OR."""
+    """The alternative licences of a CycloneDX component, separated by OR."""
     offered = []
     for choice in component.get("licenses", ()):
         licence = choice.get("license", {})
@@ -116,13 +116,13 @@ def allowed(name: str, licence: str) -> bool:
 
 
 def summary(found: Counter[str]) -> str:
-    """The licences that occur most, in a line."""
+    """The most frequent licences, in one line."""
     most = ", ".join(f"{licence} {count}" for licence, count in found.most_common(4))
     return f"{most}, {len(found) - 4} others" if len(found) > 4 else most
 
 
 def audit() -> int:
-    """Ask OSV about uv.lock and the jars; returns the exit status."""
+    """Check uv.lock and the jars against OSV; returns the exit status."""
     scanner = shutil.which("osv-scanner")
     if scanner is None:
         print(
@@ -139,7 +139,7 @@ def audit() -> int:
 
 
 def run(command: list[str]) -> None:
-    """Run a command; one that fails ends the program with what it said."""
+    """Run a command; if it fails, the program ends with its output."""
     answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if answer.returncode != 0:
         print(answer.stdout[-4000:], answer.stderr[-4000:], file=sys.stderr)

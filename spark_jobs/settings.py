@@ -144,6 +144,16 @@ class Settings(BaseSettings):
             ),
         )
 
+    def moved_to(self, state_dir: Path) -> Settings:
+        """A copy with state, lake and control database in another directory."""
+        moved = {"state_dir": state_dir, "lake_root": "", "control_db": ""}
+        copy = self.model_copy(update=moved)
+        # The copy would keep the paths that were already computed.
+        for name, attribute in vars(Settings).items():
+            if isinstance(attribute, cached_property):
+                copy.__dict__.pop(name, None)
+        return copy
+
     @cached_property
     def state(self) -> Path:
         """The state directory, absolute."""

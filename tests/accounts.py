@@ -10,7 +10,7 @@ from pathlib import Path
 from spark_jobs.stack.endpoint_account import may_pass
 from spark_jobs.stack.spark_home import spark_home
 
-# An account that every Debian-like machine has, and that owns nothing.
+# An account that exists on every Debian-like machine, and owns no files.
 SOMEBODY = "nobody"
 WHY_NOT = "only root can be somebody else, and only in a checkout that others may enter"
 

@@ -1,4 +1,4 @@
-"""Marks, so that no test can be unmarked; Hypothesis profiles; the Spark session."""
+"""Marks for all tests by folder, Hypothesis profiles, and the Spark session."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MARKS = {
     "s3": "s3",
 }
 
-# As `make durations` prints them.
+# As printed by `make durations`.
 LONGEST = Path(__file__).with_name("longest.txt").read_text("utf-8").split()
 
-# Plans of thousands of short queries: room for young objects spares collections of the old ones.
+# Thousands of short queries are planned: a large young generation avoids full collections.
 ROOMY = "-Xms3g -Xmn1500m -XX:MetaspaceSize=256m"
 
 settings.register_profile("dev", max_examples=25, deadline=None)
@@ -58,9 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def place_of(item: pytest.Item) -> int:
-    """Where a test's module comes: those that take longest begin, and others come in any order.
+    """The order of a test's module: the slowest first, the others in random order.
 
-    Workers take whole modules, so one that takes minutes must not be the last to begin.
+    Workers run whole modules, so one that takes minutes must not start last.
     """
     name = item.nodeid.partition("::")[0]
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
@@ -75,7 +75,7 @@ def mark_of(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One classic session for the whole run, set for few rows; its tables may lie anywhere."""
+    """One classic session for the whole run, configured for few rows; tables may be anywhere."""
     from spark_jobs.testing.run import FEW_ROWS
 
     project = tmp_path_factory.mktemp("spark")
@@ -98,7 +98,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session as a pipeline has it, while this module runs: it compiles what it computes."""
+    """The session with code generation, as in a pipeline, for this module."""
     from spark_jobs.testing.run import FEW_ROWS
 
     for key in FEW_ROWS:

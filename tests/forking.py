@@ -1,6 +1,6 @@
-"""Processes that begin as copies of one that has imported what they need.
+"""Processes that are forked from one with the necessary imports.
 
-Importing takes a process seconds of CPU, so what tests start many of is not imported by each.
+Imports take seconds of CPU, which is too much for tests that start many processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _IMPORTED = ["spark_jobs.rollout.apply", "spark_jobs.rollout.planning", "spark_j
 
 
 def forking() -> ForkServerContext:
-    """Starts processes that share nothing with the tests' own, and nothing with each other."""
+    """Starts processes that share no state with the tests or each other."""
     context = get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     return context

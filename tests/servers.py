@@ -1,4 +1,4 @@
-"""Servers of the distribution's packages, each with its files in a directory of its own."""
+"""Servers of the distribution's packages, each with its files in a separate directory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ POSTGRES_PORT = 5432
 
 @dataclass(frozen=True)
 class Postgres:
-    """A cluster in which everybody is trusted; it decodes its log.
+    """A cluster without authentication, with logical decoding.
 
     Attributes:
-        home: holds the socket.
+        home: directory of the socket.
         port: on loopback.
     """
 
@@ -36,11 +36,11 @@ class Postgres:
 
     @property
     def dsn(self) -> str:
-        """Of its superuser's database, over loopback."""
+        """The URL of its superuser's database, over loopback."""
         return f"host={LOOPBACK} port={self.port} user=tidemark dbname=postgres"
 
     def fill(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Make a table again with some rows; ``columns`` are those of its CREATE TABLE."""
+        """Recreate a table with some rows; ``columns`` are those of its CREATE TABLE."""
         with psycopg.connect(self.dsn) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
             connection.execute(f"CREATE TABLE {table} ({columns})".encode())
@@ -52,7 +52,7 @@ class Postgres:
 
 
 def postgres_programs() -> Path | None:
-    """Where the distribution keeps the newest PostgreSQL's programs."""
+    """The directory of the newest PostgreSQL's programs."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if found:
         return found[-1].parent
@@ -62,7 +62,7 @@ def postgres_programs() -> Path | None:
 
 @contextmanager
 def running_postgres(*, loopback: bool) -> Iterator[Postgres]:
-    """A new cluster; fails the test where the server is not installed.
+    """A new cluster; fails the test if the server is not installed.
 
     Args:
         loopback: whether it listens there, on a free port, and not on its socket alone.

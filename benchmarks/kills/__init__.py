@@ -1,1 +1,1 @@
-"""Transactions by the thousand while the worker and the streams are killed: is silver right?"""
+"""Checks silver after thousands of transactions during which parts were killed."""

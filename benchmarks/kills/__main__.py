@@ -33,7 +33,7 @@ def main(
     results: Annotated[Path, typer.Option(help="Where the JSON goes.")] = RESULTS,
     papers: Annotated[Path, typer.Option(help="Where the page goes.")] = PAPERS,
 ) -> None:
-    """Let a database work, kill the worker and the streams at random, and compare in the end."""
+    """Run transactions, kill the worker and the streams at random, and compare at the end."""
     spark = SparkSettings(master="local[2]", driver_memory=memory)
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -50,7 +50,7 @@ def main(
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End like on Ctrl-C, so that everything that was started is stopped."""
+    """Exit as after Ctrl-C, so that everything that was started is stopped."""
     del number, frame
     raise KeyboardInterrupt
 

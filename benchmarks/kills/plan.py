@@ -1,8 +1,7 @@
-"""The transactions of a run: what a bank's database does, made from a seed. Pure.
+"""The transactions of a run on a bank's database, generated from a seed, without side effects.
 
-Every way in which a row can change is among them: several changes of one key in a transaction,
-keys that change and come back, large values that an update leaves out, a truncation, and what is
-rolled back.
+They include every kind of change: several changes of one key in a transaction, keys that change and
+are reused, large values that an update does not send, truncations, and rollbacks.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ TABLES = {
 }
 SCHEMA = (
     "CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner TEXT, balance NUMERIC(14, 2), note TEXT)",
-    # Kept apart from its row, so that an update that does not touch it leaves it out.
+    # Stored out of line (TOAST), so that an update that does not change it does not send it.
     "ALTER TABLE accounts ALTER COLUMN note SET STORAGE EXTERNAL",
     "CREATE TABLE entries (id BIGINT PRIMARY KEY, account BIGINT NOT NULL, amount NUMERIC(14, 2))",
 )
@@ -44,12 +43,12 @@ class Transaction:
 
 @dataclass
 class Bank:
-    """What the database holds, as far as the next transaction must know.
+    """The state of the database that the next transaction depends on.
 
     Attributes:
-        accounts: the keys that are in use.
-        closed: keys that were in use.
-        last: the last number that was given to an account or an entry.
+        accounts: keys in use.
+        closed: keys that were in use before.
+        last: the last number of an account or an entry.
     """
 
     rng: random.Random
@@ -58,7 +57,7 @@ class Bank:
     last: int = 0
 
     def next(self) -> Transaction:
-        """The next transaction; what is rolled back changes nothing here either."""
+        """The next transaction; a rolled back one does not change the state."""
         draw = self.rng.random()
         if len(self.accounts) < _FEWEST or draw < 0.2:
             return Transaction(self._open())
@@ -88,7 +87,7 @@ class Bank:
         return Statement("INSERT INTO accounts VALUES (%s, %s, %s, %s)", values)
 
     def _open(self) -> list[Statement]:
-        # Now and then a key that was in use before.
+        # Sometimes a key that was in use before.
         again = self.closed and self.rng.random() < 0.3
         key = self.closed.pop() if again else self._number()
         self.accounts.append(key)
@@ -129,7 +128,7 @@ class Bank:
         old, new = self._taken(), self._number()
         self.accounts.append(new)
         self.closed.append(old)
-        # Of a large value that is not sent the new key has no row before to take it from.
+        # If a large value is not sent, the new key has no earlier row to take it from.
         text = "UPDATE accounts SET id = %s, note = %s WHERE id = %s"
         return [Statement(text, (new, f"was {old}", old))]
 
@@ -139,7 +138,7 @@ class Bank:
 
 
 def transactions(seed: int) -> Iterator[Transaction]:
-    """Transactions without end.
+    """An endless sequence of transactions.
 
     >>> first = transactions(1)
     >>> [one.text[:11] for one in next(first).statements]

@@ -19,8 +19,8 @@ def write_report(outcome: Outcome, facts: Facts, *, data: Path, papers: Path) ->
     """Write both.
 
     Args:
-        outcome: what the run found.
-        facts: where and how it was made.
+        outcome: the results of the run.
+        facts: about the machine and the run.
         data: the folder of the JSON.
         papers: the folder of the page.
     """

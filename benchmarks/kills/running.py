@@ -1,4 +1,4 @@
-"""One run: a stack of its own, the transactions, the kills, and what is compared in the end."""
+"""One run: its own stack, the transactions, the kills, and the comparison at the end."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Order:
-    """What a run does.
+    """The parameters of a run.
 
     Attributes:
-        count: transactions that are committed.
-        rate: of them a second.
+        count: number of committed transactions.
+        rate: transactions per second.
         every: seconds between two kills, on average.
-        seed: decides transactions and kills.
+        seed: of transactions and kills.
     """
 
     count: int
@@ -71,10 +71,10 @@ class Order:
 
 @dataclass
 class Done:
-    """What the database did.
+    """What was done in the database.
 
     Attributes:
-        numbers: the database's numbers of the transactions that it committed.
+        numbers: ids of the committed transactions in the database.
     """
 
     numbers: set[str] = field(default_factory=set)
@@ -84,12 +84,12 @@ class Done:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run found; whatever is not equal has voided it before.
+    """The result of a valid run: everything was equal.
 
     Attributes:
-        kills: how often each part was killed, and how often before it served again.
+        kills: how often each part was killed, and how often before it was ready again.
         seconds: from the first transaction to the last; ``settled`` until all was equal.
-        tables: of each table, its rows, and what became of its records.
+        tables: for each table its rows, and the outcomes of its records.
     """
 
     transactions: int
@@ -123,10 +123,10 @@ def declare(folder: Path) -> None:
 
 @contextmanager
 def bank(spark: SparkSettings, tell: Callable[[str], None]) -> Iterator[Stack]:
-    """A stack with the tables and the streams over them; nothing of it is kept."""
+    """A temporary stack with the tables and the streams over them."""
     with tempfile.TemporaryDirectory(prefix="bench-kills-") as name:
         folder = Path(name)
-        # PostgreSQL's user must be able to enter.
+        # PostgreSQL's user must be able to traverse the directory.
         folder.chmod(0o755)
         declare(folder)
         settings = own_settings(folder, spark, StreamSettings(bronze_trigger_seconds=1))
@@ -145,15 +145,15 @@ def bank(spark: SparkSettings, tell: Callable[[str], None]) -> Iterator[Stack]:
 
 
 def run(stack: Stack, order: Order, *, tell: Callable[[str], None]) -> Outcome:
-    """Let the database work and kill parts meanwhile, then compare.
+    """Run transactions while parts are killed, then compare.
 
     Args:
-        stack: as ``bank`` gives it.
-        order: what to do.
-        tell: hears what happens next.
+        stack: from ``bank``.
+        order: the parameters.
+        tell: receives the progress.
 
     Raises:
-        VoidError: something is not equal in the end.
+        VoidError: something differs at the end.
     """
     done, stopping = Done(), Event()
     began = time.monotonic()
@@ -205,7 +205,7 @@ def _carry_out(connection: psycopg.Connection[Any], one: Transaction, done: Done
         done.rolled_back += 1
         return
     done.statements += len(one.statements)
-    # The number of a transaction that changed nothing is not told.
+    # A transaction without changes has no id.
     if found is not None and found[0] is not None:
         done.numbers.add(str(found[0]))
 
@@ -218,7 +218,7 @@ def _kill(
     done: Done,
     tell: Callable[[str], None],
 ) -> tuple[Counter[str], int]:
-    """Kill one part after the other as long as the database works; some before they serve."""
+    """Kill one part after the other as long as transactions run; some before they are ready."""
     rng = random.Random(order.seed)  # noqa: S311
     kills, early = Counter[str](), 0
     while not writing.done():
@@ -234,10 +234,10 @@ def _kill(
 
 
 def _reconciled(settings: Settings) -> dict[str, dict[str, int]]:
-    """What became of each table's records, once the project's own word is that all is balanced.
+    """The outcomes of each table's records, as soon as `tidemark reconcile` reports a balance.
 
     Raises:
-        VoidError: it says otherwise, after some time.
+        VoidError: it still reports a difference after some time.
     """
     command = [str(Path(sys.executable).parent / "tidemark"), "reconcile", "--json"]
     told = subprocess.run(
@@ -263,7 +263,7 @@ def _reconciled(settings: Settings) -> dict[str, dict[str, int]]:
 
 
 def _check(settings: Settings, done: Done) -> None:
-    """Compare without the project's own words: rows with rows, and transactions by their numbers.
+    """Compare independently of the project's code: rows with rows, and transactions by their ids.
 
     Raises:
         VoidError: they differ.

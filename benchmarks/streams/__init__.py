@@ -1,1 +1,1 @@
-"""What the streams reach: rates, latencies, upserts and memory, on a stack of their own."""
+"""Benchmarks of the streams: rates, latencies, upserts and memory, on their own stack."""

@@ -1,7 +1,7 @@
 """``make bench-streams``: rates, latencies, upserts and memory of the streams.
 
-Each section is run on a broker and a streaming application of its own, which are stopped at its
-end, also when it is interrupted. A result that is not what it must be voids its section.
+Each section has its own broker and streaming application, which are stopped at its end, even after
+an interruption. A wrong result invalidates its section.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from spark_jobs.sections import SparkSettings, StreamSettings
 
 
 class SectionName(StrEnum):
-    """What can be run alone."""
+    """Sections that can be run separately."""
 
     INGEST = "ingest"
     LATENCY = "latency"
     UPSERTS = "upserts"
     PEER = "peer"
-    # Takes as long as it is told to, so it runs only where it is asked for.
+    # Its duration is a parameter, so it only runs on request.
     MEMORY = "memory"
 
 
@@ -64,12 +64,12 @@ def main(
     results: Annotated[Path, typer.Option(help="Where the JSON goes.")] = RESULTS,
     papers: Annotated[Path, typer.Option(help="Where table and plot go.")] = PAPERS,
 ) -> None:
-    """Measure, check every result, and write a table and a plot; other sections stay as found."""
+    """Measure, check every result, and write a table and a plot; other sections stay unchanged."""
     spark = SparkSettings(
         master="local[2]",
         driver_memory=memory,
         java_options=java_options,
-        # What an application holds in memory is read from its metrics there.
+        # The memory of the application is read from its metrics at this address.
         conf={"spark.ui.enabled": "true"},
     )
     paces = [_pace(one) for one in pace or [_default_pace()]]
@@ -101,7 +101,7 @@ def main(
                 continue
             section["facts"] = facts.finished()
             found = Results.model_validate({**dict(found), str(name): section})
-            # After each section: what is measured stays, whatever becomes of the next.
+            # After each section, so that results are kept if the next one fails.
             for file in write_report(found, data=results, papers=papers):
                 console.print(f"wrote {file}")
     if failed:
@@ -109,7 +109,7 @@ def main(
 
 
 def _peer(bench: Bench, pace: Pace, events: int) -> Peer:
-    """With Flink, or with the reason why it is missing."""
+    """The results with Flink, or with the reason why it is missing."""
     bench.tell("peer: installing Flink")
     with ExitStack() as opened:
         flink, missing = None, ""
@@ -141,14 +141,14 @@ def _pace(text: str) -> Pace:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End like on Ctrl-C, so that everything that was started is stopped."""
+    """Exit as after Ctrl-C, so that everything that was started is stopped."""
     del number, frame
     raise KeyboardInterrupt
 
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """What is being done, and for how long."""
+    """The progress display."""
     shown = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console
     )

@@ -1,7 +1,7 @@
-"""When rows became visible: a table's commits, and the times that their rows carry.
+"""When rows became visible: a table's commits, and the timestamps of their rows.
 
-A commit is visible from when its file is in the log, so that file's time counts, not what the
-commit says of itself. Files that were joined since are still on disk.
+A commit is visible when its file is in the log, so the file's time counts, not the one in the
+commit. Files that were compacted since are still on disk.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Arrival:
     """A commit that added rows.
 
     Attributes:
-        at: when it was visible, in seconds since 1970.
-        sent_at: when each of its rows was sent, in the same clock.
+        at: when it became visible, in seconds since 1970.
+        sent_at: when each of its rows was sent, likewise.
     """
 
     version: int
@@ -39,7 +39,7 @@ def arrivals(location: str, column: str) -> list[Arrival]:
 
     Args:
         location: of the table.
-        column: a timestamp that says when a row was sent.
+        column: a timestamp column with the time when a row was sent.
     """
     found = []
     for version, at, paths in _commits(location):
@@ -81,7 +81,7 @@ def delays_through(found: Sequence[Arrival], shown: Sequence[tuple[int, float]])
 
     Args:
         found: the commits of the view's input.
-        shown: what ``publications`` gives; it ends with one that shows every commit.
+        shown: from ``publications``; the last one shows every commit.
 
     >>> rows = [Arrival(1, 10.0, np.array([9.0])), Arrival(3, 12.0, np.array([11.0]))]
     >>> delays_through(rows, [(0, 8.0), (2, 11.0), (3, 15.0)]).tolist()
@@ -92,7 +92,7 @@ def delays_through(found: Sequence[Arrival], shown: Sequence[tuple[int, float]])
 
 
 def _commits(location: str) -> Iterator[tuple[int, float, list[str]]]:
-    """Version, time and added files of every commit that the log still has."""
+    """Version, time and added files of every commit in the log."""
     for file in sorted(Path(location, "_delta_log").glob("*.json")):
         lines = file.read_text(encoding="utf-8").splitlines()
         added = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]

@@ -1,4 +1,4 @@
-"""Flink SQL as the peer: from PyPI into a virtual environment that is thrown away."""
+"""Flink SQL for comparison, installed from PyPI into a temporary virtual environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Windows = dict[int, tuple[int, str]]
 
 
 class FlinkMissingError(Exception):
-    """Flink could not be had or did not run; the section is without it."""
+    """Flink could not be installed or failed; the section has no comparison."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Flink:
 
     @contextmanager
     def job(self, servers: str) -> Iterator[Windows]:
-        """The windows of the topic as it is now; the job's process lives as long as the block.
+        """The windows of the topic's current records; the job's process runs as long as the block.
 
         Raises:
-            FlinkMissingError: the job failed; the end of what it said is told.
+            FlinkMissingError: the job failed; with the end of its output.
         """
         command = [self.python, _JOB, TOPIC, servers, str(WINDOW_SECONDS), self.jar]
         with subprocess.Popen(
@@ -56,7 +56,7 @@ class Flink:
 
 @contextmanager
 def installed() -> Iterator[Flink]:
-    """Flink and its Kafka connector, for the length of a block.
+    """Flink and its Kafka connector, for the duration of the block.
 
     Raises:
         FlinkMissingError: a registry does not have them, or a program is missing.

@@ -1,7 +1,7 @@
-"""The peer's job, run by the Python of its own virtual environment: a topic to counts in windows.
+"""The Flink job, run in its own virtual environment: counts of a topic's records in windows.
 
-Prints the windows as JSON and then waits for the end of its standard input, so that what it cost
-can be read.
+It prints the windows as JSON and then waits for the end of its standard input, so that its cost can
+be measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events for the benchmark's topic: as many as asked for, or at a pace."""
+"""Events for the benchmark's topic: a number of them, or at a rate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def event(number: int, time_text: str) -> bytes:
 
 
 def send_all(servers: str, count: int) -> None:
-    """Send a number of events as fast as the broker takes them.
+    """Send a number of events as fast as the broker accepts them.
 
     Raises:
         RecordsNotDeliveredError: the broker did not acknowledge everything.
@@ -42,15 +42,15 @@ def send_all(servers: str, count: int) -> None:
 
 
 def send_at(servers: str, *, rate: int, seconds: float, first: int = 0) -> int:
-    """Send events at a rate, each with the time at which it is sent; returns how many were.
+    """Send events at a rate, each with the time at which it is sent; returns their number.
 
-    Where the machine is too slow, fewer are sent in that time.
+    A slow machine sends fewer in that time.
 
     Args:
         servers: Kafka's bootstrap servers.
         rate: events a second.
         seconds: how long.
-        first: the number of the first event; one that was sent before is a repetition.
+        first: the number of the first event; numbers sent before are duplicates.
 
     Raises:
         RecordsNotDeliveredError: the broker did not acknowledge everything.
@@ -59,7 +59,7 @@ def send_at(servers: str, *, rate: int, seconds: float, first: int = 0) -> int:
     with RecordSender(KafkaAccess(servers)) as sender:
         while (passed := time.monotonic() - began) < seconds:
             now = _now()
-            # In portions, so that the time that they carry is near.
+            # In small batches, so that their timestamps are accurate.
             due = min(int(passed * rate) - sent, max(1, rate // 10))
             for number in range(first + sent, first + sent + due):
                 sender.send(_record(number, now))

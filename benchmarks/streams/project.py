@@ -1,4 +1,4 @@
-"""A project with one source of events, as far as a section needs it."""
+"""Projects with one source of events, for the sections."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ FROM bronze.{ACCOUNTS} AS s
 
 
 def write_bronze(folder: Path) -> None:
-    """Declare the source alone."""
+    """Declare only the source."""
     _write(folder, "sources/events.yml", _SOURCE)
 
 

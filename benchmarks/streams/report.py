@@ -1,4 +1,4 @@
-"""The results as JSON, as a Markdown page with what was aimed at, and as a plot."""
+"""The results as JSON, as a Markdown page with the targets, and as a plot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_report(results: Results, *, data: Path, papers: Path) -> list[Path]:
     """Write all three.
 
     Args:
-        results: those of all sections, old ones too.
+        results: of all sections, including older ones.
         data: the folder of the JSON.
         papers: the folder of page and plot.
     """

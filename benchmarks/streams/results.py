@@ -1,4 +1,4 @@
-"""What a run has found, section by section; each says where and when it was measured."""
+"""The results of a run by section, each with the machine and the time of the measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Found = TypeVar("Found")
 
 
 class VoidError(Exception):
-    """A result is not what it must be; its section is void."""
+    """A result is wrong; its section is invalid."""
 
 
 class _Frozen(BaseModel):
@@ -78,12 +78,12 @@ class Pace(_Frozen):
 
 
 class Ingest(_Frozen):
-    """How fast a topic that is full becomes bronze.
+    """The ingestion rate of a full topic into bronze.
 
     Attributes:
-        events: those of the batches after the first one.
+        events: of the batches after the first one.
         seconds: from the first batch's commit to the last one's.
-        cost: of the streaming application in about that time.
+        cost: of the streaming application during about that time.
     """
 
     pace: Pace
@@ -99,12 +99,12 @@ class Ingest(_Frozen):
 
 
 class Chain(_Frozen):
-    """Events at a rate, and how long each took from Kafka to each layer's commit.
+    """Events at a rate, and their latency from Kafka to each layer's commit.
 
     Attributes:
-        wanted: events a second that were asked for; ``rate`` is what the machine sent.
-        idle: what a minute without events costs the application.
-        cost: what the minutes with events cost it, until all had arrived.
+        wanted: requested events per second; ``rate`` is what the machine sent.
+        idle: the application's cost of a minute without events.
+        cost: its cost of the minutes with events, until all had arrived.
         files: files of each table after the run; ``commits`` how many wrote rows.
     """
 
@@ -123,7 +123,7 @@ class Chain(_Frozen):
 
 
 class Moment(_Frozen):
-    """The application's memory at a moment of a run, in bytes.
+    """The application's memory at a time of a run, in bytes.
 
     Attributes:
         resident: of all its processes.
@@ -141,7 +141,7 @@ class Moment(_Frozen):
 
 
 class Steady(_Frozen):
-    """Events at a rate that does not change, and the memory meanwhile.
+    """Events at a constant rate, and the memory during that time.
 
     Attributes:
         cost: of the whole run.
@@ -170,7 +170,7 @@ class Upserts(_Frozen):
 
 
 class Peer(_Frozen):
-    """A full topic to counts in windows, by Tidemark and by Flink.
+    """Windowed counts of a full topic, by Tidemark and by Flink.
 
     Attributes:
         missing: why Flink was not measured; empty where it was.
@@ -185,14 +185,14 @@ class Peer(_Frozen):
 
 
 class Section(_Frozen, Generic[Found]):
-    """A section's findings, with where and when they were made."""
+    """A section's results, with the machine and the time."""
 
     facts: Facts
     found: Found
 
 
 class Results(_Frozen):
-    """All sections that were ever measured; a new run replaces its own."""
+    """All measured sections; a new run replaces its own."""
 
     ingest: Section[list[Ingest]] | None = None
     latency: Section[list[Chain]] | None = None
@@ -202,7 +202,7 @@ class Results(_Frozen):
 
     @classmethod
     def read(cls, file: Path) -> Self:
-        """The results of earlier runs; none where there is no file."""
+        """The results of earlier runs; none without a file."""
         if not file.exists():
             return cls()
         return cls.model_validate_json(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A broker and a streaming application of the benchmark's own, stopped whatever happens."""
+"""A broker and a streaming application for a benchmark, which are always stopped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _POLL_SECONDS = 0.5
 
 
 class BenchmarkStuckError(Exception):
-    """Something did not happen in time; the section is void."""
+    """A wait timed out; the section is invalid."""
 
 
 def own_settings(folder: Path, spark: SparkSettings, streams: StreamSettings) -> Settings:
-    """Settings of a project in a folder, with free ports and its state below the folder."""
-    # Below the ports that outgoing connections get, which could take one that is free now.
+    """Settings of a project in a folder, with free ports and the state below the folder."""
+    # Below the range of ephemeral ports, of which an outgoing connection could take a free one.
     candidates = random.sample(range(20_000, 32_000), 1_000)
     free = (port for port in candidates if bindable(port))
     return load_settings(
@@ -62,10 +62,10 @@ def broker(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def application(settings: Settings) -> Iterator[psutil.Process]:
-    """The streaming application, from when every query of it reports.
+    """The streaming application, once all its queries report.
 
     Raises:
-        BenchmarkStuckError: it does not serve in time; its log is told.
+        BenchmarkStuckError: it is not ready in time; with its log.
     """
     part = streams_part(settings)
     log = settings.state / "log" / "bench-streams.log"
@@ -77,7 +77,7 @@ def application(settings: Settings) -> Iterator[psutil.Process]:
             env={**stack_environment(settings), **part.environment},
             stdout=output,
             stderr=subprocess.STDOUT,
-            # What ends it is the end of the block, not the terminal's signal.
+            # The end of the block stops it, not the terminal's signal.
             start_new_session=True,
         ) as process,
     ):
@@ -100,10 +100,10 @@ def application(settings: Settings) -> Iterator[psutil.Process]:
 
 
 def wait_until(holds: Callable[[], bool], *, seconds: float, what: str) -> None:
-    """Look until something holds.
+    """Poll until a condition is true.
 
     Raises:
-        BenchmarkStuckError: it does not in time.
+        BenchmarkStuckError: it is not in time.
     """
     deadline = time.monotonic() + seconds
     while not holds():

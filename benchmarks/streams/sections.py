@@ -1,4 +1,4 @@
-"""The sections that need a broker: how fast bronze takes in, and how soon each layer shows it."""
+"""The sections that need a broker: ingestion rate of bronze, and latency of each layer."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from spark_jobs.storage import log
 from spark_jobs.storage.lake import Lake
 
 PATIENCE_SECONDS = 600
-# Before the application is measured at rest, what its start began has ended.
+# Wait for the end of start-up work before measuring the idle application.
 _SETTLE_SECONDS = 10
 _SAMPLE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Bench:
-    """How the sections are run.
+    """Parameters of the sections.
 
     Attributes:
         spark: heap and JVM options of the application.
-        tell: hears what happens next.
+        tell: receives the progress.
     """
 
     spark: SparkSettings
@@ -48,7 +48,7 @@ class Bench:
 
     @contextmanager
     def project(self, pace: Pace, write: Callable[[Path], None]) -> Iterator[Settings]:
-        """A project of its own with a broker and an empty topic; nothing of it is kept."""
+        """A temporary project with a broker and an empty topic."""
         with TemporaryDirectory(prefix="bench-streams-") as name:
             write(Path(name))
             streams = StreamSettings(
@@ -61,7 +61,7 @@ class Bench:
                 yield settings
 
     def ingest(self, pace: Pace, *, events: int) -> Ingest:
-        """Time from the first batch's commit to the last one's, of a topic that is full."""
+        """The time from the first batch's commit to the last one's, for a full topic."""
         self.tell(f"ingest at {pace}: {events:,} events to the broker")
         with self.project(pace, write_bronze) as settings:
             send_all(settings.kafka, events)
@@ -77,7 +77,7 @@ class Bench:
         held = sum(one.sent_at.size for one in found)
         if held != events:
             raise VoidError(f"{BRONZE} holds {held} events, not {events}")
-        # The first batch falls into the start of the application.
+        # The first batch overlaps with the start of the application.
         rest = found[1:]
         if not rest:
             raise VoidError(f"{events:,} events are one batch only, which is not timed")
@@ -166,7 +166,7 @@ class Bench:
             return result.model_copy(update={"flink": cost})
 
     def upserts(self, *, rows: int, changes: int, repetitions: int, seed: int) -> Upserts:
-        """A few changes of a large table, by each way; needs no broker."""
+        """A few changes of a large table, by each method; needs no broker."""
         with TemporaryDirectory(prefix="bench-streams-") as name:
             return measure_upserts(
                 Path(name),
@@ -181,7 +181,7 @@ class Bench:
 
 @contextmanager
 def sampled(process: psutil.Process) -> Iterator[list[tuple[float, int]]]:
-    """Seconds and resident bytes of a process and all below it, as long as the block lasts."""
+    """Samples of time and resident bytes of a process and its children, during the block."""
     samples = [(0.0, resident(process))]
     began, stop = time.monotonic(), Event()
 
@@ -199,11 +199,11 @@ def sampled(process: psutil.Process) -> Iterator[list[tuple[float, int]]]:
 
 
 def wait_shown(settings: Settings, events: int) -> None:
-    """Wait until the view counts so many events, and make sure that it counts no more.
+    """Wait until the view counts all events, and check that it does not count more.
 
     Raises:
         BenchmarkStuckError: it does not in time.
-        VoidError: a layer holds more.
+        VoidError: a layer has more.
     """
     silver, gold = location(settings, SILVER), location(settings, GOLD)
     _wait(lambda: _rows(silver) >= events, f"{SILVER} has {events} rows")
@@ -214,7 +214,7 @@ def wait_shown(settings: Settings, events: int) -> None:
 
 
 def windows(gold: str) -> Windows:
-    """Events and their amount by the second at which a window begins."""
+    """Number of events and their amount, by the start of the window in seconds."""
     columns, found = delta_rows(gold)
     start, events, amount = map(columns.index, ("window_start", "events", "amount"))
     return {int(row[start].timestamp()): (row[events], str(row[amount])) for row in found}
@@ -231,7 +231,7 @@ def _rows(location: str) -> int:
 
 
 def location(settings: Settings, table: TableName) -> str:
-    """Where a table lies."""
+    """The location of a table."""
     return Lake(settings.lake).location(table)
 
 

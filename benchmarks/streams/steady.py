@@ -1,4 +1,4 @@
-"""The memory of the streaming application over a longer time, at a rate that does not change."""
+"""The memory of the streaming application over a longer time, at a constant rate."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from spark_jobs.storage import log
 
 MOMENTS = 120
 _SHORTEST_SECONDS = 1.0
-# Spark's own gauges of its JVM, which it shows where this is set.
+# Enables Spark's metrics of its JVM.
 GAUGES = {"spark.metrics.conf.driver.source.jvm.class": "org.apache.spark.metrics.source.JvmSource"}
-# By their collector the JVM's old generation has other names.
+# Names of the JVM's old generation, by garbage collector.
 _OLD = ("Tenured", "Old")
 
 
 def steady(bench: Bench, pace: Pace, *, rate: int, minutes: float) -> Steady:
-    """Events at a rate through all layers, and the memory from minute to minute.
+    """Events at a constant rate through all layers, and the memory in each minute.
 
     Raises:
-        VoidError: a layer holds another number of events than were sent.
+        VoidError: the number of events in a layer differs from those sent.
     """
     own = Bench(bench.spark.model_copy(update={"conf": {**bench.spark.conf, **GAUGES}}), bench.tell)
     with own.project(pace, write_chain) as settings, application(settings) as process:
@@ -71,7 +71,7 @@ def _moment(settings: Settings, process: psutil.Process, seconds: float) -> Mome
 
 
 def gauges(settings: Settings) -> Mapping[str, Any]:
-    """What the application's Spark tells of itself; nothing where it does not answer."""
+    """The gauges of the application's Spark; empty if it does not answer."""
     url = f"http://{LOOPBACK}:{settings.ports.streams_ui}/metrics/json/"
     with suppress(httpx.HTTPError, ValueError), httpx.Client(trust_env=False) as client:
         found: Mapping[str, Any] = client.get(url, timeout=5).json()["gauges"]
@@ -80,7 +80,7 @@ def gauges(settings: Settings) -> Mapping[str, Any]:
 
 
 def heap(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Bytes that are used of the heap, and those of its old generation after a collection.
+    """Used bytes of the heap, and of its old generation after a collection.
 
     >>> heap({"x.driver.jvm.heap.used": {"value": 7}})
     (7, None)

@@ -1,4 +1,4 @@
-"""The memory of a steady run: a table of some of its moments, and a plot of all."""
+"""The memory of a steady run: a table with some samples, and a plot of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.streams.results import Moment, Steady
 
 _ROWS = 12
 _MIB = 2**20
-# Each line of the plot: its name, its colour, and what it shows of a moment.
+# Each line of the plot: its name, its colour, and its value for a sample.
 _LINES: tuple[tuple[str, str, Callable[[Moment], int | None]], ...] = (
     ("resident", "#0b5394", lambda one: one.resident),
     ("heap in use", "#e9a03b", lambda one: one.heap),
@@ -71,7 +71,7 @@ def plot(found: Steady) -> str:
 
 
 def _some(moments: Sequence[Moment]) -> list[Moment]:
-    """The first, the last and some in between, evenly."""
+    """The first, the last and some evenly spaced samples in between."""
     last = len(moments) - 1
     rows = min(_ROWS, last)
     places = sorted({round(last * at / rows) for at in range(rows + 1)}) if rows else [0]

@@ -1,7 +1,7 @@
-"""A few scattered changes of a large table of current rows: by a silver batch, and by others.
+"""A few scattered changes of a large table of current rows, by a silver batch and other methods.
 
-All start from the same rows and get the same changes in the same order; in the end their tables
-must be equal. The silver batch gets them as a database's change records, the others as typed rows.
+All start from the same rows and apply the same changes in the same order; the resulting tables must
+be equal. The silver batch reads a database's change records, the others typed rows.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _COLUMNS = ("id", "name", "amount", "updated_at")
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 # One change in ten is of a key that the table does not have yet.
 _NEW_SHARE = 0.1
-# As everybody's sessions have it; the streaming application's has not.
+# As in ordinary sessions; the streaming application's session differs.
 _ADAPTIVE = {"spark.sql.adaptive.enabled": "true"}
 
 Row = tuple[int, str, str, datetime]
 
 
 def changes_of(round_number: int, *, rows: int, changes: int, seed: int) -> list[Row]:
-    """The changed rows of a round, each key once: new values for some, and rows that are new.
+    """The changed rows of a round, each key once: some updated, some new.
 
     >>> changes_of(1, rows=100, changes=10, seed=1) == changes_of(1, rows=100, changes=10, seed=1)
     True
@@ -69,7 +69,7 @@ def changes_of(round_number: int, *, rows: int, changes: int, seed: int) -> list
 
 
 def record(row: Row, position: int) -> tuple[bytes, bytes]:
-    """Key and value of the record that Debezium sends of a changed row."""
+    """Key and value of Debezium's record for a changed row."""
     key, name, amount, at = row
     image = {"id": key, "name": name, "amount": amount, "updated_at": at.isoformat()}
     source = {"lsn": position, "sequence": json.dumps([str(position), str(position)])}
@@ -79,11 +79,11 @@ def record(row: Row, position: int) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True)
 class Contest:
-    """The tables, and one way after the other to bring changes into them.
+    """The tables, and the methods to apply changes to them.
 
     Attributes:
-        folder: where everything lies.
-        rows: rows of the table at first.
+        folder: with all files.
+        rows: initial number of rows of the table.
     """
 
     spark: SparkSession
@@ -93,7 +93,7 @@ class Contest:
 
     @cached_property
     def applier(self) -> BatchApplier:
-        """The silver table's own, as the streaming application has it."""
+        """The silver table's batch function, as in the streaming application."""
         manifest = compile_settings(self.settings)
         entry = manifest.silver[ACCOUNTS]
         source = manifest.sources[entry.source]
@@ -110,7 +110,7 @@ class Contest:
         )
 
     def location(self, name: str) -> str:
-        """Where the table of a way lies."""
+        """The location of a method's table."""
         if name == OURS:
             return self.applier.tables.table
         return str(self.folder / name.replace(" ", "_").replace(",", ""))
@@ -140,7 +140,7 @@ class Contest:
         )
 
     def ways(self, round_number: int, changed: list[Row]) -> dict[str, Callable[[], object]]:
-        """Each way to bring a round's changes into its table; what they read is on disk."""
+        """Each method to apply a round's changes, which are on disk, to its table."""
         place = self.folder / f"round-{round_number}"
         position = 1_000 + round_number
         records = [
@@ -173,7 +173,7 @@ class Contest:
             raise VoidError(f"the tables are not equal: {found}")
 
     def _sum(self, name: str) -> tuple[int, str]:
-        """How many rows there are, and a sum over what is in them."""
+        """The number of rows, and a checksum of their values."""
         table = read(self.spark, self.location(name))
         hashed = f"CAST(XXHASH64({', '.join(_COLUMNS)}) AS DECIMAL(38, 0))"
         [row] = table.selectExpr("COUNT(*) AS n", f"SUM({hashed}) AS total").collect()
@@ -204,12 +204,12 @@ def measure_upserts(
     seed: int,
     tell: Callable[[str], None],
 ) -> Upserts:
-    """Bring changes into tables by each way, in an order that differs from round to round.
+    """Apply changes to tables by each method, in a different order in each round.
 
-    The first round warms up.
+    The first round is a warm-up.
 
     Raises:
-        VoidError: the tables are not equal in the end.
+        VoidError: the tables are not equal at the end.
     """
     write_rows(folder)
     settings = load_settings(folder, state_dir=folder / "state", spark=spark.model_dump())

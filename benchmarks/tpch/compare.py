@@ -23,7 +23,7 @@ def delta_rows(location: Path | str) -> tuple[list[str], list[Row]]:
 def difference(
     wanted: tuple[Sequence[str], Iterable[Row]], got: tuple[Sequence[str], Iterable[Row]]
 ) -> str | None:
-    """What distinguishes two results, order aside; None where nothing does."""
+    """The difference between two results, ignoring order; None if they are equal."""
     if list(wanted[0]) != list(got[0]):
         return f"columns {list(got[0])}, not {list(wanted[0])}"
     left, right = sorted(wanted[1], key=_order), sorted(got[1], key=_order)
@@ -38,7 +38,7 @@ def difference(
 def same(one: Any, other: Any) -> bool:
     """Whether two values agree.
 
-    A float stands for a decimal when it differs by rounding to the decimal's last digit only.
+    A float equals a decimal if it only differs by rounding to the decimal's last digit.
 
     >>> same(0.1234567, Decimal("0.123457")), same(2.5, Decimal("2.51")), same(None, 0)
     (True, False, False)
@@ -53,7 +53,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _half_unit(value: Any) -> float:
-    """Half of the last digit of a decimal, and a little for the float beside it."""
+    """Half of the last digit of a decimal, plus a tolerance for the float."""
     if not isinstance(value, Decimal):
         return 0.0
     exponent = value.as_tuple().exponent
@@ -61,7 +61,7 @@ def _half_unit(value: Any) -> float:
 
 
 def _order(row: Row) -> list[tuple[bool, str, Any]]:
-    """Exact values first, so that a tolerance does not change the order."""
+    """A sort key with exact values first, so that the tolerance does not affect the order."""
     exact = [_sortable(value) for value in row if not isinstance(value, float | Decimal)]
     return [*exact, *(_sortable(value) for value in row if isinstance(value, float | Decimal))]
 

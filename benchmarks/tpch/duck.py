@@ -16,11 +16,11 @@ _AVERAGE = re.compile(r"\bAVG\(([^()]+)\)")
 
 
 class Duck:
-    """A connection that sees the tables at some versions.
+    """A connection with the tables at some versions.
 
     Args:
         lake: the folder of the tables.
-        versions: of each table; the newest where None.
+        versions: of each table; None: the newest.
     """
 
     def __init__(self, lake: Path, versions: Mapping[str, int] | None = None) -> None:
@@ -30,7 +30,7 @@ class Duck:
         self.look(versions)
 
     def look(self, versions: Mapping[str, int] | None = None) -> None:
-        """See the tables at these versions from now on."""
+        """Use these versions of the tables from now on."""
         for name in KEYS:
             version = None if versions is None else versions[name]
             files = table(self._lake, name, version).file_uris()
@@ -49,7 +49,7 @@ class Duck:
 
 
 def translated(query: str) -> str:
-    """A query of this project in DuckDB's terms.
+    """A query of this project in DuckDB's dialect.
 
     >>> translated("SELECT 0.2 * AVG(l.l_quantity) FROM bronze.lineitem AS l")
     'SELECT 0.2 * CAST(AVG(l.l_quantity) AS DECIMAL(19, 6)) FROM bronze.lineitem AS l'

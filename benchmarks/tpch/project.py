@@ -32,7 +32,7 @@ def write_project(
     """Generate the tables and write the declarations.
 
     Args:
-        folder: the project directory; its tables lie in ``data``, its state in ``state``.
+        folder: the project directory, with the tables in ``data`` and the state in ``state``.
         scale: TPC-H's scale factor.
         names: the queries that become views.
         strategies: one view of each query for each of them; ``view_of`` names it.
@@ -49,7 +49,7 @@ def write_project(
 
 
 def view_of(name: str, strategy: Strategy, engine: Engine = Engine.AUTO) -> str:
-    """The view of a query that declares a strategy, for refreshes under a setting of the engine.
+    """The view of a query with a declared strategy, for one engine setting.
 
     >>> view_of("q01", Strategy.AUTO), view_of("q01", Strategy.FULL, Engine.SPARK)
     ('q01', 'q01_full_spark')
@@ -59,7 +59,7 @@ def view_of(name: str, strategy: Strategy, engine: Engine = Engine.AUTO) -> str:
 
 
 def definition(name: str, *, scale: float) -> str:
-    """The file of a view, header included; q11's fraction depends on the scale."""
+    """The file of a view, including the header; q11's fraction depends on the scale."""
     text = (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
     return text.replace(":fraction", f"{0.0001 / scale:.10f}")
 

@@ -1,4 +1,4 @@
-"""Refresh sets: deterministic changes of the tables by delta-rs, another writer than Tidemark.
+"""Refresh sets: deterministic changes of the tables, written by delta-rs without Tidemark.
 
 RF1 inserts orders with their lines, RF2 deletes orders with their lines, and RF3 updates orders,
 lines, balances, stock and parts. A third of the changed orders goes to each. The specification's
@@ -37,7 +37,7 @@ SELECT l.* REPLACE (
 FROM bronze.lineitem AS l JOIN picks AS p ON l.l_orderkey = p.orderkey
 ORDER BY p.fresh, l.l_linenumber""",
 }
-# The commit date stays, so that lines become late or stop to be.
+# The commit date stays, so that lines become late or are no longer late.
 _UPDATED = {
     "orders": """
 SELECT
@@ -55,8 +55,7 @@ SELECT
   l.l_receiptdate + p.days AS l_receiptdate
 FROM bronze.lineitem AS l JOIN picks AS p ON l.l_orderkey = p.orderkey""",
 }
-# What RF3 sets in the other tables: columns, each with its smallest and largest value. Decimals
-# are given in cents.
+# Columns that RF3 sets in the other tables, with minimum and maximum. Decimals are in cents.
 _SET = {
     "customer": {"c_acctbal": (-99_999, 999_999)},
     "supplier": {"s_acctbal": (-99_999, 999_999)},
@@ -68,11 +67,11 @@ _MONEY = frozenset(["c_acctbal", "s_acctbal", "ps_supplycost", "p_retailprice"])
 
 @dataclass(frozen=True)
 class RefreshSet:
-    """What was changed.
+    """The changes of a set.
 
     Attributes:
         versions: of every table, after the changes.
-        orders: orders inserted, deleted and updated, each that many.
+        orders: number of inserted, of deleted and of updated orders.
     """
 
     versions: dict[str, int]
@@ -84,10 +83,10 @@ def apply(lake: Path, *, share: float, seed: int, step: int, recent: bool = Fals
 
     Args:
         lake: the folder of the tables.
-        share: changed orders, of all.
+        share: share of changed orders.
         seed: the same seed, step and tables give the same changes.
-        step: the number of the set, so that each differs from the last.
-        recent: whether the orders with the greatest keys change, and not orders of any age.
+        step: the number of the set, so that sets differ.
+        recent: change the orders with the greatest keys instead of orders of any age.
     """
     random = np.random.default_rng([seed, step])
     duck = Duck(lake)
@@ -110,7 +109,7 @@ def apply(lake: Path, *, share: float, seed: int, step: int, recent: bool = Fals
 
 
 def _picks(duck: Duck, orders: npt.NDArray[np.int64], random: np.random.Generator) -> pa.Table:
-    """Chosen orders: ``orderkey``, a ``customer`` for each, and by how many ``days`` it moves."""
+    """Chosen orders: ``orderkey``, a ``customer`` for each, and the shift of dates in ``days``."""
     customers = _keys(duck, "customer")["c_custkey"].to_numpy()
     days = random.integers(1, _DAYS, len(orders)) * random.choice([-1, 1], len(orders))
     return pa.table(

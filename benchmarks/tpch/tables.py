@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-# Each table and the columns that tell its rows apart.
+# Each table and its key columns.
 KEYS = {
     "region": ("r_regionkey",),
     "nation": ("n_nationkey",),
@@ -30,7 +30,7 @@ def generate(lake: Path, *, scale: float) -> None:
     """Write the tables at a scale factor below a folder; 1 is about a gigabyte of text.
 
     Raises:
-        FileNotFoundError: the generator is not installed beside this Python.
+        FileNotFoundError: the generator is not installed in this environment.
     """
     generator = Path(sys.executable).with_name("tpchgen-cli")
     with tempfile.TemporaryDirectory(prefix="tpch") as scratch:
@@ -48,7 +48,7 @@ def generate(lake: Path, *, scale: float) -> None:
 
 
 def table(lake: Path, name: str, version: int | None = None) -> DeltaTable:
-    """A table at a version, or as it is now."""
+    """A table at a version, or the newest one."""
     return DeltaTable(lake / name, version=version)
 
 
@@ -58,7 +58,7 @@ def versions(lake: Path) -> dict[str, int]:
 
 
 def _reader(file: Path) -> pa.RecordBatchReader:
-    """The generator's rows, with the types that every reader of Delta knows."""
+    """The generator's rows, with types that every Delta reader supports."""
     source = pq.ParquetFile(file)
     schema = pa.schema([(one.name, _type(one.type)) for one in source.schema_arrow])
     batches = (batch.cast(schema) for batch in source.iter_batches())

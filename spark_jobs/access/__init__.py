@@ -1,5 +1,5 @@
-"""How a client proves who it is, and knows whom it talks to.
+"""Authentication of clients, and verification of servers.
 
-Every client of Kafka, PostgreSQL and Spark Connect gets its options here, so that what the setting
-``security.enabled`` demands is demanded of all of them.
+Every client of Kafka, PostgreSQL and Spark Connect gets its options here, so that
+``security.enabled`` applies to all of them.
 """

@@ -1,4 +1,4 @@
-"""Airflow's REST interface, as far as the events of assets go."""
+"""The part of Airflow's REST API for asset events."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import httpx
 
 from spark_jobs.access.errors import AirflowAwayError
 
-# The user of Airflow's as whom the streams emit events.
+# Airflow's user as whom the streams emit events.
 ANNOUNCER = "announcer"
 _SECONDS = 20
-# Airflow returns the newest events of an asset first; a publication that waits is among these.
+# Number of newest events of an asset that are searched for an attempt.
 _EVENTS = 100
 
 
 class AssetEvents(AbstractContextManager["AssetEvents"]):
-    """Reads and emits events of assets, as one user of Airflow."""
+    """Reads and emits asset events as a user of Airflow."""
 
     def __init__(self, url: str, *, user: str, password: str) -> None:
-        """Make a client that logs in with its first request.
+        """Create a client that logs in with its first request.
 
         Args:
-            url: where Airflow's api-server answers.
-            user: may read assets and create their events.
+            url: the address of Airflow's api-server.
+            user: with the rights to read assets and create their events.
             password: of the user.
         """
         self._url = url.rstrip("/")
@@ -40,7 +40,7 @@ class AssetEvents(AbstractContextManager["AssetEvents"]):
         self._client.close()
 
     def asset(self, name: str) -> int | None:
-        """An asset's number, or None where no DAG of this Airflow names it.
+        """An asset's id, or None if no DAG of this Airflow names it.
 
         Raises:
             AirflowAwayError: Airflow does not answer, or refuses the user.
@@ -74,7 +74,7 @@ class AssetEvents(AbstractContextManager["AssetEvents"]):
                 self._log_in()
             answer = self._client.request(method, path, **options)
             if answer.status_code == httpx.codes.UNAUTHORIZED:
-                # The token serves for hours, and this process runs for weeks.
+                # The token expires after hours, and this process runs for weeks.
                 self._log_in()
                 answer = self._client.request(method, path, **options)
             answer.raise_for_status()

@@ -1,4 +1,4 @@
-"""Sessions with Cassandra, from an address that a person writes as one line."""
+"""Sessions with Cassandra, from an address in one line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CONNECT_SECONDS = 5.0
 
 
 def cassandra_cluster(address: str) -> Cluster:
-    """The driver's object for an address; nothing is asked of a server yet.
+    """The driver's cluster object for an address; it does not connect yet.
 
-    Statements are answered by a quorum of the data centre of the hosts that the address names, and
-    conditional ones by a quorum of all copies.
+    Statements need a quorum of the data centre of the given hosts, and conditional ones a quorum of
+    all replicas.
 
     Args:
         address: ``cassandra://user:password@host:9042,host2``, or ``cassandras://`` with TLS, whose
@@ -32,7 +32,7 @@ def cassandra_cluster(address: str) -> Cluster:
     Raises:
         DriverException: none of the hosts has an address.
     """
-    # What fails is raised and told; the driver would log it, with a traceback, at every attempt.
+    # Errors are raised; the driver would also log each one with a traceback.
     logging.getLogger("cassandra").setLevel(logging.CRITICAL)
     url = MultiHostUrl(address)
     hosts = url.hosts()

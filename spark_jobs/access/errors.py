@@ -1,4 +1,4 @@
-"""The conditions of a client that is not let in, or that does not let itself in."""
+"""The conditions of failed authentication, authorization and verification."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEE = "docs/security.md says how secrets and certificates are renewed."
 
 
 class SecretMissingError(LakehouseError):
-    """A generated secret that is not there."""
+    """A generated secret does not exist."""
 
     condition = "SECRET_MISSING"
     name: str
@@ -22,7 +22,7 @@ class SecretMissingError(LakehouseError):
 
 
 class CertificateRefusedError(LakehouseError):
-    """The server's certificate is out of date, of a foreign authority, or of another host."""
+    """The server's certificate is expired, of an unknown authority, or of another host."""
 
     condition = "CERTIFICATE_REFUSED"
     server: str
@@ -42,7 +42,7 @@ class CertificateRefusedError(LakehouseError):
 
 
 class LoginRefusedError(LakehouseError):
-    """The server does not know the user, or not with this password."""
+    """The server does not accept the user with this password."""
 
     condition = "LOGIN_REFUSED"
     server: str
@@ -58,7 +58,7 @@ class LoginRefusedError(LakehouseError):
 
 
 class TokenRefusedError(LakehouseError):
-    """A Spark Connect server asks for a token, and got none or another one."""
+    """A Spark Connect server requires a token, and got none or a different one."""
 
     condition = "TOKEN_REFUSED"
     server: str
@@ -78,7 +78,7 @@ class TokenRefusedError(LakehouseError):
 
 
 class AccessDeniedError(LakehouseError):
-    """The server knows the user, who may not do this."""
+    """The server accepts the user, who lacks the right for this."""
 
     condition = "ACCESS_DENIED"
     server: str

@@ -1,4 +1,4 @@
-"""Kafka's principals, and the options by which each client is one of them."""
+"""Kafka's principals, and the options of clients that log in as one of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOGIN = "_AUTHENTICATION"
 
 
 class Principal(StrEnum):
-    """Who asks a broker; docs/security.md says what each may do."""
+    """The user of a client; docs/security.md lists the rights of each."""
 
     # The two super users: the broker itself, and setting up topics and rights.
     BROKER = "broker"
@@ -41,12 +41,12 @@ class Principal(StrEnum):
 
 @dataclass(frozen=True)
 class Login:
-    """What a client shows a broker, and the authority whose certificates it trusts.
+    """A client's login at a broker, and the authority whose certificates it trusts.
 
     Attributes:
         secret: the file of the password.
         authority: the file of the authority's certificate.
-        certificate: what is in that file, so that clients on other machines need no file.
+        certificate: the content of that file, so that clients on other machines do not need it.
     """
 
     principal: Principal
@@ -58,10 +58,10 @@ class Login:
 
 @dataclass(frozen=True)
 class KafkaAccess:
-    """Where the brokers are, and who asks them; without a login they ask nobody.
+    """The brokers' addresses and the client's login; None if they need no login.
 
     Attributes:
-        said: why connections fail, which the calls that wait for one do not tell.
+        said: why connections fail, which the exceptions of waiting calls do not contain.
     """
 
     servers: str
@@ -69,7 +69,7 @@ class KafkaAccess:
     said: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def librdkafka(self) -> dict[str, Any]:
-        """Options of a Python client; what goes wrong is told by its calls, and not logged."""
+        """Options of a Python client; errors are raised by its calls, and not logged."""
         options: dict[str, Any] = {
             "bootstrap.servers": self.servers,
             "log_level": 0,
@@ -87,7 +87,7 @@ class KafkaAccess:
         return options
 
     def java(self) -> dict[str, str]:
-        """Options of a Java client; they hold the password."""
+        """Options of a Java client; they contain the password."""
         options = {"bootstrap.servers": self.servers}
         if self.login:
             options |= {
@@ -95,17 +95,17 @@ class KafkaAccess:
                 "sasl.mechanism": MECHANISM,
                 "sasl.jaas.config": jaas(self.login.principal, self.login.password),
                 "ssl.truststore.type": "PEM",
-                # On one line, as a properties file has it and a parser of PEM allows.
+                # On one line, which properties files need and PEM parsers allow.
                 "ssl.truststore.certificates": " ".join(self.login.certificate.split("\n")),
             }
         return options
 
     def spark(self) -> dict[str, str]:
-        """Options of Spark's source, which hands them to its executors."""
+        """Options of Spark's source, which passes them to its executors."""
         return {f"kafka.{key}": value for key, value in self.java().items()}
 
     def refusal(self, code: str, text: str) -> LakehouseError | None:
-        """The condition behind a client's failure; None where the broker merely is away.
+        """The condition behind a client's failure; None if the broker is only unreachable.
 
         Args:
             code: the name of librdkafka's error.
@@ -128,7 +128,7 @@ class KafkaAccess:
         self.said.add(error.name())
 
     def _certificate_problem(self, login: Login) -> str | None:
-        """What is wrong with the certificate of the first broker that has one."""
+        """The problem with the certificate of the first broker that has one."""
         context = ssl.create_default_context(cadata=login.certificate)
         for server in self.servers.split(","):
             host, _, port = server.strip().rpartition(":")
@@ -146,10 +146,10 @@ class KafkaAccess:
 
 
 def kafka_access(settings: Settings, principal: Principal) -> KafkaAccess:
-    """The brokers of the settings, asked as a principal.
+    """The brokers of the settings, with the login of a principal.
 
     Raises:
-        SecretMissingError: the principal's password is not there.
+        SecretMissingError: the principal's password does not exist.
     """
     if not settings.security.enabled:
         return KafkaAccess(settings.kafka)
@@ -169,18 +169,18 @@ def password_name(principal: Principal) -> str:
 
 
 def jaas(principal: Principal, password: str) -> str:
-    """The login as Java's clients are told it."""
+    """The login as JAAS configuration for Java clients."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     return f'{module} required username="{principal}" password="{password}";'
 
 
 def prefixed(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """A client's options for a client that another one starts, for example ``producer.``."""
+    """Options with a prefix, for clients inside another one, for example ``producer.``."""
     return {f"{prefix}{key}": value for key, value in options.items()}
 
 
 def _silent_logger() -> logging.Logger:
-    """What the client logs comes as errors too; it takes being shut out for a catastrophe."""
+    """A logger for librdkafka, whose messages are raised as errors too."""
     logger = logging.getLogger("librdkafka")
     logger.setLevel(logging.CRITICAL + 1)
     return logger

@@ -1,4 +1,4 @@
-"""Why a connection to PostgreSQL was not made, where the server's certificate is the reason."""
+"""Recognises connections to PostgreSQL that failed because of the server's certificate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from psycopg.conninfo import conninfo_to_dict
 
 from spark_jobs.access.errors import CertificateRefusedError
 
-# The words of libpq and OpenSSL: a chain that does not hold, another host, no TLS at all.
+# Messages of libpq and OpenSSL: an untrusted chain, another host, no TLS.
 _CERTIFICATE = ("certificate verify failed", "does not match host name", "server does not support")
 
 
 def certificate_refusal(dsn: str, error: psycopg.Error) -> CertificateRefusedError | None:
-    """The condition behind a failed connection; None where it is another one.
+    """The condition behind a failed connection; None if the certificate is not the cause.
 
     Args:
         dsn: the address that was tried.

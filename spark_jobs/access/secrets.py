@@ -1,6 +1,6 @@
-"""Where secrets lie, and reading one; ``local.secrets`` generates those of the local stack.
+"""Paths of secrets, and reading them; ``stack.secrets`` generates those of the local stack.
 
-A secret is a file of its own, so a secrets backend that writes files can stand in for the stack.
+Each secret is a file, so a secrets backend that writes files can replace the stack.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from urllib.parse import urlsplit
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.settings import Settings
 
-# What Spark Connect's server asks of whoever calls it.
+# The token that Spark Connect's server requires.
 CONNECT_TOKEN = "spark-connect-token"  # noqa: S105 - the name of the secret
-# What Debezium writes in place of a value that the database did not send. Where there is no such
-# secret it is Debezium's own text.
+# Debezium's placeholder for a value that the database did not send. Without this secret it is
+# Debezium's default.
 UNAVAILABLE_VALUE = "connect/unavailable-value"
 DEBEZIUM_PLACEHOLDER = "__debezium_unavailable_value"
-# The password of the user of Airflow's as whom the streams emit events.
+# The password of Airflow's user as whom the streams emit events.
 AIRFLOW_ANNOUNCER = "airflow-announcer"
-# The certificate of the authority that signs the servers'.
+# The certificate of the authority that signs the servers' certificates.
 AUTHORITY = "tls/ca.pem"
 
 
 def secret_path(settings: Settings, name: str) -> Path:
-    """Where the secret lies, whether or not it exists."""
+    """The path of a secret; it may not exist."""
     return settings.secrets_dir / name
 
 
@@ -33,7 +33,7 @@ def read_secret(settings: Settings, name: str) -> str:
     """The secret's text.
 
     Raises:
-        SecretMissingError: nothing generated it yet.
+        SecretMissingError: it does not exist yet.
     """
     path = secret_path(settings, name)
     try:
@@ -43,24 +43,24 @@ def read_secret(settings: Settings, name: str) -> str:
 
 
 def unavailable_placeholder(settings: Settings) -> str:
-    """What stands in a change for a value that the database did not send."""
+    """The placeholder in a change for a value that the database did not send."""
     known = secret_path(settings, UNAVAILABLE_VALUE).exists()
     return read_secret(settings, UNAVAILABLE_VALUE) if known else DEBEZIUM_PLACEHOLDER
 
 
 def connect_token(settings: Settings, remote: str) -> str | None:
-    """The token for a Spark Connect server; None where none is known or none may be sent.
+    """The token for a Spark Connect server; None if there is none or it must not be sent.
 
-    A server on this machine gets it, and so does one whose URL says whether to use TLS. Any other
-    URL may name a server without TLS that asks nobody, so it gets the token only where
-    ``security.enabled`` demands one.
+    It is sent to a server on this machine, and to one whose URL says whether to use TLS. Any other
+    URL may name a server without TLS and without authentication, which gets the token only if
+    ``security.enabled`` requires one.
 
     Args:
         settings: whose secret it is.
         remote: the server's URL.
 
     Raises:
-        SecretMissingError: ``security.enabled`` demands a token, and there is none.
+        SecretMissingError: ``security.enabled`` requires a token, and there is none.
     """
     if settings.security.enabled:
         return read_secret(settings, CONNECT_TOKEN)
@@ -70,7 +70,7 @@ def connect_token(settings: Settings, remote: str) -> str | None:
 
 
 def token_file(settings: Settings) -> Path:
-    """Where the token of Spark Connect lies, whether or not it exists."""
+    """The path of Spark Connect's token; it may not exist."""
     return secret_path(settings, CONNECT_TOKEN)
 
 

@@ -1,4 +1,4 @@
-"""What the source database says of its tables: their columns, types and primary keys."""
+"""Reads tables' columns, types and primary keys from the source database's catalog."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-# A domain is sent as the type below it, and an array by its elements.
+# A domain is sent as its base type, and an array by its elements.
 _COLUMNS = """
 WITH RECURSIVE bases AS (
   SELECT t.oid, t.oid AS base, t.typtype, t.typbasetype, -1 AS typmod FROM pg_type t
@@ -28,8 +28,8 @@ LEFT JOIN pg_type e ON e.typarray = t.oid
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
-# Without a primary key the connector takes a unique index, which identifies rows only where it
-# covers all of them and holds no NULL.
+# Without a primary key the connector uses a unique index, which identifies rows only if it is not
+# partial and has no NULL.
 _KEY = """
 SELECT array_agg(a.attname::text ORDER BY k.place)
 FROM pg_index i
@@ -46,13 +46,13 @@ ENUM = "e"
 
 @dataclass(frozen=True)
 class PostgresType:
-    """The type of a column's values as they come over the wire.
+    """The type of a column's values in the replication protocol.
 
     Attributes:
-        name: as ``pg_type`` has it, such as ``bpchar``; of an array, its elements' name.
+        name: as in ``pg_type``, such as ``bpchar``; for an array, that of its elements.
         oid: of the same.
         kind: ``pg_type.typtype`` of the same, ``e`` for an enumeration.
-        modifier: the column's type modifier, -1 where there is none.
+        modifier: the column's type modifier, -1 if there is none.
         array: the oid of the array type; None for a type without elements.
         shown: the declared type as ``psql`` shows it.
     """
@@ -70,9 +70,9 @@ class SourceTable:
     """A table of the source database.
 
     Attributes:
-        columns: the types by the columns' names, in the table's order.
-        key: the columns of the primary key, or else of a unique index over columns that hold no
-            NULL; () where nothing identifies rows.
+        columns: types by column name, in the table's order.
+        key: the columns of the primary key, or else of a unique index over NOT NULL columns; () if
+            there is neither.
     """
 
     columns: Mapping[str, PostgresType]
@@ -80,7 +80,7 @@ class SourceTable:
 
 
 def describe_table(connection: psycopg.Connection[Any], table: str) -> SourceTable | None:
-    """The columns and the key of a table; None where there is no such table.
+    """The columns and the key of a table; None if it does not exist.
 
     Args:
         connection: to the source database.

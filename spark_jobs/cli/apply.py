@@ -1,4 +1,4 @@
-"""``tidemark apply``: bring what runs to what the project declares, and nothing else."""
+"""``tidemark apply``: makes the running system match the project's declarations."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def apply(
 
 
 def confirm(plan: Plan, *, yes: bool) -> None:
-    """Ask, where something ends or is computed.
+    """Ask for confirmation if something stops or is computed.
 
     Raises:
-        NotConfirmedError: nobody can be asked.
+        NotConfirmedError: there is no terminal to ask on.
         Exit: the answer is no.
     """
     from spark_jobs.deploy.errors import NotConfirmedError
@@ -94,7 +94,7 @@ def confirm(plan: Plan, *, yes: bool) -> None:
 
 
 def show(plan: Plan, applied: Applied, *, as_json: bool) -> None:
-    """How it ended, for people or for programs."""
+    """Print the result, as text or JSON."""
     if as_json:
         answer = {
             "deployment": applied.deployment,

@@ -1,4 +1,4 @@
-"""Verbs that a second person has to agree to, where the settings ask for one."""
+"""Commands that need the approval of a second person, if the settings require it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.settings import Settings
 
 
 class SecondPersonNeededError(LakehouseError):
-    """One person alone asks for what needs two, on the command line."""
+    """A command that needs the approval of a second person, which only Airflow can ask for."""
 
     condition = "SECOND_PERSON_NEEDED"
     form: str
@@ -20,14 +20,14 @@ class SecondPersonNeededError(LakehouseError):
 
 
 def alone_is_enough(settings: Settings, *, form: str) -> None:
-    """Go on where one person may decide.
+    """Check that no second person has to approve.
 
     Args:
         settings: of the project.
-        form: the DAG that asks another person.
+        form: the DAG that asks for the approval.
 
     Raises:
-        SecondPersonNeededError: the settings ask for a second person.
+        SecondPersonNeededError: the settings require a second person.
     """
     if settings.replay.approval is Approval.SECOND_PERSON:
         raise SecondPersonNeededError(form)

@@ -1,4 +1,4 @@
-"""``tidemark test``: gold views by their case files, in a lake that is thrown away."""
+"""``tidemark test``: runs the case files of gold views in a temporary lake."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ended:
-    """A case file and how it ended: a result, or the error that stopped it."""
+    """A case file with its result, or with the error that stopped it."""
 
     name: str
     result: CaseResult | None
@@ -41,7 +41,7 @@ class Ended:
         return self.result is not None and self.result.passed
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         found = self.result.as_dict() if self.result else {}
         error = self.error.as_dict() if self.error else None
         return {"case": self.name, **passed_keys(passed=self.passed), **found, "error": error}
@@ -66,13 +66,13 @@ def run_cases(
     files = selected_cases(settings, manifest, views or [])
     console = Console(stderr=as_json, highlight=False)
     with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:
-        own = thrown_away(settings, Path(directory))
+        own = settings.moved_to(Path(directory))
         spark = driver_session(own, "tidemark test", conf={**QUIET, **FEW_ROWS})
         try:
             ended = []
             for one in run_files(files, manifest, own, spark):
                 ended.append(one)
-                tell(console, one)
+                print_case(console, one)
         finally:
             spark.stop()
     if as_json:
@@ -84,7 +84,7 @@ def run_cases(
 
 
 def selected_cases(settings: Settings, manifest: Manifest, views: list[str]) -> tuple[Path, ...]:
-    """The case files of a selection; a view that is named must have one, others need not.
+    """The case files of a selection; a view that is named must have one.
 
     Raises:
         LakehouseError: see ``views_of`` and ``chosen_cases``.
@@ -100,12 +100,6 @@ def selected_cases(settings: Settings, manifest: Manifest, views: list[str]) -> 
     return tuple(one for one in case_files(settings.project_dir) if view_of(one) in wanted)
 
 
-def thrown_away(settings: Settings, directory: Path) -> Settings:
-    """The project's settings with lake and control state in a directory of their own."""
-    places = {"state_dir": directory, "lake_root": "", "control_db": ""}
-    return load_settings(settings.project_dir, **places)
-
-
 def run_files(
     files: tuple[Path, ...], manifest: Manifest, settings: Settings, spark: SparkSession
 ) -> Iterator[Ended]:
@@ -114,8 +108,8 @@ def run_files(
     Args:
         files: to run.
         manifest: the project.
-        settings: whose state directory is thrown away later; each file gets a lake below it.
-        spark: the session of all of them.
+        settings: with a temporary state directory; each file gets a lake below it.
+        spark: the session for all files.
     """
     from spark_jobs.testing.case_files import read_case
     from spark_jobs.testing.run import prepared
@@ -123,15 +117,15 @@ def run_files(
     for file in files:
         try:
             case = read_case(file, manifest)
-            own = thrown_away(settings, settings.state / file.stem)
+            own = settings.moved_to(settings.state / file.stem)
             with prepared(case, manifest=manifest, settings=own, session=lambda: spark) as run:
                 yield Ended(file.stem, run.run())
         except LakehouseError as error:
             yield Ended(file.stem, None, error)
 
 
-def tell(console: Console, ended: Ended) -> None:
-    """A line for a case; where it fails, what differs."""
+def print_case(console: Console, ended: Ended) -> None:
+    """Print one line about a case, and the differences if it failed."""
     word = Text("passed", style="green") if ended.passed else Text("failed", style="red")
     if ended.error is not None:
         console.print(Text.assemble(word, f" {ended.name}"))
@@ -146,7 +140,7 @@ def tell(console: Console, ended: Ended) -> None:
 
 
 def difference_table(step: StepResult) -> Table:
-    """The rows that differ: - was expected and is not there, + is there and was not expected."""
+    """The rows that differ: - marks expected rows that are missing, + rows not expected."""
     table = FittedTable(title=f"after: {step.step}", numbered=True)
     table.add_column("±")
     rows = [*(("-", row) for row in step.missing), *(("+", row) for row in step.unexpected)]

@@ -1,4 +1,4 @@
-"""What a shell proposes when somebody presses Tab: names of views, tags and owners."""
+"""Shell completion: names of views, tags and owners."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ VIEWS_HELP = "Gold views, or selections of them: tag:NAME, owner:NAME, path:DIR,
 
 
 def complete_views(context: typer.Context, incomplete: str) -> list[str]:
-    """Views and selections that begin so, as the project was compiled last; never an error.
+    """Views and selections with this prefix, from the last manifest; never raises.
 
-    A + before a name stays.
+    A + before a name is kept.
     """
     from spark_jobs.graph.manifest import Manifest
 

@@ -1,4 +1,4 @@
-"""The option by which a person lets a change break the contract of a view, once."""
+"""The option that allows a change to break the contract of a view."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BreakContract = Annotated[
 def contract_problems(
     settings: Settings, project: Manifest, allowed: list[str] | None
 ) -> list[LakehouseError]:
-    """The contracts of what runs that the project does not keep; none where nothing was applied.
+    """Contracts of the running project that the project breaks; none before the first apply.
 
-    It reads the copy of the manifest in force, so it asks no database.
+    It reads a copy of the running manifest, so it needs no database.
     """
     from pydantic import ValidationError
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from spark_jobs.demo.tally import Tally
     from spark_jobs.stack.stack import Started
 
-# These views Airflow refreshes from the start, and that often, so that nobody has to wait for a
-# quarter of an hour; two cores cannot begin with all of them.
+# Airflow refreshes these views from the start, in short periods, so that results appear soon; two
+# cores cannot refresh all views at once.
 SCHEDULED = ("daily_order_summary", "viewership_summary")
 PERIOD = "1 minute"
 
@@ -83,19 +83,19 @@ def demo_settings(settings: Settings) -> Settings:
 
 
 def prepare_shop(settings: Settings, steps: Steps) -> None:
-    """The database with its tables comes first, so that the connector finds them."""
+    """Start the database and create its tables, so that the connector finds them."""
     from spark_jobs.demo.database import create_shop
     from spark_jobs.stack.postgres import SHOP, dsn
     from spark_jobs.stack.stack import Stack
 
     with steps.step("start PostgreSQL and create the shop") as note:
-        # The demo has settings of its own, so what runs with others is restarted.
+        # The demo has its own settings, so parts with other settings are restarted.
         Stack(settings).up(lambda news: note(news.note), parts=["postgres"], restart=True)
         create_shop(dsn(settings, database=SHOP, role=SHOP))
 
 
 def start_everything(settings: Settings, steps: Steps, load: BackgroundLoad) -> Started:
-    """Start the rest; the load begins as soon as the connector captures changes."""
+    """Start the other parts, and the load as soon as the connector captures changes."""
     from spark_jobs.stack.stack import Stack
     from spark_jobs.stack.start_display import showing_progress
     from spark_jobs.stack.startup import Phase, Progress
@@ -115,7 +115,7 @@ def start_everything(settings: Settings, steps: Steps, load: BackgroundLoad) -> 
 
 
 def apply_schedule(settings: Settings, steps: Steps) -> None:
-    """Apply the demo's schedule, where the stack ran with another one before."""
+    """Apply the demo's schedule, if the stack had a different one before."""
     from spark_jobs.rollout.apply import apply, only_apply
     from spark_jobs.rollout.planning import make_plan
     from spark_jobs.rollout.steps import Carrier
@@ -140,7 +140,7 @@ def apply_schedule(settings: Settings, steps: Steps) -> None:
 
 
 def finish_load(steps: Steps, load: BackgroundLoad) -> Tally:
-    """Let the load run to its end."""
+    """Wait for the end of the load."""
     total = int(load.order.rate * load.order.seconds)
     with steps.step(f"load: {load.order.rate:g} operations a second") as note:
         future = load.start()

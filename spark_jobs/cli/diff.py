@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.settings import Settings
 
-# As of `tidemark plan`: there are differences.
+# As for `tidemark plan`: there are differences.
 DIFFERENT = 3
 
 
@@ -72,10 +72,10 @@ def diff(
 
 
 def _before(settings: Settings, ref: str | None) -> tuple[Manifest, str]:
-    """What the project is compared with, and how it is called.
+    """The manifest that the project is compared with, and its name.
 
     Raises:
-        NothingAppliedError: neither was anything applied, nor is a commit named.
+        NothingAppliedError: no deployment was applied, and no commit is given.
     """
     from spark_jobs.deploy.errors import NothingAppliedError
     from spark_jobs.graph.manifest import Manifest

@@ -1,4 +1,4 @@
-"""``tidemark source drift``: where records are not as their sources declare."""
+"""``tidemark source drift``: differences between records and their sources' declarations."""
 
 from __future__ import annotations
 

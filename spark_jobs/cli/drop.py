@@ -1,4 +1,4 @@
-"""``tidemark drop``: delete tables that are declared no more."""
+"""``tidemark drop``: deletes tables that are no longer declared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drop(
         for table in tables:
             for location in belongings(Lake(settings.lake), TableName.parse(table)):
                 remove_table(location)
-            # Should the name come back, no transaction id of the old table is used again.
+            # If the name is used again, no transaction id of the old table may be reused.
             store.bump_epoch(table, reason="dropped")
             del kept[table]
             if running is not None:
@@ -52,7 +52,7 @@ def drop(
 
 
 def belongings(lake: Lake, table: TableName) -> Iterator[str]:
-    """Every location of a table, the table's own last: what is deleted in part stays listed."""
+    """Every location of a table, its own last, so that a partly deleted table is still listed."""
     from spark_jobs.names import Layer
 
     match table.layer:

@@ -1,4 +1,4 @@
-"""``tidemark endpoint``: silver, gold and ops for clients of JDBC, ODBC and Python's DB-API."""
+"""``tidemark endpoint``: silver, gold and ops for JDBC, ODBC and Python DB-API clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-# How long a table, a column or a description that is new takes to be listed.
+# Seconds until new tables, columns and descriptions are listed.
 LIST_SECONDS = 10
 LIMIT_SECONDS = 1
 
@@ -65,7 +65,7 @@ def run(settings: Settings) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    # It tells of every call that Spark makes back into this process.
+    # py4j logs every call that Spark makes back into this process.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     stopping = threading.Event()
 
@@ -93,7 +93,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     from spark_jobs.stack.endpoint_files import endpoint_files
     from spark_jobs.storage.compiled import current_manifest
 
-    # Refreshes by hand and by schedule follow the compiled project; so do the names here.
+    # Names come from the compiled project, like those of refreshes.
     compiled = current_manifest(settings.manifest_file, compiled_now(settings))
     with server_session(settings) as spark:
         session = EndpointSession(
@@ -124,10 +124,10 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
 
 @contextmanager
 def server_session(settings: Settings) -> Iterator[SparkSession]:
-    """The session that serves, in a JVM of the account that the settings name.
+    """The Spark session of the server, in a JVM that runs as the configured account.
 
     Raises:
-        LakehouseError: jars or Java are missing, or the account cannot have the JVM.
+        LakehouseError: jars or Java are missing, or the account cannot run the JVM.
     """
     from spark_jobs.serving.sql.thrift import make_class_path, thrift_conf
     from spark_jobs.stack.endpoint_account import prepare_account

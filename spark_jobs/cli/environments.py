@@ -194,10 +194,10 @@ def drop(
 
 
 def confirmed(what: Sequence[str], *, yes: bool) -> None:
-    """Ask, where there is anything to ask.
+    """Ask for confirmation if it is needed.
 
     Raises:
-        NotConfirmedError: nobody can be asked.
+        NotConfirmedError: there is no terminal to ask on.
         Exit: the answer is no.
     """
     from spark_jobs.deploy.errors import NotConfirmedError

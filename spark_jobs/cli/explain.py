@@ -53,7 +53,7 @@ def explain(
 
 
 def script(context: GoldContext, plan: RefreshPlan) -> str:
-    """The SQL of a plan, to be read or run; it writes no table."""
+    """The SQL of a plan, to read or to run; it writes no table."""
     from spark_jobs.gold.explain.refresh_sql import refresh_sql
 
     statements = refresh_sql(context, plan)

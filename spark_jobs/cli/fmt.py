@@ -1,4 +1,4 @@
-"""``tidemark fmt``: the SQL of silver tables and gold views, laid out the same everywhere."""
+"""``tidemark fmt``: formats the SQL of silver tables and gold views."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def fmt(
 
 
 def formatted(text: str, *, file: str, layer: Layer) -> str:
-    """The text of a SQL file with its statement laid out; everything else stays byte for byte.
+    """The text of a SQL file with its statement formatted; everything else stays unchanged.
 
     Raises:
-        LakehouseError: it has no header, is not one SELECT, or would be another statement.
+        LakehouseError: no header, not a single SELECT, or formatting would change its meaning.
     """
     from spark_jobs.definitions.header import split_header
     from spark_jobs.graph.layout import laid_out
@@ -65,7 +65,7 @@ def formatted(text: str, *, file: str, layer: Layer) -> str:
     plain = text.replace("\r\n", "\n")
     mark = "\ufeff" if plain.startswith("\ufeff") else ""
     parts = split_header(plain.removeprefix(mark), file, layer)
-    # The header is blanked, so that places in errors are those of the file.
+    # The header is replaced by blanks, so that locations in errors are those of the file.
     start = len(parts.padded) - len(parts.padded.lstrip())
     blank = parts.padded[:start]
     statement = laid_out(SqlText(file, blank + parts.sql)) if parts.sql else ""
@@ -79,7 +79,7 @@ def _declared(project: Path) -> Iterator[Path]:
 
 
 def _shown(path: Path, project: Path) -> str:
-    # The file itself may be a link, to itself even; `fmt` names the link.
+    # The file may be a link, even to itself; `fmt` reports the link.
     absolute = path.parent.resolve() / path.name
     inside = absolute.is_relative_to(project.resolve())
     return absolute.relative_to(project.resolve()).as_posix() if inside else str(path)

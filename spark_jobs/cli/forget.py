@@ -1,4 +1,4 @@
-"""``tidemark forget``: take what a source's records hold of a person out of the lake."""
+"""``tidemark forget``: erases a person's records of a source from the lake."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def forgotten(
     *,
     let_pass: bool = False,
 ) -> Forgotten:
-    """Forget in a Spark of this process, while no stream writes.
+    """Erase records in a Spark session of this process, while no stream runs.
 
     Args:
         project: the open project.
         name: of the source.
         named: values by column.
-        because: why; None for a dry run.
-        let_pass: also where the records are many.
+        because: the reason; None for a dry run.
+        let_pass: allow a large number of records.
 
     Returns:
-        what was done; personal data in the examples is masked.
+        the result; personal data in the examples is masked.
 
     Raises:
         SourceUnknownError: there is no such source of records.

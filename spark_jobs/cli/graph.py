@@ -1,4 +1,4 @@
-"""``tidemark graph``: which table reads which, from the sources to the last gold view."""
+"""``tidemark graph``: the dependencies of tables, from the sources to the gold views."""
 
 from __future__ import annotations
 

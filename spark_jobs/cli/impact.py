@@ -1,4 +1,4 @@
-"""``tidemark impact``: what refreshes would compute because one table changed, before they do."""
+"""``tidemark impact``: predicts what refreshes would compute after a change of one table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def impact(
 
 
 def impact_table(found: Impact) -> Table:
-    """A row per view, each after those that it reads."""
+    """One row per view, upstream views first."""
     asked = "what is not published yet" if found.versions is None else f"versions {found.versions}"
     table = FittedTable(
         title=f"{found.table}, now at version {found.newest.version}: {asked}",

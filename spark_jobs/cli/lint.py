@@ -1,4 +1,4 @@
-"""``tidemark lint``: which views a change of the project makes more expensive to refresh."""
+"""``tidemark lint``: lists views whose refresh a change of the project makes more expensive."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lint(
         raise ProblemsError(problems)
     before, unread = manifest_at(settings, against)
     found = changes_between(before, now, project=settings.project_dir)
-    # Of a view that could not be read there, nothing is known.
+    # A view that could not be read in the other commit cannot be compared.
     broken = list(broken_contracts(before, now, allowed=break_contract or ()))
     failed = bool(broken) or any(one.change is ChangeOfRule.BECAME_FULL for one in found)
     if as_json:

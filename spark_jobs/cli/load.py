@@ -1,4 +1,4 @@
-"""``tidemark load``: put the demo's shop and topics under load."""
+"""``tidemark load``: generates load on the demo's shop and topics."""
 
 from __future__ import annotations
 

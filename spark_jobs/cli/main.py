@@ -1,4 +1,4 @@
-"""The entry point: options that every verb shares, and how errors reach the terminal."""
+"""The entry point: common options of all commands, and the output of errors."""
 
 from __future__ import annotations
 
@@ -54,16 +54,17 @@ from spark_jobs.cli import (
 )
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import report_error
 from spark_jobs.terminal.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
 
-# As a shell reports a program that SIGINT ended.
+# The exit status that a shell reports after SIGINT.
 INTERRUPTED = 130
 
 
 class _Verbs(TyperGroup):
-    """The verbs; tells output that nobody reads from a connection that broke.
+    """The commands; distinguishes a closed output pipe from a broken connection.
 
-    Typer ends without a sentence for both, and only the first deserves that.
+    Typer exits silently for both, which is right only for the closed pipe.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -150,11 +151,10 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 def run() -> None:
-    """Run the command line, and end the process.
+    """Run the command line, and exit.
 
-    Ends with 0 or what the verb says; with 1, a problem that is named or output that nobody reads;
-    with 2, a command line that does not fit; with 70, an error that no verb expects, whose details
-    are in a file; with 130, an interruption.
+    Exit status: 0, or the command's own; 1: a reported problem or a closed output pipe; 2: a wrong
+    command line; 70: an unexpected error, whose details are in a file; 130: an interruption.
     """
     try:
         code = _run()
@@ -181,4 +181,5 @@ def _run() -> int | str | None:
 
 
 def _show(error: LakehouseError) -> None:
+    report_error(error)
     Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)

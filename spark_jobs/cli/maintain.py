@@ -1,6 +1,7 @@
-"""``tidemark maintain``: remove from the lake and the ledger what nobody needs any more.
+"""``tidemark maintain``: removes unneeded data from the lake and the ledger.
 
-Rows that have expired leave first: their files are then past ones, to be removed in time.
+Expired rows are deleted first: the files that this makes obsolete are removed when their retention
+has passed.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What became of one table.
+    """The result for one table.
 
     Attributes:
-        files: before.
-        removed: of these files.
-        bytes: that the removed files took.
-        why: why more was kept than the retention asks for, or all of it.
+        files: number of obsolete files before.
+        removed: number of removed files.
+        bytes: size of the removed files.
+        why: why more files were kept than the retention requires.
     """
 
     table: str
@@ -47,7 +48,7 @@ class Cleaned:
 
 @dataclass
 class Maintenance:
-    """Everything that a run did, or with ``dry_run`` would do."""
+    """The result of a run, or with ``dry_run`` what it would do."""
 
     dry_run: bool
     expired: list[Expired] = field(default_factory=list)
@@ -122,7 +123,7 @@ def run_maintenance(
         done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:
-            # Helper tables are read as they are now, and by nobody who follows their changes.
+            # Only the current version of helper tables is read, and never their change feed.
             mine = needs[name] if table == name else []
             cleaned = _clean(table, location, mine, retained=retained, dry_run=dry_run, now=now)
             if cleaned is not None:
@@ -135,7 +136,7 @@ def run_maintenance(
 
 
 def cleaned_table(done: Maintenance) -> Table:
-    """A row per table and per expired staged result."""
+    """One row per table and per expired staged result."""
     table = FittedTable(title="dry run: nothing was removed" if done.dry_run else None)
     table.add_column("table", overflow="fold")
     for name in ("files", "after", "freed"):
@@ -148,7 +149,7 @@ def cleaned_table(done: Maintenance) -> Table:
 
 
 def _delete_copies(project: OpenProject) -> list[str]:
-    """Delete views of environments that hold rows that have expired since."""
+    """Delete views of environments that contain expired rows."""
     from spark_jobs.gold.environment.copies import delete_expired_copies
     from spark_jobs.storage.lake import Lake
 
@@ -159,7 +160,7 @@ def _delete_copies(project: OpenProject) -> list[str]:
 
 
 def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
-    """Every table that this project writes, with its helpers: names and locations."""
+    """Names and locations of all tables that this project writes, including helper tables."""
     from spark_jobs.silver.store.tables import SilverTables
     from spark_jobs.storage.lake import Lake
 
@@ -169,7 +170,7 @@ def _places(project: OpenProject) -> dict[str, list[tuple[str, str]]]:
     for entry in manifest.silver.values():
         if manifest.sources[entry.source].format.streamed:
             parts = SilverTables.of(lake, entry)
-            # What a person wrote in a record's place may have been emptied since.
+            # Corrected records may have been erased since.
             found[str(entry.table_name)] = [*parts.places, parts.releases]
     for view in manifest.gold.values():
         found[str(view.table_name)] = [lake.location(view.table_name)]
@@ -192,7 +193,7 @@ def _clean(
     dry_run: bool,
     now: datetime,
 ) -> Cleaned | None:
-    """Remove a table's past files; None where there is no table."""
+    """Remove a table's obsolete files; None if the table does not exist."""
     from spark_jobs.storage import cleaning, log
 
     if log.table_version(location) is None:
@@ -210,7 +211,7 @@ def _clean(
 
 
 def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Iterator[Cleaned]:
-    """Remove staged results that nobody touched within the days of the settings."""
+    """Remove staged results that are older than the configured days."""
     from spark_jobs.storage import cleaning, log
     from spark_jobs.storage.history import folders, remove_table
     from spark_jobs.storage.lake import Lake

@@ -27,7 +27,7 @@ def source(context: typer.Context, name: Name) -> None:
     """Create sources/NAME.yml: a Kafka topic of JSON events."""
     from spark_jobs.definitions.templates import write_source
 
-    _say(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
+    _print_created(write_source(load_settings(context.obj).project_dir, _checked("source", name)))
 
 
 @app.command()
@@ -44,7 +44,7 @@ def silver(
     entry = _source(settings, of or name)
     columns = [column.name for column in entry.columns]
     path = write_silver(settings.project_dir, name, source=entry.name, columns=columns)
-    _say(path)
+    _print_created(path)
 
 
 @app.command()
@@ -63,7 +63,7 @@ def gold(
     _checked("gold view", name)
     table, columns = _readable(settings, of, name)
     time = next((one for one, kind in columns.items() if kind == "timestamp"), None)
-    _say(write_gold(settings.project_dir, name, source=table, time=time))
+    _print_created(write_gold(settings.project_dir, name, source=table, time=time))
     if of is None:
         typer.echo(f"It reads {table}; --from names another table.")
 
@@ -77,7 +77,7 @@ def _checked(kind: str, name: str) -> str:
 
 
 def _manifest(settings: Settings) -> Manifest:
-    """The project as far as it is right: a mistake elsewhere must not stop a new file."""
+    """The valid part of the project: an error elsewhere must not prevent a new file."""
     from spark_jobs.storage.compiled import inspect_settings
 
     return inspect_settings(settings)[0]
@@ -113,7 +113,7 @@ def _readable(settings: Settings, of: str | None, name: str) -> tuple[str, dict[
 
 
 def _likeliest(name: str, tables: Mapping[str, SilverEntry | SourceEntry]) -> str:
-    """The table that a view of this name most likely reads: most words in common, then a time."""
+    """The table that a view most likely reads: most words in common, then one with a time."""
     words = set(name.split("_"))
 
     def likeness(table: str) -> tuple[int, float, bool]:
@@ -125,7 +125,7 @@ def _likeliest(name: str, tables: Mapping[str, SilverEntry | SourceEntry]) -> st
 
 
 class NothingToReadError(LakehouseError):
-    """A new declaration over a table that the project does not have."""
+    """A new declaration that reads a table that does not exist in the project."""
 
     condition = "NOTHING_TO_READ"
     table: str
@@ -141,6 +141,6 @@ class NothingToReadError(LakehouseError):
         return "Start with 'tidemark new source NAME', then 'tidemark new silver NAME'."
 
 
-def _say(path: Path) -> None:
+def _print_created(path: Path) -> None:
     typer.echo(f"wrote {path}")
     typer.echo("next: edit it, then run 'tidemark validate'")

@@ -1,6 +1,6 @@
-"""``tidemark page``: one HTML file that shows every table, how it stands, and what reads what.
+"""``tidemark page``: writes one HTML file with the status of all tables and their lineage.
 
-The file needs nothing beside itself. Its policy lets one script run, which shows that it is old.
+The file is self-contained. Its policy allows one script, which marks the page if it is out of date.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.cli.environments import EnvironmentName, plan_env
 from spark_jobs.settings import load_settings
 
-# Beside 0, nothing to do, and 1, a problem that stands in the way.
+# In addition to 0, nothing to do, and 1, a problem.
 CHANGES = 3
 
 

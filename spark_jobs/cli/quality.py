@@ -1,4 +1,4 @@
-"""``tidemark quality``: how refreshes, audits and records fared on one day."""
+"""``tidemark quality``: a report on the refreshes, audits and records of one day."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def quality(
 
 
 def views_table(found: DayQuality) -> Table:
-    """A row per gold view: how its attempts ended, and what was late."""
+    """One row per gold view: outcomes of its attempts, and late publications."""
     table = FittedTable(title=f"gold views on {found.day} (UTC)")
     table.add_column("view", no_wrap=True)
     for name in ("attempts", *_STATUSES, "warned", "late"):
@@ -63,7 +63,7 @@ def views_table(found: DayQuality) -> Table:
 
 
 def expectations_table(found: DayQuality) -> Table:
-    """A row per expectation that failed."""
+    """One row per failed expectation."""
     table = FittedTable(title="expectations that failed")
     table.add_column("view", no_wrap=True)
     for name in ("expectation", "column", "severity"):
@@ -76,7 +76,7 @@ def expectations_table(found: DayQuality) -> Table:
 
 
 def quarantine_table(found: DayQuality) -> Table:
-    """A row per silver table and reason."""
+    """One row per silver table and reason."""
     table = FittedTable(title="records that went to quarantine")
     for name in ("silver table", "reason"):
         table.add_column(name, no_wrap=True)

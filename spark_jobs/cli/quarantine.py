@@ -1,4 +1,4 @@
-"""``tidemark quarantine``: the records that no row could be made of, and why."""
+"""``tidemark quarantine``: records that were rejected, with the reason."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ def show(
 
 
 def known_table(table: str, known: Sequence[str]) -> str:
-    """The name of a silver table that somebody wrote with its layer or without.
+    """The name of a silver table that was given with or without its layer.
 
     Raises:
-        SilverTableUnknownError: there is none of that name.
+        SilverTableUnknownError: it does not exist.
     """
     from spark_jobs.silver.errors import SilverTableUnknownError
 
@@ -118,7 +118,7 @@ def known_table(table: str, known: Sequence[str]) -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner may read: it holds what people sent."""
+    """Write a file that only its owner can read: records may contain personal data."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
@@ -128,7 +128,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> str:
-    """A record in a few lines; or whole, its value laid out to be read."""
+    """A record in a few lines, or in full with its value formatted."""
     why = " ".join(filter(None, (record.reason, record.detail)))
     place = f"{record.topic} partition {record.partition} offset {record.offset}"
     lines = [
@@ -144,7 +144,7 @@ def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> st
 
 
 def record_line(record: RejectedRecord) -> str:
-    """A record as one line to fix: its value as JSON where it is an object, or as a text."""
+    """A record as one line for correction: its value as a JSON object, or else as text."""
     told: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
     told |= {"reason": record.reason, "detail": record.detail}
     start = json.dumps(told)[:-1]
@@ -162,9 +162,9 @@ def record_line(record: RejectedRecord) -> str:
 
 
 def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
-    """A record for programs; its bytes in Base64 where all of them are asked for."""
+    """A record as JSON; with ``raw``, its bytes in Base64."""
 
-    def told(value: bytes | None) -> str | None:
+    def encoded(value: bytes | None) -> str | None:
         if value is None:
             return None
         return base64.b64encode(value).decode() if raw else shown(value, raw=False)
@@ -173,7 +173,7 @@ def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
     row = {name: value for name, value in vars(record).items() if name not in {"key", "value"}}
     return {
         **row,
-        "headers": [[name, told(value)] for name, value in record.headers],
-        f"key{suffix}": told(record.key),
-        f"value{suffix}": told(record.value),
+        "headers": [[name, encoded(value)] for name, value in record.headers],
+        f"key{suffix}": encoded(record.key),
+        f"value{suffix}": encoded(record.value),
     }

@@ -67,11 +67,11 @@ def query(
     messages = Console(stderr=True)
     result = run_shown(session, pinned, messages)
     write_rows(result.rows, form, output=output)
-    tell_of_more(result, limit, messages)
+    print_limit_note(result, limit, messages)
 
 
 def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> QueryResult:
-    """Run a query; a terminal shows meanwhile that something happens.
+    """Run a query, with a progress indicator on a terminal.
 
     Raises:
         LakehouseError: see ``QuerySession.run``.
@@ -84,7 +84,7 @@ def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> 
         return session.run(pinned)
 
 
-def tell_of_more(result: QueryResult, limit: int, messages: Console) -> None:
-    """Say where rows were left out."""
+def print_limit_note(result: QueryResult, limit: int, messages: Console) -> None:
+    """Print a note if rows were left out."""
     if result.more:
         messages.print(f"The first {limit:,} rows; there are more: raise --limit, or 0 for all.")

@@ -1,4 +1,4 @@
-"""``tidemark rebuild``: rebuild a silver table from bronze, and put right what differs."""
+"""``tidemark rebuild``: rebuilds a silver table from bronze, and corrects the differences."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def rebuild(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    tell(found, dry_run=not run)
+    print_result(found, dry_run=not run)
 
 
 def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
-    """Rebuild a silver table in a Spark of this process.
+    """Rebuild a silver table in a Spark session of this process.
 
     Args:
         project: the open project.
@@ -76,8 +76,8 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
             spark.stop()
 
 
-def tell(found: Rebuilt, *, dry_run: bool) -> None:
-    """Print what differs, and what came of it."""
+def print_result(found: Rebuilt, *, dry_run: bool) -> None:
+    """Print the differences, and what was done about them."""
     table = Table(title=f"silver.{found.table}", title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)

@@ -52,7 +52,7 @@ def reconcile(
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:
-        # A file or a pipe has no width of its own; the numbers must not be cut there.
+        # A file or a pipe has no width; numbers must not be truncated there.
         console = wide_console()
         console.print(balances_table(found))
         for one in found:
@@ -76,7 +76,7 @@ def settled_balances(
     dsn: str | None = None,
     most_rows: int = MOST_ROWS,
 ) -> list[Balance]:
-    """The balances, asked again until all are balanced or the time is over.
+    """The balances; computed repeatedly until all are balanced or the time is over.
 
     Args:
         project: the open project.

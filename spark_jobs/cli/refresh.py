@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from spark_jobs.gold.refresh.steps import Outcome, Refresher
 
 
-# Skipped, although there is something to do.
+# Skipped although there is something to do.
 _BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"})
 
 
 @dataclass(frozen=True)
 class ViewResult:
-    """One view's row: an outcome, or the error that stopped it."""
+    """The result for one view: an outcome, or the error that stopped it."""
 
     view: str
     outcome: Outcome | None
@@ -46,7 +46,7 @@ class ViewResult:
         return self.error is None and not blocked
 
     def as_dict(self) -> dict[str, Any]:
-        """The form for programs."""
+        """As a JSON object."""
         known = self.outcome.as_dict() if self.outcome else {"view": self.view}
         error = self.error.as_dict() if self.error else None
         return {**known, "status": self.status, "error": error}
@@ -146,7 +146,7 @@ def _refresh_one(
 
 
 def results_table(results: list[ViewResult]) -> Table:
-    """One row per view, for people."""
+    """One row per view."""
     table = FittedTable()
     for name in ("view", "status", "decision and reason"):
         table.add_column(name, overflow="fold")

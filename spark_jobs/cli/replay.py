@@ -1,4 +1,4 @@
-"""``tidemark replay``: compute gold views again beside their tables, and publish what differs."""
+"""``tidemark replay``: recomputes gold views beside their tables, and publishes differences."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class ReplayGroup(TyperGroup):
-    """A group whose first word may be a view: ``replay VIEW`` stands for ``replay views VIEW``."""
+    """A group with a default command: ``replay VIEW`` means ``replay views VIEW``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the usual command in front where the first word is none."""
+        """Insert the default command if the first word is not a command."""
         if args and args[0] not in {*self.commands, "--help"}:
             args = ["views", *args]
         return super().parse_args(ctx, args)
@@ -118,7 +118,7 @@ def resume(
 
     with open_project(context) as project:
         record = project.store.replay(replay_id)
-        if record.approved_by is None and _asks_a_person(project, record):
+        if record.approved_by is None and _needs_approval(project, record):
             alone_is_enough(project.settings, form=f"ops__{record.kind}")
         refresher = Refresher(project.settings, project.manifest, project.store)
         with closing(refresher.context):
@@ -150,8 +150,8 @@ def status(
         typer.echo("Nothing was replayed or rolled back yet.")
 
 
-def _asks_a_person(project: OpenProject, record: ReplayRecord) -> bool:
-    """Whether the form would ask before it begins with this."""
+def _needs_approval(project: OpenProject, record: ReplayRecord) -> bool:
+    """Whether the form in Airflow would require an approval for this replay."""
     from spark_jobs.state.replays import ReplayKind
 
     reads = record.plan.get("reads")

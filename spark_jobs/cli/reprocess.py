@@ -1,4 +1,4 @@
-"""``tidemark quarantine reprocess``: records out of quarantine, as they are, fixed or discarded."""
+"""``tidemark quarantine reprocess``: records unchanged, corrected or discarded."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def reprocess(
 def reprocessed(
     project: OpenProject, name: str, asked: ReprocessRequest, *, dry_run: bool
 ) -> list[Reprocessed]:
-    """Take records out of a silver table's quarantine, in a Spark of this process.
+    """Reprocess records of a silver table's quarantine in a Spark session of this process.
 
     Raises:
         SilverTableUnknownError: there is no such silver table.
-        DeletionTooLargeError: many would be discarded, and nobody lets them pass.
+        DeletionTooLargeError: too many would be discarded, and this is not allowed explicitly.
     """
     from spark_jobs.silver.errors import SilverTableUnknownError
     from spark_jobs.silver.flow import SilverFlow
@@ -112,7 +112,7 @@ def reprocessed(
 
 
 def print_outcomes(found: list[Reprocessed], *, as_json: bool, dry_run: bool) -> None:
-    """Print what became of the records: how many ended how, and the first of them one by one."""
+    """Print the records' outcomes: the number of each, and the first records one by one."""
     if as_json:
         typer.echo(json.dumps([vars(one) for one in found], indent=2))
         return
@@ -133,10 +133,10 @@ def print_outcomes(found: list[Reprocessed], *, as_json: bool, dry_run: bool) ->
 
 
 def places(text: str) -> Iterator[Place]:
-    """The records that a list of offsets names.
+    """The records in a list of partitions and offsets.
 
     Raises:
-        BadParameter: the text is no such list.
+        BadParameter: the text has another format.
 
     >>> list(places("0:7, 1:3-5"))
     [(0, 7), (1, 3), (1, 4), (1, 5)]
@@ -152,10 +152,10 @@ def places(text: str) -> Iterator[Place]:
 
 
 def fixed_values(file: Path) -> dict[Place, bytes]:
-    """The values of a file of fixed records.
+    """The values of a file with corrected records.
 
     Raises:
-        FixedValuesFileError: a line does not read, or a record is there twice.
+        FixedValuesFileError: a line cannot be parsed, or a record occurs twice.
     """
     from spark_jobs.silver.errors import FixedValuesFileError
 

@@ -1,4 +1,4 @@
-"""``tidemark source resume``: let a source go on whose checkpoint tells no longer where."""
+"""``tidemark source resume``: continues a source whose checkpoint is unusable."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _flow(project: OpenProject, name: str) -> BronzeFlow:
     """The flow of a source that reads a topic.
 
     Raises:
-        SourceUnknownError: there is none of that name.
+        SourceUnknownError: there is no such source.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.flow import BronzeFlow

@@ -1,4 +1,4 @@
-"""``tidemark rollback`` and ``release``: an earlier content of a view, and how to go on."""
+"""``tidemark rollback`` and ``release``: publish an earlier version of a view, and unpin it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def release(
             typer.echo(f"{name} is no longer pinned; the next refresh picks up the changes since.")
             return
         with closing(refresher.context):
-            # First, so that nobody is asked for a reason where there is nothing to release.
+            # First, so that a reason is only required if there is something to release.
             chosen = blocked_attempt(refresher, name, attempt_id=attempt)
             because = why(reason, ticket)
             newer = newer_input(refresher, chosen)

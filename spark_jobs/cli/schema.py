@@ -1,4 +1,4 @@
-"""``tidemark schema``: JSON Schemas of the files that people write, for editors and checks."""
+"""``tidemark schema``: JSON Schemas of the declaration files, for editors and checks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from spark_jobs.settings import load_settings
 
 
 def complete_seeds(context: typer.Context, incomplete: str) -> list[str]:
-    """Sources with a file that begin so, as the project was compiled last; never an error."""
+    """Sources with a file and this prefix, from the last manifest; never raises."""
     from spark_jobs.graph.manifest import Manifest
 
     project = context.find_root().params.get("project")

@@ -1,4 +1,4 @@
-"""``tidemark shell``: queries one after another, in one Spark session."""
+"""``tidemark shell``: an interactive SQL shell in one Spark session."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from spark_jobs.cli.query import (
     Limit,
     Personal,
     Seconds,
+    print_limit_note,
     run_shown,
-    tell_of_more,
 )
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.sql.session import QuerySession
@@ -52,7 +52,7 @@ def shell(
     typed = Shell(QuerySession(settings, limit, seconds, pii, environment=env))
     if not sys.stdin.isatty():
         typed.loop("", "")
-        # A person has seen the errors; a script is told.
+        # A person has seen the errors; a script needs the exit status.
         raise typer.Exit(1 if typed.failed else 0)
     typer.echo("Tidemark. A query ends with a semicolon; \\? shows the commands.")
     with history(settings.state / HISTORY_FILE):
@@ -61,11 +61,11 @@ def shell(
 
 @dataclass
 class Shell:
-    """What is typed, and what is answered.
+    """Reads commands and queries, and prints the results.
 
     Attributes:
-        lines: of a query whose end is yet to come.
-        failed: whether anything was answered with an error.
+        lines: of a query that is not complete yet.
+        failed: whether any command or query failed.
     """
 
     session: QuerySession
@@ -73,7 +73,7 @@ class Shell:
     failed: bool = False
 
     def loop(self, prompt: str, further: str) -> None:
-        r"""Answer line after line until the input ends or ``\q`` is typed."""
+        r"""Process lines until the input ends or ``\q`` is entered."""
         while True:
             try:
                 line = input(further if self.lines else prompt)
@@ -89,7 +89,7 @@ class Shell:
             self.take_line(line)
 
     def take_line(self, line: str) -> None:
-        """Answer a command at once, and a query when its semicolon comes."""
+        """Run a command immediately, and a query when its semicolon is entered."""
         if not self.lines and line.lstrip().startswith("\\"):
             self.answer(line.strip())
             return
@@ -99,19 +99,19 @@ class Shell:
             self.answer(self.take())
 
     def take(self) -> str:
-        """What was typed of a query so far; the next one begins."""
+        """Return the lines of the query so far, and reset them."""
         text = "\n".join(self.lines)
         self.lines.clear()
         return text
 
     def answer(self, text: str) -> None:
-        """Answer a command or a query; an error is told and does not end the shell."""
+        """Run a command or a query; an error is printed and does not end the shell."""
         if not text.strip():
             return
         messages = Console(stderr=True, highlight=False, soft_wrap=True)
         try:
             if text.startswith("\\"):
-                Console().print(self.told(text))
+                Console().print(self.command_output(text))
             else:
                 self.run(text)
         except LakehouseError as error:
@@ -122,7 +122,7 @@ class Shell:
             messages.print("stopped")
 
     def run(self, text: str) -> None:
-        """Run a query, or answer SHOW or DESCRIBE, and show the rows.
+        """Run a query, SHOW or DESCRIBE, and print the rows.
 
         Raises:
             LakehouseError: it is refused, or fails.
@@ -136,13 +136,13 @@ class Shell:
         messages = Console(stderr=True)
         result = run_shown(self.session, self.session.pinned(text), messages)
         Console().print(rows_table(result.rows))
-        tell_of_more(result, self.session.limit, messages)
+        print_limit_note(result, self.session.limit, messages)
 
-    def told(self, command: str) -> RenderableType:
-        """What a command that starts with a backslash shows.
+    def command_output(self, command: str) -> RenderableType:
+        """The output of a command that starts with a backslash.
 
         Raises:
-            TableUnknownError: it names a table that there is not.
+            TableUnknownError: it names a table that does not exist.
         """
         match command.rstrip(";").split():
             case [r"\d"]:
@@ -168,8 +168,8 @@ def listed(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
 
 @contextmanager
 def history(file: Path) -> Iterator[None]:
-    """Lines can be edited, and are there again in the next shell."""
-    # Where Python was built without it, lines come as the terminal gives them.
+    """Enable line editing, and a history that later shells share."""
+    # Without Python's readline module, there is no line editing.
     import readline
 
     readline.set_history_length(HISTORY_LINES)

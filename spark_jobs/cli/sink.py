@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="The sinks that tables declare: Kafka, Postgres, Redis and Cassandra.",
 )
-# Cells of values; a row can be long.
+# Width of a value; a row can be long.
 SHOWN_CHARACTERS = 160
 
 Names = Annotated[list[str] | None, typer.Argument(help="The sinks. Default: all.")]
@@ -109,10 +109,10 @@ def verify(context: typer.Context, names: Names = None, as_json: AsJson = False)
 
 @contextmanager
 def opened(project: OpenProject, names: list[str] | None) -> Iterator[dict[str, Delivery]]:
-    """The work on the named sinks, or on all; everything that it opened is closed at the end.
+    """Open the named sinks, or all, for the duration of the block.
 
     Raises:
-        SinkUnknownError: a name that no sink has.
+        SinkUnknownError: a sink does not exist.
     """
     from spark_jobs.sinks.errors import SinkUnknownError
     from spark_jobs.sinks.runner import deliveries
@@ -146,7 +146,7 @@ def opened(project: OpenProject, names: list[str] | None) -> Iterator[dict[str, 
 
 
 def findings_table(found: list[Finding]) -> Table:
-    """One row per sink, for people."""
+    """One row per sink."""
     table = FittedTable()
     for name in ("sink", "finding", "detail"):
         table.add_column(name, overflow="fold")

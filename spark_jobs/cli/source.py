@@ -1,4 +1,4 @@
-"""``tidemark source``: what to do where records or a database's changes were lost."""
+"""``tidemark source``: recovery after records or changes of a database were lost."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class BackfilledDeletes:
     """The rows of a source that its database no longer has.
 
     Attributes:
-        rows: how many.
-        among: how many rows the source's changes leave there.
-        kept: rows that were missing when all were compared, and that the database has, or says
-            nothing of, when it is asked for each.
-        examples: the keys of the first; personal data in them is masked.
+        rows: their number.
+        among: number of rows that should exist according to the source's changes.
+        kept: rows that were missing in the comparison, but that the database had, or did not
+            report on, when each was queried.
+        examples: the first keys; personal data in them is masked.
         told: whether their deletes were written.
     """
 
@@ -92,7 +92,7 @@ def resnapshot(
     typer.echo(f"{names}: read again. Next: tidemark source delete-backfill --dry-run")
 
 
-# The first name is the one of older releases.
+# The first name is from older releases.
 @app.command("retract", hidden=True, deprecated=True)
 @app.command()
 def delete_backfill(
@@ -139,13 +139,13 @@ def backfilled_deletes(
     *,
     let_pass: bool = False,
 ) -> Iterator[BackfilledDeletes]:
-    """What each source's database no longer has; with a reason, the deletes are written.
+    """Rows that each source's database no longer has; with a reason, their deletes are written.
 
-    The database is asked for each row once more right before its delete is written.
+    Each row is queried once more immediately before its delete is written.
 
     Raises:
-        DeletionTooLargeError: these are many, and nobody lets them pass; nothing was written
-            for this source.
+        DeletionTooLargeError: too many rows, and this is not allowed explicitly; nothing was
+            written for this source.
         DatabaseUnreachableError: the database or a table does not answer.
         KafkaUnreachableError: no broker answers.
     """
@@ -180,12 +180,12 @@ def backfilled_deletes(
                 if because is None:
                     rows = sum(1 for _ in every)
                 else:
-                    # The connector's own right: the topic is otherwise nobody's to write.
+                    # As the connector's principal: no other has the right to write to the topic.
                     access = kafka_access(settings, Principal.CONNECT)
                     topic, at = source.topic or "", utc_now()
                     records = (record for one in every for record in one.records(at))
                     headers = {DELETED_BY: who, DELETED_WHY: because.reason}
-                    # Of each row the deletion and its tombstone.
+                    # For each row the delete and its tombstone.
                     rows = produce(access, topic, records, headers=headers) // 2
             keys = tuple(masked(one.row, source.columns) for one in examples)
             done = because is not None
@@ -195,10 +195,10 @@ def backfilled_deletes(
 
 
 def _captured(project: OpenProject, names: list[str] | None) -> list[SourceEntry]:
-    """The sources that are named, or all that capture a database.
+    """The named sources, or all that capture a database.
 
     Raises:
-        SourceUnknownError: none captures a database under that name.
+        SourceUnknownError: no source of that name captures a database.
     """
     from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.silver.errors import SourceUnknownError
@@ -213,10 +213,10 @@ def _captured(project: OpenProject, names: list[str] | None) -> list[SourceEntry
 
 
 def _dsn(project: OpenProject) -> str:
-    """The database that changes come from.
+    """The URL of the source database.
 
     Raises:
-        SourceDatabaseUnsetError: nothing says which it is.
+        SourceDatabaseUnsetError: it is not configured.
     """
     from spark_jobs.silver.errors import SourceDatabaseUnsetError
 

@@ -1,4 +1,4 @@
-"""``tidemark stack``: the local stack's verbs."""
+"""``tidemark stack``: commands for the local stack."""
 
 from __future__ import annotations
 
@@ -171,5 +171,5 @@ def logs(
 
 
 def split(parts: str) -> list[str]:
-    """The names in a list separated by commas."""
+    """The names in a comma-separated list."""
     return [name.strip() for name in parts.split(",") if name.strip()]

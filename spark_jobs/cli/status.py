@@ -12,7 +12,7 @@ from spark_jobs.serving.project import OpenProject, open_project
 from spark_jobs.serving.report.batches_in_work import batches_in_work
 from spark_jobs.serving.report.drift import drift_table, drift_tellings
 from spark_jobs.serving.report.sink_status import print_sinks, sink_statuses
-from spark_jobs.serving.report.status_check import troubles
+from spark_jobs.serving.report.status_check import first_to_solve, troubles
 from spark_jobs.serving.report.status_tables import (
     history_table,
     rejections_table,
@@ -20,6 +20,7 @@ from spark_jobs.serving.report.status_tables import (
     views_table,
 )
 from spark_jobs.serving.report.transactions import database_statuses
+from spark_jobs.terminal.caller import Failure, report_failure
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.tables import MOST_ROWS
 
@@ -92,7 +93,7 @@ def status(
 
 
 def _rejected(project: OpenProject) -> list[Rejection]:
-    """What is in quarantine; tables whose batches never rejected a record are not looked into."""
+    """Records in quarantine; only tables with rejected records are read."""
     from spark_jobs.silver.check.quarantine import rejections
     from spark_jobs.storage.lake import Lake
 
@@ -109,6 +110,7 @@ def _check(project: OpenProject, now: datetime) -> None:
     for one in found:
         typer.echo(str(one))
     if found:
+        report_failure(Failure(runbook=first_to_solve(found).runbook))
         raise typer.Exit(1)
     typer.echo("Everything that should run reports.")
 

@@ -30,14 +30,14 @@ def run(context: typer.Context) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    # It tells of every call that Spark makes back into this process.
+    # py4j logs every call that Spark makes back into this process.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
         if number == signal.SIGINT:
-            # By a person at the terminal; whatever supervises the process sends SIGTERM.
+            # Interrupted at a terminal; a supervisor sends SIGTERM instead.
             note_stopped(settings.state)
         stopping.set()
 

@@ -1,7 +1,7 @@
-"""``tidemark upgrade``: bring what an earlier release left behind to this one.
+"""``tidemark upgrade``: upgrades stored state of an earlier release to this one.
 
-Nothing of it may run meanwhile. What needs Spark is done by the streams when they start, and what
-needs a computation by the next refresh; both are told here.
+Nothing may run in the meantime. The streams upgrade what needs Spark when they start, and the next
+refresh what needs a computation; both are listed here.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CURRENT = "current"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that carries a version.
+    """One item with a version.
 
     Attributes:
-        found: what is there.
-        outcome: what became of it, or with ``--check`` would.
-        pending: whether this command has something to do about it.
+        found: its current state.
+        outcome: what was done, or with ``--check`` would be.
+        pending: whether this command has to upgrade it.
     """
 
     part: str
@@ -63,12 +63,12 @@ def upgrade(
 
 
 def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
-    """Judge everything first, then change it; with ``check`` only judge.
+    """Check everything first, then upgrade it; with ``check`` only check.
 
     Raises:
         ControlSchemaNewerError, WatermarkNewerError, CheckpointFormatError: a newer release wrote
             it; nothing was changed.
-        ProblemsError: declarations are wrong.
+        ProblemsError: the declarations have problems.
     """
     from spark_jobs.state.migrate import found_version
     from spark_jobs.state.store import ControlStore
@@ -110,7 +110,7 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
 
 
 def steps_table(steps: list[Step]) -> Table:
-    """A row for each thing."""
+    """One row per item."""
     table = FittedTable()
     for name in ("part", "found", "outcome"):
         table.add_column(name, overflow="fold")
@@ -120,7 +120,7 @@ def steps_table(steps: list[Step]) -> Table:
 
 
 def _written(settings: Settings, manifest: Manifest) -> bool:
-    """Whether the manifest's file says what this release makes of the declarations."""
+    """Whether the manifest file equals what this release compiles from the declarations."""
     from pydantic import ValidationError
 
     try:
@@ -131,7 +131,7 @@ def _written(settings: Settings, manifest: Manifest) -> bool:
 
 
 def _tables(settings: Settings, manifest: Manifest) -> Iterator[Step]:
-    """Bronze tables that this release would write columns to which they have not."""
+    """Bronze tables to which this release would add columns."""
     from spark_jobs.bronze.table import lacking_columns
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.log import table_version
@@ -146,7 +146,7 @@ def _tables(settings: Settings, manifest: Manifest) -> Iterator[Step]:
 
 
 def _streams(settings: Settings, manifest: Manifest) -> Iterator[Step]:
-    """Where each stream goes on, by its checkpoint of the newest epoch."""
+    """Where each stream continues, by its checkpoint of the newest epoch."""
     from spark_jobs.storage.checkpoints import last_committed, last_planned, newest_checkpoint
     from spark_jobs.storage.lake import Lake
 
@@ -179,6 +179,6 @@ def _views(settings: Settings, manifest: Manifest) -> Iterator[Step]:
 
 
 def _landed(manifest: Manifest) -> list[SourceEntry]:
-    """The sources whose bronze tables are written here."""
+    """The sources whose bronze tables this project writes."""
     found = manifest.sources.values()
     return [source for source in found if source.format.streamed]

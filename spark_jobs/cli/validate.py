@@ -1,4 +1,4 @@
-"""``tidemark validate``: what the project declares, or everything that is wrong with it."""
+"""``tidemark validate``: a summary of the project, or all of its problems."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def validate(
     settings = load_settings(context.obj)
     manifest, problems = inspect_settings(settings)
     if not problems:
-        # A view that does not compile is missing from the manifest, and breaks nothing yet.
+        # A view that does not compile is missing from the manifest; its contract is not broken yet.
         problems = contract_problems(settings, manifest, break_contract)
     if connect:
         problems = [*problems, *_database_problems(settings, manifest)]
@@ -59,10 +59,10 @@ def validate(
 
 
 def _database_problems(settings: Settings, manifest: Manifest) -> list[LakehouseError]:
-    """What the source database says against the declared sources.
+    """Problems of the declared sources that the source database reveals.
 
     Raises:
-        SourceDatabaseUnsetError: nothing says which it is.
+        SourceDatabaseUnsetError: it is not configured.
         DatabaseUnreachableError: it does not answer.
     """
     import psycopg
@@ -93,7 +93,7 @@ def _counts(manifest: Manifest) -> dict[str, list[str]]:
 
 
 def summary(manifest: Manifest, *, warnings: int) -> str:
-    """How much is declared and right, in one line."""
+    """The number of valid declarations, in one line."""
     counts = {
         "source": len(manifest.sources),
         "silver table": len(manifest.silver),
@@ -110,7 +110,7 @@ def _several(number: int, word: str) -> str:
 
 
 def found_table(manifest: Manifest) -> Table:
-    """One row for each declaration."""
+    """One row per declaration."""
     table = FittedTable(title=escape(manifest.project))
     for heading in ("table", "reads", "how"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "table")

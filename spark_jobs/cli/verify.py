@@ -21,7 +21,7 @@ from spark_jobs.terminal.tables import FittedTable
 if TYPE_CHECKING:
     from spark_jobs.gold.verify.published import Verification
 
-# Of findings that hold; all others are red.
+# Findings of tables that are equal; all others are red.
 _STYLES = {"EQUAL": "", "EQUAL_WITHIN_TOLERANCE": "yellow"}
 
 Result = tuple[str, "Verification | LakehouseError"]
@@ -82,7 +82,7 @@ def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list
 
 
 def findings_table(results: list[Result]) -> Table:
-    """One row per view, for people."""
+    """One row per view."""
     table = FittedTable()
     for name in ("view", "finding", "detail", "versions"):
         table.add_column(name, overflow="fold")
@@ -105,7 +105,7 @@ def findings_table(results: list[Result]) -> Table:
 
 
 def examples_table(view: str, found: Verification) -> Table:
-    """Some of the rows that differ: + has the table, - has its SQL."""
+    """Some of the rows that differ: + is only in the table, - only in the result of its SQL."""
     table = FittedTable(title=f"gold.{view}: rows that differ", numbered=True)
     names = [name for name in found.examples[0] if name]
     table.add_column("±")

@@ -1,18 +1,17 @@
-"""``tidemark watch``: check the project, and run the cases of what changed, at each save."""
+"""``tidemark watch``: at each save, validate the project and run the cases of what changed."""
 
 from __future__ import annotations
 
 import tempfile
 import threading
 from collections.abc import Callable, Collection
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.cases import run_files, tell, thrown_away
+from spark_jobs.cli.cases import print_case, run_files
 from spark_jobs.cli.validate import summary
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import SETTINGS_FILE, Settings, load_settings
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
     from spark_jobs.graph.manifest import Manifest
 
-# What declares something; everything else may change as it likes.
+# The folders of declarations; changes of other files are ignored.
 _FOLDERS = ("sources", "sql", "expectations", "seeds", "profiles", "tests/cases")
-# Saves that come within so many milliseconds are one.
-_TOGETHER = 300
+# Saves within this time are handled in one round.
+_DEBOUNCE_MILLISECONDS = 300
 
 
 def watch(
@@ -49,24 +48,26 @@ def watch(
 
 
 def follow(project_dir: Path, rounds: Rounds, *, stop: threading.Event | None = None) -> None:
-    """Run a round for each save, until the process or ``stop`` ends it."""
+    """Run a round after each save, until the process ends or ``stop`` is set."""
     from watchfiles import watch as changes_of
 
-    # Editors write aside and rename, so folders are watched and not files.
-    declared = declares(project_dir)
+    # Editors write a new file and rename it, so folders are watched and not files.
     for saved in changes_of(
-        project_dir, watch_filter=declared, debounce=_TOGETHER, stop_event=stop
+        project_dir,
+        watch_filter=declaration_filter(project_dir),
+        debounce=_DEBOUNCE_MILLISECONDS,
+        stop_event=stop,
     ):
         rounds.run({Path(path) for _, path in saved})
 
 
-def declares(project_dir: Path) -> Callable[[Change, str], bool]:
-    """A filter of files: those that are part of a project's declarations."""
+def declaration_filter(project_dir: Path) -> Callable[[Change, str], bool]:
+    """A filter that accepts the files of a project's declarations."""
     folders = [project_dir / one for one in _FOLDERS]
 
     def declared(_: Change, path: str) -> bool:
         file = Path(path)
-        # Editors keep drafts and locks beside a file.
+        # Editors write drafts and locks next to a file.
         if file.name.startswith(".") or file.name.endswith("~"):
             return False
         inside = any(file.is_relative_to(one) for one in folders)
@@ -75,10 +76,17 @@ def declares(project_dir: Path) -> Callable[[Change, str], bool]:
     return declared
 
 
-class Rounds:
-    """One round for each save; it remembers what the views were before.
+class Validated(NamedTuple):
+    """A project without problems, as its files were in one round."""
 
-    The JVM starts with the first case that runs, and serves the rounds after it.
+    settings: Settings
+    manifest: Manifest
+
+
+class Rounds:
+    """Runs one round after each save, and compares the views with those of the previous round.
+
+    The JVM starts with the first case that runs, and later rounds reuse it.
     """
 
     def __init__(self, project_dir: Path, directory: Path, console: Console, *, test: bool) -> None:
@@ -88,12 +96,13 @@ class Rounds:
         self._test = test
         self._count = 0
         self._known: dict[str, str] = {}
+        self._session: SparkSession | None = None
 
-    def validate(self) -> Manifest | None:
-        """Print what is wrong, or in one line what is right.
+    def validate(self) -> Validated | None:
+        """Print all problems, or a summary in one line.
 
         Returns:
-            the manifest; None where there are problems.
+            None if there are problems.
         """
         from spark_jobs.graph.doubts import doubts
         from spark_jobs.storage.compiled import inspect_settings
@@ -101,46 +110,45 @@ class Rounds:
         try:
             settings = load_settings(self._project_dir)
         except LakehouseError as error:
-            self._tell(error)
+            self._print(error)
             return None
         manifest, problems = inspect_settings(settings)
         warnings = [] if problems else doubts(manifest, self._project_dir)
         for one in (*problems, *warnings):
-            self._tell(one)
+            self._print(one)
         if problems:
             self._console.print(ProblemsError(problems).primary)
             return None
         if not self._known:
             self._known = _fingerprints(manifest)
         self._console.print(summary(manifest, warnings=len(warnings)), markup=False)
-        return manifest
+        return Validated(settings, manifest)
 
     def run(self, saved: Collection[Path]) -> None:
-        """Validate, and run the cases of the views that mean something else, or whose case changed.
+        """Validate, and run the cases of changed views and the cases that were saved.
 
         Args:
             saved: files that were written, renamed or deleted.
         """
         names = sorted(one.name for one in saved)
         self._console.rule(f"saved: {', '.join(names[:3])}{' …' if len(names) > 3 else ''}")
-        manifest = self.validate()
-        if manifest is None:
+        validated = self.validate()
+        if validated is None:
             return
+        settings, manifest = validated
         files = self.cases(manifest, saved)
         self._known = _fingerprints(manifest)
         if self._test and files:
             self._count += 1
-            settings = thrown_away(
-                load_settings(self._project_dir), self._directory / str(self._count)
-            )
-            for ended in run_files(files, manifest, settings, self._spark):
-                tell(self._console, ended)
+            temporary = settings.moved_to(self._directory / str(self._count))
+            for ended in run_files(files, manifest, temporary, self._spark(settings)):
+                print_case(self._console, ended)
 
     def cases(self, manifest: Manifest, saved: Collection[Path]) -> tuple[Path, ...]:
-        """The case files to run: those that were saved, and those of views that changed.
+        """The case files to run: those that were saved, and those of changed views.
 
-        A view changed where its file was saved, or where it means something else since the last
-        round without problems: by a macro, a variable or a type above it.
+        A view has changed if its file was saved, or if its fingerprint differs from the last valid
+        round, because of a macro, a variable or an upstream type.
         """
         from spark_jobs.testing.case_files import case_files, view_of
 
@@ -154,19 +162,20 @@ class Rounds:
         return tuple(one for one in files if view_of(one) in changed or one in saved)
 
     def close(self) -> None:
-        """End the JVM, where one was started."""
-        if "_spark" in vars(self):
-            self._spark.stop()
+        """Stop the JVM if it was started."""
+        if self._session is not None:
+            self._session.stop()
 
-    @cached_property
-    def _spark(self) -> SparkSession:
+    def _spark(self, settings: Settings) -> SparkSession:
         from spark_jobs.storage.session import QUIET, driver_session
         from spark_jobs.testing.run import FEW_ROWS
 
-        settings: Settings = thrown_away(load_settings(self._project_dir), self._directory)
-        return driver_session(settings, "tidemark watch", conf={**QUIET, **FEW_ROWS})
+        if self._session is None:
+            temporary = settings.moved_to(self._directory)
+            self._session = driver_session(temporary, "tidemark watch", conf={**QUIET, **FEW_ROWS})
+        return self._session
 
-    def _tell(self, error: LakehouseError) -> None:
+    def _print(self, error: LakehouseError) -> None:
         self._console.print(error.render(), markup=False)
 
 

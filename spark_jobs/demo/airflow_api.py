@@ -1,4 +1,4 @@
-"""Asks Airflow, as its administrator, which runs a gold view has had, and starts its schedule."""
+"""Queries the runs of a gold view in Airflow, as its administrator, and unpauses its DAG."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ADMINISTRATOR = "admin"
 
 @dataclass(frozen=True)
 class ScheduledRun:
-    """A DAG run that the scheduler made.
+    """A DAG run that the scheduler created.
 
     Attributes:
-        state: Airflow's word, for instance ``success``.
-        interval_end: the end of the interval that the run stands for.
+        state: Airflow's state, for instance ``success``.
+        interval_end: the end of the run's data interval.
     """
 
     run_id: str
@@ -32,7 +32,7 @@ class ScheduledRun:
 
 
 class AirflowApi(AbstractContextManager["AirflowApi"]):
-    """Airflow's REST interface, with a token of the administrator."""
+    """Airflow's REST API, with a token of the administrator."""
 
     def __init__(self, settings: Settings) -> None:
         self._password = airflow_users(settings)[ADMINISTRATOR]["password"]
@@ -42,7 +42,7 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         self._client.close()
 
     def log_in(self) -> None:
-        """Get a token; it serves for hours.
+        """Get a token, which is valid for hours.
 
         Raises:
             AirflowUnreachableError: Airflow does not answer, or refuses the password.
@@ -56,7 +56,7 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def unpause(self, view: str) -> None:
-        """Let a view's schedule run.
+        """Unpause a view's DAG.
 
         Raises:
             AirflowUnreachableError: Airflow does not answer, or has no such DAG.
@@ -68,7 +68,7 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
             raise AirflowUnreachableError(str(error)) from error
 
     def scheduled_runs(self, view: str, *, limit: int = 50) -> list[ScheduledRun]:
-        """The newest scheduled runs of a view; none where Airflow has not read its DAG yet.
+        """The newest scheduled runs of a view; none if Airflow has not parsed its DAG yet.
 
         Raises:
             AirflowUnreachableError: Airflow does not answer.

@@ -1,7 +1,7 @@
-"""How much is still on its way, from what Kafka, the streams and Delta's logs tell at no cost.
+"""Estimates how many records are still in flight, from offsets, stream reports and Delta logs.
 
-No record and no row is read, so it may be asked often. It proves nothing: once nothing is on its
-way any more, the balances are worth computing.
+No record and no row is read, so it is cheap. It proves nothing: when nothing is in flight any more,
+the balances are worth computing.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Arrival:
 
     @property
     def pending(self) -> int:
-        """Records that are on their way."""
+        """Number of records in flight."""
         return self.unread + self.uncounted
 
 
 def arrivals(project: OpenProject, topics: Topics) -> list[Arrival]:
-    """How far the records of every silver table over a topic have come.
+    """The arrival of records in every silver table over a topic.
 
     Raises:
         KafkaUnreachableError: no broker answers.
-        TableMissingError: a bronze table is not there yet.
+        TableMissingError: a bronze table does not exist yet.
     """
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.log import size
@@ -65,7 +65,7 @@ def arrivals(project: OpenProject, topics: Topics) -> list[Arrival]:
 
 
 def ahead(ends: Mapping[int, int], reported: Mapping[str, Any]) -> int:
-    """Offsets between what was reported and the ends, by partition.
+    """Number of offsets between reported positions and the partitions' ends.
 
     >>> ahead({0: 7, 1: 5}, {"0": 4})
     8

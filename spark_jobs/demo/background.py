@@ -1,4 +1,4 @@
-"""A load run beside other work: started, asked how far it is, and always brought to an end."""
+"""Runs a load in a background thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.demo.tally import Tally
 
 
 class BackgroundLoad(AbstractContextManager["BackgroundLoad"]):
-    """A load run in a thread of its own; leaving the block stops it."""
+    """A load run in its own thread; the end of the block stops it."""
 
     def __init__(self, order: LoadOrder, *, shop_dsn: str, kafka: KafkaAccess) -> None:
         self.order = order
@@ -25,7 +25,7 @@ class BackgroundLoad(AbstractContextManager["BackgroundLoad"]):
         self._future: Future[Tally] | None = None
 
     def start(self) -> Future[Tally]:
-        """Begin; again: no change."""
+        """Start the run, unless it has already been started."""
         if self._future is None:
             self._future = self._pool.submit(
                 run_load,
@@ -39,18 +39,18 @@ class BackgroundLoad(AbstractContextManager["BackgroundLoad"]):
 
     @property
     def running(self) -> bool:
-        """Whether it began and has not ended."""
+        """Whether the run has started and not ended."""
         return self._future is not None and not self._future.done()
 
     def stop(self) -> None:
-        """End the run early; what was sent is still counted."""
+        """Stop the run early; everything that was sent is counted."""
         self._stop.set()
 
     def finish(self) -> Tally:
         """Wait for the end and return the counts.
 
         Raises:
-            ShopUnreachableError: the database went away.
+            ShopUnreachableError: the connection to the database was lost.
             RecordsNotDeliveredError: Kafka did not acknowledge everything.
         """
         return self.start().result()

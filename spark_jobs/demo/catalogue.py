@@ -1,4 +1,4 @@
-"""The words that the demo's world is made of."""
+"""Vocabulary of the demo's generated data."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ def connect(dsn: str) -> psycopg.Connection:
     """A connection that commits each statement outside of a transaction block.
 
     Raises:
-        ShopUnreachableError: nothing answers there, or it refuses the login.
-        CertificateRefusedError: the server is not who it should be.
+        ShopUnreachableError: no server answers, or it refuses the login.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     try:
         return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
@@ -34,16 +34,16 @@ def create_shop(dsn: str) -> None:
 
 
 def next_run(connection: psycopg.Connection) -> int:
-    """A number that no other load run on this database has."""
+    """A number that is unique among the load runs on this database."""
     [(number,)] = connection.execute("SELECT nextval('load_runs')").fetchall()
     return int(number)
 
 
 def apply(connection: psycopg.Connection, transaction: Transaction) -> None:
-    """Carry a transaction out, or carry it out and take it back.
+    """Run a transaction, and commit it or roll it back.
 
     Raises:
-        ShopUnreachableError: the database went away.
+        ShopUnreachableError: the connection to the database was lost.
     """
     try:
         with connection.transaction():

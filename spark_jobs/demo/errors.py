@@ -1,4 +1,4 @@
-"""What can go wrong while the demo's world is set up or put under load."""
+"""Error conditions of the demo and its load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordsNotDeliveredError(LakehouseError):
 
 
 class ShopUnreachableError(LakehouseError):
-    """The shop's database does not answer, or went away."""
+    """The shop's database does not answer, or the connection was lost."""
 
     condition = "SHOP_UNREACHABLE"
     reason: str
@@ -33,7 +33,7 @@ class ShopUnreachableError(LakehouseError):
 
 
 class DemoStepError(LakehouseError):
-    """A step of the demo did not come to its end in time."""
+    """A step of the demo did not finish in time."""
 
     condition = "DEMO_STEP"
     step: str
@@ -44,7 +44,7 @@ class DemoStepError(LakehouseError):
 
 
 class AirflowUnreachableError(LakehouseError):
-    """Airflow's REST interface does not answer as it should."""
+    """Airflow's REST API does not answer, or returns an error."""
 
     condition = "AIRFLOW_UNREACHABLE"
     reason: str

@@ -14,7 +14,7 @@ Body = dict[str, object]
 
 @dataclass
 class EventMaker:
-    """Makes events about the shop's users, products and titles as they are at that moment."""
+    """Generates events about the shop's current users, products and titles."""
 
     rng: random.Random
     shop: Shop
@@ -67,7 +67,7 @@ class EventMaker:
         }
 
     def login(self) -> tuple[object, Body]:
-        """An attempt; one address in ten guesses passwords and mostly fails."""
+        """A login attempt; one address in ten guesses passwords and mostly fails."""
         guessing = self.rng.random() < 0.3
         ip = f"198.51.100.{self.rng.randint(1, 3) if guessing else self.rng.randint(10, 200)}"
         return ip, {
@@ -77,7 +77,7 @@ class EventMaker:
         }
 
     def cart(self) -> tuple[object, Body]:
-        """Something put into a cart or taken out."""
+        """A product added to a cart or removed from it."""
         customer = f"customer-{self.rng.choice(self.shop.users)}"
         return customer, {
             "customer": customer,

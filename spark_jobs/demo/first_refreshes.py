@@ -1,7 +1,7 @@
-"""The views that the demo refreshes itself, before it hands them over to Airflow's schedule.
+"""The views that the demo refreshes itself, before Airflow schedules them.
 
-Two dozen views that all begin at once would keep two cores busy for minutes; a few show how a
-schedule refreshes, and the others are built one after the other in one Spark session.
+Two dozen views that start at the same time would keep two cores busy for minutes. Airflow schedules
+a few from the start, and the others are built one after the other in one Spark session.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def build_order(manifest: Manifest, scheduled: Collection[str]) -> tuple[list[str], list[str]]:
-    """The views that neither a schedule nor a stream refreshes, those first that others read.
+    """The views that neither a schedule nor a stream refreshes, upstream views first.
 
     Returns:
-        the views that read nothing of a view that is refreshed elsewhere, and those that do.
+        the views that do not read a view that is refreshed elsewhere, and those that do.
     """
     from spark_jobs.definitions.vocabulary import RefreshPolicy
 
@@ -44,9 +44,9 @@ def build_order(manifest: Manifest, scheduled: Collection[str]) -> tuple[list[st
 
 
 def refresh_views(gold: GoldContext, views: Sequence[str], steps: Steps, *, title: str) -> None:
-    """Refresh views one after the other under one tick.
+    """Refresh views one after the other in one tick.
 
-    In a second demo on the same stack the schedule may be at one of them already; it is left to it.
+    In a second demo on the same stack a scheduled run may already refresh one, which is skipped.
 
     Raises:
         LakehouseError: a view cannot be refreshed, or its gate blocks it.
@@ -67,7 +67,7 @@ def refresh_views(gold: GoldContext, views: Sequence[str], steps: Steps, *, titl
 
 
 def hand_over(gold: GoldContext, views: Sequence[str], steps: Steps) -> None:
-    """Let Airflow refresh the other views from now on, as often as each declares.
+    """Let Airflow refresh the other views from now on, in their declared periods.
 
     Raises:
         AirflowUnreachableError: Airflow does not answer.

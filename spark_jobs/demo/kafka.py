@@ -1,4 +1,4 @@
-"""Records to Kafka: none twice by the producer's doing, and none lost silently."""
+"""Sends records to Kafka, without duplicates by the producer or silent loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLUSH_SECONDS = 120
 class RecordSender(AbstractContextManager["RecordSender"]):
     """An idempotent producer that counts what was not acknowledged.
 
-    A broker that restarts is waited for: the producer keeps records for five minutes.
+    It waits for a broker that restarts: the producer buffers records for five minutes.
     """
 
     def __init__(self, access: KafkaAccess) -> None:
@@ -34,7 +34,7 @@ class RecordSender(AbstractContextManager["RecordSender"]):
         )
 
     def send(self, record: Record) -> None:
-        """Hand a record over; it is acknowledged later."""
+        """Enqueue a record; the acknowledgement comes later."""
         while True:
             try:
                 self._producer.produce(

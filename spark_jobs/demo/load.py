@@ -1,4 +1,4 @@
-"""Carries a plan out against the real services, at its pace."""
+"""Executes a plan against the real services, at its rate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.demo.tally import Tally
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """What a user asks for: a pace (operations a second), a duration and a seed."""
+    """The user's parameters: a rate (operations per second), a duration and a seed."""
 
     rate: float
     seconds: float
@@ -34,10 +34,10 @@ def run_load(
     progress: Callable[[Operation], None] = lambda _: None,
     stop: Event | None = None,
 ) -> Tally:
-    """Put the shop and the topics under load, and count what was done.
+    """Generate load on the shop and the topics, and count the operations.
 
     Args:
-        order: pace, duration and seed.
+        order: rate, duration and seed.
         shop_dsn: the shop's database.
         kafka: the brokers of the events.
         progress: called after each operation.

@@ -1,4 +1,4 @@
-"""Records that no consumer can take: one function per way of being malformed."""
+"""Malformed records: one function per malformation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.demo.operations import Malformation
 
 # Above the default of streams.max_record_bytes, and below what the broker accepts.
 OVERSIZED_BYTES = 1_010_000
-# What each topic cannot do without, beside id and time.
+# Required fields of each topic, in addition to id and time.
 REQUIRED_FIELD = {
     "view_events": "title_id",
     "click_events": "user_id",
@@ -31,7 +31,7 @@ def encode(body: Body) -> bytes:
 
 
 def draw(rng: random.Random) -> Malformation:
-    """One kind; every kind turns up in a long enough run."""
+    """A random malformation; all occur in a long run."""
     return rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 

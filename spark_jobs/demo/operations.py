@@ -1,6 +1,6 @@
-"""What the load consists of: transactions on the shop's database and records for Kafka topics.
+"""The operations of a load: transactions on the shop's database and records for Kafka topics.
 
-Plain values, so that a plan can be compared, counted and tested without a service.
+They are plain values, so a plan can be compared, counted and tested without services.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ChangeKind(StrEnum):
 
 
 class Trait(StrEnum):
-    """What is peculiar about a record; a record has at most one trait."""
+    """A special property of a record; a record has at most one."""
 
     FRESH = "fresh"
     DUPLICATE = "duplicate"
@@ -64,14 +64,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Transaction:
-    """Changes that become visible together, or not at all."""
+    """Changes of one database transaction."""
 
     changes: tuple[Change, ...]
     ending: Ending = Ending.COMMIT
 
     @property
     def weight(self) -> int:
-        """How many operations it counts for."""
+        """The number of operations that it counts as."""
         return len(self.changes)
 
 
@@ -87,13 +87,13 @@ class Record:
 
     @property
     def weight(self) -> int:
-        """How many operations it counts for."""
+        """The number of operations that it counts as."""
         return 1
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Something to do, ``at`` so many seconds after the start."""
+    """An operation at ``at`` seconds after the start."""
 
     at: float
     action: Transaction | Record
@@ -110,5 +110,5 @@ def update(table: str, key: Row, values: Row) -> Change:
 
 
 def delete(table: str, key: Row) -> Change:
-    """A row that goes."""
+    """A deleted row."""
     return Change(ChangeKind.DELETE, table, key, {})

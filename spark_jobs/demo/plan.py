@@ -1,7 +1,7 @@
-"""The plan of a load run: an endless world cut to length, the same for the same numbers.
+"""The plan of a load run: a deterministic sequence of operations for given parameters.
 
-Pure: it reads no clock and no service. What a plan says is what the summary counts and what a
-test compares with the lake.
+It uses no clock and no service. The summary counts the plan's operations, and tests compare them
+with the lake.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from spark_jobs.demo.events import EventMaker
 from spark_jobs.demo.operations import Operation, Record, Trait
 from spark_jobs.demo.shop import Shop
 
-# Ids of one run lie in a block of their own.
+# Each run has its own block of ids.
 IDS_PER_RUN = 10_000_000
 USERS, PRODUCTS, TITLES = 40, 24, 30
-# Of all steps; a transaction makes about two operations.
+# Share of all steps; a transaction has about two operations.
 TRANSACTION_SHARE = 0.18
 TRAITS = {
     Trait.FRESH: 800,
@@ -38,14 +38,14 @@ LATEST_HOURS = 26
 
 @dataclass(frozen=True)
 class LoadRun:
-    """What decides a plan.
+    """The parameters of a plan.
 
     Attributes:
-        seed: the same seed gives the same plan.
-        run: numbers the runs on one database; ids of two runs never meet.
-        start: the moment that event times refer to.
-        rate: operations a second: changes of rows and Kafka records.
-        seconds: how long the run lasts; the opening rows come on top.
+        seed: of the random generator.
+        run: number of the run on its database; ids of different runs never collide.
+        start: the time that event times are relative to.
+        rate: operations per second: changes of rows and Kafka records.
+        seconds: duration of the run, without the initial rows.
     """
 
     seed: int
@@ -76,7 +76,7 @@ def plan(load: LoadRun) -> Iterator[Operation]:
 
 @dataclass
 class RecordMaker:
-    """Turns events into Kafka records and gives some of them a trait."""
+    """Converts events to Kafka records, some with a trait."""
 
     rng: random.Random
     events: EventMaker

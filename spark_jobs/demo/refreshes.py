@@ -1,7 +1,7 @@
-"""How far refreshes have come: Airflow's runs joined with the ledger's attempts.
+"""The progress of refreshes: Airflow's runs joined with the ledger's attempts.
 
-Airflow knows who made a run and how it ended; the ledger knows what the run published. The tick,
-which is the end of the run's interval, connects them. Of a continuous view the ledger knows all.
+Airflow knows the origin and the state of a run; the ledger knows what it published. They are joined
+by the tick, which is the end of the run's interval. Continuous views are in the ledger only.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from spark_jobs.state.ticks import CONTINUOUS
 
 @dataclass(frozen=True)
 class OwnRefresh:
-    """A refresh that the project made by itself.
+    """A scheduled or continuous refresh.
 
     Attributes:
-        run: the scheduled run that succeeded; None where the streaming application follows.
+        run: the scheduled run that succeeded; None for a refresh by the streaming application.
     """
 
     run: ScheduledRun | None
@@ -28,19 +28,19 @@ class OwnRefresh:
 
     @property
     def rows(self) -> int:
-        """Rows of the result that it computed; 0 where it skipped."""
+        """Number of rows of its result; 0 if it was skipped."""
         return int((self.attempt.actual or {}).get("rows") or 0)
 
 
 @dataclass(frozen=True)
 class ViewProgress:
-    """A view on its way.
+    """The progress of a view.
 
     Attributes:
-        published: the refresh that made the newest publication, by schedule or continuously; None
-            while that is somebody else's, or holds no row.
-        fresh: every change of the inputs is in the newest publication.
-        blocked: an attempt that the quality gate blocks, with no later success.
+        published: the scheduled or continuous refresh of the newest publication; None if another
+            refresh published it, or if it has no row.
+        fresh: the newest publication contains every change of the inputs.
+        blocked: an attempt that the quality gate blocked, without a later success.
     """
 
     view: str
@@ -54,7 +54,7 @@ class ViewProgress:
 
 
 def tick_of(run: ScheduledRun) -> str:
-    """The tick that the run's attempts carry.
+    """The tick of the run's attempts.
 
     >>> tick_of(ScheduledRun("r", "success", datetime(2026, 3, 1, 12, 5, tzinfo=UTC)))
     '2026-03-01T12:05:00Z'
@@ -70,14 +70,14 @@ def view_progress(
     since: datetime,
     fresh: bool,
 ) -> ViewProgress:
-    """Judge how far a view has come.
+    """The progress of a view.
 
     Args:
         view: the gold view.
         runs: its scheduled runs.
         attempts: its attempts, the newest first.
-        since: a publication counts when its tick, or what followed its inputs, is not older.
-        fresh: whether every change of the inputs is in the newest publication.
+        since: older publications, by their tick or start, do not count.
+        fresh: whether the newest publication contains every change of the inputs.
     """
     succeeded = {
         tick_of(run): run for run in runs if run.state == "success" and run.interval_end >= since

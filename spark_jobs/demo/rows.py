@@ -1,4 +1,4 @@
-"""Rows of the shop's database that nothing else depends on while they are made."""
+"""Generates independent rows of the shop's database."""
 
 from __future__ import annotations
 

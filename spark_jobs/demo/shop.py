@@ -1,7 +1,7 @@
-"""The shop's database as the load generator believes it to be, and transactions that move it on.
+"""The load generator's model of the shop's database, and transactions that change it.
 
-The model is changed together with the transaction that it returns, so each transaction is valid
-on the state that the ones before left behind.
+Each method updates the model together with the transaction that it returns, so a transaction is
+valid after the previous ones.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from spark_jobs.demo.operations import (
     update,
 )
 
-# Orders that can still change; older ones are left as they are, so that a long run stays fast.
+# Orders that can still change; older ones stay unchanged, so that a long run stays fast.
 REMEMBERED_ORDERS = 2_000
 
 
 @dataclass
 class Order:
-    """What the generator must know of an order that exists."""
+    """What the generator needs to know about an existing order."""
 
     order_id: int
     user_id: int
@@ -56,7 +56,7 @@ class Shop:
     issued: int = 0
 
     def opening(self, now: datetime, *, users: int, products: int, titles: int) -> Transaction:
-        """One transaction with the rows that everything else refers to."""
+        """A transaction with the rows that all others reference."""
         changes = [
             *(self._new_user(now) for _ in range(users)),
             *(self._new_product(now) for _ in range(products)),
@@ -65,7 +65,7 @@ class Shop:
         return Transaction(tuple(changes))
 
     def step(self, now: datetime) -> Transaction:
-        """The next transaction, drawn from what a shop does."""
+        """The next transaction, chosen at random."""
         choices: tuple[tuple[Callable[[datetime], Transaction], int], ...] = (
             (self.place_order, 30),
             (self.advance_order, 34),
@@ -95,7 +95,7 @@ class Shop:
         return Transaction((self._advance(order, now),))
 
     def correct_amount(self, now: datetime) -> Transaction:
-        """Another amount, and another price on the first line."""
+        """A different amount, and a different price in the first line."""
         order = self._some_order(*catalogue.STATUS_AFTER, "completed")
         if order is None:
             return self.place_order(now)
@@ -109,7 +109,7 @@ class Shop:
         )
 
     def cancel_order(self, now: datetime) -> Transaction:
-        """A cancellation, whatever state the order had reached."""
+        """A cancellation in any state of the order."""
         order = self._some_order(*catalogue.STATUS_AFTER, "completed")
         if order is None:
             return self.place_order(now)
@@ -119,14 +119,14 @@ class Shop:
         )
 
     def delete_order(self, now: datetime) -> Transaction:
-        """An order and its lines disappear."""
+        """The deletion of an order and its lines."""
         order = self._some_order()
         if order is None:
             return self.place_order(now)
         return Transaction(tuple(self._delete(order)))
 
     def hurried_order(self, now: datetime) -> Transaction:
-        """Placed, paid and corrected in one transaction: several changes of one key."""
+        """An order placed, paid and corrected in one transaction: several changes of one key."""
         changes = self._new_order(now)
         order = self.orders[max(self.orders)]
         changes.append(self._advance(order, now))
@@ -135,18 +135,18 @@ class Shop:
         return Transaction(tuple(changes))
 
     def regretted_order(self, now: datetime) -> Transaction:
-        """Placed and deleted in one transaction: it never shows."""
+        """An order placed and deleted in one transaction, so it is never visible."""
         changes = self._new_order(now)
         return Transaction((*changes, *self._delete(self.orders[max(self.orders)])))
 
     def failed_order(self, now: datetime) -> Transaction:
-        """A transaction that rolls back: nothing of it may arrive anywhere."""
+        """A transaction that is rolled back: its changes must not be captured."""
         changes = self._new_order(now)
         del self.orders[max(self.orders)]
         return Transaction(tuple(changes), Ending.ROLLBACK)
 
     def change_user(self, now: datetime) -> Transaction:
-        """Another tier or, less often, another segment."""
+        """A different tier or, less often, a different segment."""
         key = {"user_id": self.rng.choice(self.users)}
         values: dict[str, object] = {"tier": self.rng.choice(catalogue.TIERS), "updated_at": now}
         if self.rng.random() < 0.2:
@@ -158,14 +158,14 @@ class Shop:
         return Transaction((self._new_user(now),))
 
     def change_price(self, now: datetime) -> Transaction:
-        """Another price; orders keep theirs."""
+        """A different price; existing orders keep the old one."""
         product_id = self.rng.choice(list(self.products))
         self.products[product_id] = price = rows.new_price(self.rng)
         values = {"price": price, "updated_at": now}
         return Transaction((update("products", {"product_id": product_id}, values),))
 
     def change_titles(self, now: datetime) -> Transaction:
-        """One title is taken down and another one released."""
+        """One title removed and another one released."""
         gone = self.titles.pop(self.rng.randrange(len(self.titles)))
         return Transaction((delete("titles", {"title_id": gone}), self._new_title(now)))
 

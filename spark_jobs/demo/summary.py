@@ -1,4 +1,4 @@
-"""What the demo shows at its end: what was sent, what became of it, and where to look further."""
+"""The demo's summary: what was sent, the results, and addresses for further exploration."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from spark_jobs.serving.report.balances import Balance
 
 FIRST_ROWS = 4
-# Of these views the first rows are shown: one each of orders, videos, accounts, security and
-# customers.
+# Views whose first rows are shown: one each about orders, videos, accounts, security, customers.
 SHOWN = (
     "daily_order_summary",
     "enriched_orders",
@@ -36,7 +35,7 @@ SHOWN = (
 
 @dataclass(frozen=True)
 class Ending:
-    """What the demo's steps found out.
+    """The results of the demo's steps.
 
     Attributes:
         refreshed: the views that Airflow's schedule or the streams refresh.
@@ -81,7 +80,7 @@ def sent_line(tally: Tally) -> str:
 
 
 def gold_overview(gold: GoldContext, ending: Ending, statuses: list[ViewStatus]) -> Table:
-    """One row per gold view: who refreshed it, what was published, and whether it is right."""
+    """One row per gold view: who refreshed it, what was published, and the result of `verify`."""
     from spark_jobs.serving.report.status_tables import freshness_cell, verdict_cell
 
     own = {one.view: one.published for one in ending.refreshed if one.published is not None}
@@ -117,7 +116,7 @@ def refreshed_by(own: OwnRefresh | None) -> str:
 def gold_tables(context: GoldContext) -> list[Table]:
     """The first rows of some views, in the order of their columns.
 
-    A view that has no row now is left out: on a slow machine no title trends any more.
+    A view without rows is left out: on a slow machine, no title may be trending any more.
     """
     from spark_jobs.storage import reader
 
@@ -138,12 +137,12 @@ def gold_tables(context: GoldContext) -> list[Table]:
 
 
 def cell(value: object) -> str:
-    """A value for people; a time to the second."""
+    """A value as text; a time to the second."""
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 
 def addresses_table(settings: Settings) -> Table:
-    """Where to look further."""
+    """Addresses for further exploration."""
     from spark_jobs.stack.airflow_config import airflow_address
 
     table = Table(title="Look further", title_justify="left", show_header=False)
@@ -155,7 +154,7 @@ def addresses_table(settings: Settings) -> Table:
 
 
 def show_logins(console: Console, settings: Settings, *, users_made: bool) -> None:
-    """Airflow's users: passwords when they are new, otherwise where they are kept."""
+    """Airflow's users: passwords if they are new, otherwise the file that contains them."""
     from spark_jobs.access.secrets import secret_path
     from spark_jobs.stack.secrets import AIRFLOW_USERS, airflow_users
 

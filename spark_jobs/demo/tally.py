@@ -1,4 +1,4 @@
-"""Counts of what a load run did, by table and kind and by topic and trait."""
+"""Counts of a load run's operations, by table and kind and by topic and trait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_jobs.demo.operations import (
 
 @dataclass
 class Tally:
-    """What was sent; every counter is keyed by names."""
+    """Counters of what was sent, keyed by names."""
 
     committed: int = 0
     rolled_back: int = 0
@@ -29,7 +29,7 @@ class Tally:
     malformed: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, operation: Operation) -> None:
-        """Count an operation that was carried out."""
+        """Count an executed operation."""
         match operation.action:
             case Transaction(changes=changes, ending=Ending.COMMIT):
                 self.committed += 1
@@ -48,7 +48,7 @@ class Tally:
         return sum(count for (name, _), count in self.records.items() if name == topic)
 
     def quarantinable(self, topic: str) -> int:
-        """Malformed records of a topic, without tombstones, which say nothing."""
+        """Malformed records of a topic, without tombstones, which are ignored."""
         return sum(
             count
             for (name, kind), count in self.malformed.items()
@@ -56,7 +56,7 @@ class Tally:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """The counts for programs: nested mappings of names to numbers."""
+        """The counts as nested mappings of names to numbers."""
         return {
             "transactions": {"committed": self.committed, "rolled_back": self.rolled_back},
             "changes": _nested(self.changes),

@@ -1,4 +1,4 @@
-"""What the demo waits for: every record has its outcome, every view its refresh."""
+"""Waits of the demo: until every record has an outcome, and every view was refreshed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spark_jobs.gold.context import GoldContext
     from spark_jobs.serving.report.balances import Balance
 
-# A slow machine takes long; a stream that hangs makes no progress at all.
+# A slow machine makes slow progress; a stream that hangs makes none.
 STALLED_SECONDS = 300
 REFRESH_SECONDS = 420
 POLL_SECONDS = 2
@@ -31,7 +31,7 @@ REFRESHES = "wait until schedule and streams have refreshed the views that they 
 
 @dataclass(frozen=True)
 class Opened:
-    """The project, and its lake with one Spark session for all that follows."""
+    """The project, and its lake with one Spark session for all further steps."""
 
     project: OpenProject
     gold: GoldContext
@@ -56,11 +56,11 @@ def opened(settings: Settings) -> Iterator[Opened]:
 def drain(lake: Opened, steps: Steps) -> list[Balance]:
     """Wait until every record has its outcome and silver equals Postgres.
 
-    Computing the balances takes the cores from the streams that it waits for, so it is done once
-    the streams say that everything arrived, and again with growing pauses while it disagrees.
+    Computing the balances competes with the streams for the cores, so it is done when the streams
+    report that everything arrived, and repeated with growing pauses until all are balanced.
 
     Raises:
-        DemoStepError: nothing moves any more; names the first thing that is not balanced.
+        DemoStepError: no more progress; it names the first table that is not balanced.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics
@@ -91,7 +91,7 @@ def drain(lake: Opened, steps: Steps) -> list[Balance]:
 
 @dataclass
 class Pauses:
-    """How long to wait before asking again, and whether asking is of no use any more."""
+    """Pauses between two checks, and detection of a stall."""
 
     seconds: float = POLL_SECONDS
     pending: int = -1
@@ -99,11 +99,11 @@ class Pauses:
 
     @property
     def stalled(self) -> bool:
-        """Nothing moved for so long that nothing will."""
+        """Whether there was no progress for too long."""
         return time.monotonic() - self.moved_at > STALLED_SECONDS
 
     def after(self, pending: int) -> float:
-        """Seconds until the next question, after so many records were on their way."""
+        """Seconds until the next check, given the number of records in flight."""
         if pending != self.pending:
             self.pending, self.moved_at = pending, time.monotonic()
             self.seconds = POLL_SECONDS
@@ -113,7 +113,7 @@ class Pauses:
 
 
 def stalled(balance: Balance) -> DemoStepError:
-    """The error of a wait in which nothing moves any more."""
+    """The error of a wait without progress."""
     from spark_jobs.demo.errors import DemoStepError
 
     first = "; ".join([f"silver.{balance.silver}: {balance.verdict}", *balance.problems[:1]])
@@ -123,7 +123,7 @@ def stalled(balance: Balance) -> DemoStepError:
 
 
 def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> list[ViewProgress]:
-    """Wait until scheduler and streams have refreshed their views with all that came in.
+    """Wait until scheduler and streams have refreshed their views with all records.
 
     Raises:
         DemoStepError: a result is blocked by its gate, or it takes too long.
@@ -139,12 +139,12 @@ def wait_for_refreshes(gold: GoldContext, steps: Steps, *, since: datetime) -> l
             check(views, late=time.monotonic() > deadline)
             if all(view.complete for view in views):
                 return views
-            tell(views, note)
+            note_progress(views, note)
             time.sleep(POLL_SECONDS)
 
 
 def scheduled_views(gold: GoldContext) -> list[str]:
-    """The views that Airflow refreshes by itself, by name."""
+    """The views that Airflow refreshes by schedule, by name."""
     from spark_jobs.definitions.vocabulary import RefreshPolicy
 
     first = gold.settings.gold.scheduled_at_first
@@ -166,7 +166,7 @@ def continuous_views(gold: GoldContext) -> list[str]:
 def progress_of(
     view: str, gold: GoldContext, airflow: AirflowApi, *, since: datetime
 ) -> ViewProgress:
-    """How far one view has come."""
+    """The progress of one view."""
     from spark_jobs.demo.refreshes import view_progress
     from spark_jobs.gold.freshness import Freshness, view_status
     from spark_jobs.state.types import utc_now
@@ -182,10 +182,10 @@ def progress_of(
 
 
 def check(views: list[ViewProgress], *, late: bool) -> None:
-    """Raise where waiting on would not help.
+    """Raise an error if waiting longer would not help.
 
     Raises:
-        DemoStepError: a result is blocked by its gate, or time is up.
+        DemoStepError: a result is blocked by its gate, or the time is over.
     """
     from spark_jobs.demo.errors import DemoStepError
 
@@ -199,8 +199,8 @@ def check(views: list[ViewProgress], *, late: bool) -> None:
         raise DemoStepError(REFRESHES, problem, hint=hint)
 
 
-def tell(views: list[ViewProgress], note: Note) -> None:
-    """Say how far the views have come."""
+def note_progress(views: list[ViewProgress], note: Note) -> None:
+    """Print the progress of the views."""
     published = sum(view.published is not None for view in views)
     complete = sum(view.complete for view in views)
     note(f"{published} of {len(views)} published, {complete} with all that came in")

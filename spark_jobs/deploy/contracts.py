@@ -1,4 +1,4 @@
-"""Contracts of gold views, held against a change of the project."""
+"""Checks a change of the project against the contracts of gold views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.graph.manifest import GoldEntry, Manifest
 
 
 class ContractBrokenError(LocatedError):
-    """A change of a view that does not keep what it promised its readers."""
+    """A change that breaks the contract of a view."""
 
     condition = "CONTRACT_BROKEN"
     name: str
@@ -24,12 +24,12 @@ class ContractBrokenError(LocatedError):
 def broken_contracts(
     before: Manifest, after: Manifest, *, allowed: Collection[str] = ()
 ) -> Iterator[ContractBrokenError]:
-    """Contracts that hold before a change and are not kept by it.
+    """Contracts that a change would break.
 
     Args:
-        before: what runs.
-        after: the project.
-        allowed: views, by their names or as ``gold.name``, whose readers need no promise now.
+        before: the running project.
+        after: the changed project.
+        allowed: views whose contract may be broken, as ``name`` or ``gold.name``.
     """
     names = {name.removeprefix("gold.") for name in allowed}
     for name, was in sorted(before.gold.items()):
@@ -64,7 +64,7 @@ def _breaks(was: GoldEntry, now: GoldEntry | None) -> list[str]:
 
 
 def _renamed(name: str, was: GoldEntry, now: GoldEntry) -> str | None:
-    """The new column with the same expression, where there is exactly one."""
+    """The new column with the same expression, if there is exactly one."""
     if was.parts is None or now.parts is None or name not in was.parts.columns:
         return None
     old = {one.name.lower() for one in was.columns}

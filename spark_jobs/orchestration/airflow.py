@@ -12,6 +12,7 @@ from airflow.sdk import (
     CronDataIntervalTimetable,
     Metadata,
     Param,
+    TaskGroup,
     WeightRule,
     get_current_context,
     get_parsing_context,
@@ -36,11 +37,15 @@ from spark_jobs.orchestration.scope import RunKind
 from spark_jobs.sections import ExecutorMode
 from spark_jobs.settings import Settings, load_settings
 
-# Fixed, so that a DAG is the same at every parse; no interval before it can be backfilled.
+# Fixed, so that a DAG is the same at every parse. Backfills cannot start earlier.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-# Of a view whose rows no interval names. The values are Airflow's, whose own type is not public.
+# The group of all tasks of a refresh.
+TICK = "tick"
+TICK_TOOLTIP = "Skipped: nothing changed, or the view waits for a person; see the log of plan."
+
+# For a view whose rows have no time. The values are Airflow's, whose own type is not public.
 BUT_BACKFILLS: Any = frozenset(RunKind) - {RunKind.BACKFILL}
 
 FORCE = Param(
@@ -50,7 +55,7 @@ FORCE = Param(
     description="Compute the whole result, even if no input changed.",
 )
 
-# Airflow's form takes an empty text for one that is missing, and would let nobody trigger.
+# Airflow's form treats an empty text as missing, and would disable the trigger button.
 LET_PASS = Param(
     default=None,
     type=["null", "string"],
@@ -61,15 +66,15 @@ LET_PASS = Param(
 
 
 def gold_dags(settings: Settings | None = None) -> dict[str, DAG]:
-    """The DAGs of a project's gold views, by id: of their refreshes and their verifications.
+    """The DAGs of a project's gold views, by id: refreshes and verifications.
 
     Raises:
         ManifestMissingError: the project was not compiled.
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
-        NotifierUnusableError: a notifier of the settings cannot be made.
+        NotifierUnusableError: a notifier of the settings cannot be created.
     """
     settings = settings or load_settings()
-    # A process that runs one task reads this file too, and needs that task's DAG only.
+    # A process that runs one task also parses this file, and only needs that task's DAG.
     wanted = get_parsing_context().dag_id
     return {
         one.dag_id: build_dag(one, settings)
@@ -106,7 +111,11 @@ def build_dag(blueprint: DagBlueprint, settings: Settings) -> DAG:
     with dag:
         if blueprint.outlet is None:
             _verify_task(blueprint, settings)
-        elif settings.airflow.executor_mode is ExecutorMode.SUBMIT:
+            return dag
+    # Closed, as the grid shows it at first, it is one square a run, and a run that found nothing
+    # to do is not a row of skipped tasks.
+    with dag, TaskGroup(TICK, prefix_group_id=False, tooltip=TICK_TOOLTIP):
+        if settings.airflow.executor_mode is ExecutorMode.SUBMIT:
             _submit_tasks(blueprint, blueprint.outlet, settings)
         else:
             _connect_tasks(blueprint, blueprint.outlet, settings)
@@ -149,7 +158,7 @@ def _connect_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings:
 
 
 def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: Settings) -> None:
-    # Only this mode needs the provider, and importing it takes time that every parse would pay.
+    # Only this mode needs the provider, and its import would slow down every parse.
     from spark_jobs.orchestration.submitted import submitted_refresh
 
     options, outlet = _options(blueprint), as_asset(published)
@@ -167,9 +176,9 @@ def _submit_tasks(blueprint: DagBlueprint, published: AssetBlueprint, settings: 
 def _plan_task(
     blueprint: DagBlueprint, options: Mapping[Step, dict[str, Any]], settings: Settings
 ) -> Any:
-    """The task that both modes begin with; the value stands for the attempt's id."""
-    # Somebody may have published by hand: then the next run finds nothing to do, and the fault is
-    # over all the same.
+    """The first task of both modes; its value is the attempt's id."""
+    # Someone may have published by hand: the next run finds nothing to do, and the incident is
+    # still over.
     skipped = {"on_skipped_callback": _resolving(blueprint, settings)["on_skipped_callback"]}
 
     @task(**options[Step.PLAN], **skipped)  # type: ignore[untyped-decorator]
@@ -180,10 +189,10 @@ def _plan_task(
 
 
 def _options(blueprint: DagBlueprint) -> dict[Step, dict[str, Any]]:
-    """The arguments of each task; those that tell of the tables carry the DAG's assets."""
+    """The arguments of each task; tasks that emit asset events have the DAG's assets."""
     inlets = {"inlets": [as_asset(one) for one in blueprint.inlets]}
     outlets = [] if blueprint.outlet is None else [as_asset(blueprint.outlet)]
-    # What publishes heeds the verdict, and Airflow knows of an asset that a task names.
+    # Publishing depends on the verdict, and Airflow only knows assets that a task names.
     judged = [] if blueprint.quality is None else [as_asset(blueprint.quality)]
     announced = {"inlets": [*inlets["inlets"], *judged], "outlets": outlets}
     assets = {
@@ -202,8 +211,8 @@ def _task_options(blueprint: TaskBlueprint) -> dict[str, Any]:
         "retry_delay": timedelta(seconds=blueprint.retry_delay_seconds),
         "execution_timeout": timedelta(seconds=blueprint.timeout_seconds),
         "pool": str(blueprint.pool),
-        # Airflow's own share in there being one writer; a run that was cleared or backfilled
-        # does not count against max_active_runs.
+        # Limits writers to one; cleared and backfilled runs do not count against
+        # max_active_runs.
         "max_active_tis_per_dag": 1 if blueprint.writes else None,
         "weight_rule": WeightRule.ABSOLUTE,
     }
@@ -217,7 +226,7 @@ def _alert(blueprint: DagBlueprint, settings: Settings) -> AlertNotifier:
 
 def _paused(blueprint: DagBlueprint, settings: Settings) -> bool:
     first = settings.gold.scheduled_at_first
-    # A DAG without a schedule runs when somebody asks, and paused it would not.
+    # A DAG without a schedule must not be paused: a manual run would never start.
     return bool(first) and blueprint.cron is not None and blueprint.view not in first
 
 
@@ -225,10 +234,10 @@ def _timetable(blueprint: DagBlueprint) -> Any:
     cron, delay, days = blueprint.cron, blueprint.delay_seconds, blueprint.backfill_days
     if cron is None:
         return None
-    # A cron string would make a timetable whose intervals are empty.
+    # A cron string would create a timetable with empty intervals.
     if not delay and not days:
         return CronDataIntervalTimetable(cron, timezone=blueprint.time_zone)
-    # Only these views need Airflow's own class, and the plugin that makes ours known to it.
+    # Only these views need the timetable class, which a plugin registers in Airflow.
     from spark_jobs.orchestration.staggered import StaggeredTimetable
 
     return StaggeredTimetable(

@@ -1,7 +1,7 @@
-"""Alerts: what is said when a task of ours fails for good, and the notifiers that say it.
+"""Alerts: their content when a task finally fails, and the notifiers that send them.
 
-A notifier is a class of Airflow's, or one that follows its ``BaseNotifier``; settings name it.
-Its templates may use ``alert``, the value of this module.
+Settings name the notifiers: classes of Airflow, or subclasses of its ``BaseNotifier``. Their
+templates can use ``alert``, the value of this module.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
+from spark_jobs.orchestration.runbooks import runbook_of
 from spark_jobs.sections import NotifierSettings
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import Failure
 
 FILE: Final = "alerts.jsonl"
-# Beyond this many bytes the file is put aside, and the one that was put aside before goes.
+# At this size the file is rotated; one old file is kept.
 MOST_BYTES: Final = 10_000_000
 OPEN: Final = "open"
 RESOLVED: Final = "resolved"
-# Of the text of an error; the task's log has all of it.
+# Characters of an error's text; the task's log contains all of it.
 _LONGEST: Final = 2000
 
 log = logging.getLogger("airflow.task.tidemark")
@@ -37,21 +39,21 @@ log = logging.getLogger("airflow.task.tidemark")
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """A task that failed and will not be tried again.
+    """A task that failed and will not be retried.
 
     Attributes:
-        at: when, in ISO 8601 with the zone.
+        at: time of the failure, in ISO 8601 with the zone.
         environment: the setting of that name.
-        table: the gold view as SQL names it; None where the task is about more than one.
-        condition: of the error, as runbooks name it; ``TASK_FAILED`` where a task says in words
-            that it failed, ``TASK_LOST`` where it could not; otherwise the type of the error.
-        message: the error in one line, or in a few.
+        table: the gold view's name in SQL; None if the task is about more than one.
+        condition: of the error, as in the runbooks; ``TASK_FAILED`` if the task failed with a
+            message only, ``TASK_LOST`` if its process was lost; otherwise the type of the error.
+        message: the error, in one or a few lines.
         todo: what to do.
-        runbook: where it is told how.
-        log_url: the task's log in Airflow; "" where that is not known.
-        status: ``open``, or ``resolved`` where a later run showed that the fault is over.
-        since: when the task failed for this reason first, in ISO 8601 with the zone.
-        times: how often it failed since.
+        runbook: the URL of the runbook of the condition, or else of the DAG.
+        log_url: the task's log in Airflow; "" if unknown.
+        status: ``open``, or ``resolved`` after a later run succeeded.
+        since: the first failure for this reason, in ISO 8601 with the zone.
+        times: number of failures since then.
     """
 
     at: str
@@ -71,13 +73,13 @@ class Alert:
 
     @property
     def subject(self) -> str:
-        """One line for a heading."""
+        """One line for a subject or title."""
         ended = "resolved: " if self.status == RESOLVED else ""
         return f"[{self.environment}] {ended}{self.table or self.dag_id}: {self.condition}"
 
     @property
     def text(self) -> str:
-        """All of it, for a message without form."""
+        """The whole alert as plain text."""
         where = f"{self.dag_id}, task {self.task_id}, run {self.run_id}"
         if self.status == RESOLVED:
             what = f"Resolved at {self.at}, after {self.times} failures since {self.since}."
@@ -86,27 +88,44 @@ class Alert:
         return "\n".join(filter(None, (*lines, self.log_url)))
 
 
-class ToldBeforeError(AirflowFailException):
-    """A task that fails because another one did; the alert of that one is enough."""
+class AlertSentError(AirflowFailException):
+    """A task failed because another one did, whose alert was already sent."""
+
+
+class VerbFoundError(AirflowFailException):
+    """A verb of the command line found something wrong; trying again would not help."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+class VerbCrashedError(RuntimeError):
+    """A verb of the command line could not do its work."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class AlertNotifier(BaseNotifier):
-    """Tells of a failure through every notifier of the settings; one that fails stops no other."""
+    """Sends an alert through every notifier of the settings, even if one of them fails."""
 
     def __init__(
         self, settings: Settings, *, runbook: str, table: str | None = None, lasts: bool = True
     ) -> None:
-        """Check that the notifiers can be made.
+        """Check that the notifiers can be created.
 
         Args:
             settings: of the project.
-            runbook: the name of the page below the settings' ``alerts.runbooks``.
+            runbook: the page below the settings' ``alerts.runbooks`` for failures whose condition
+                has none.
             table: the gold view that the DAG is about.
-            lasts: failures of one kind are one incident, which ends with a run that succeeds.
-                Where each run is a person's own request, each failure is told.
+            lasts: failures of one kind are one incident, which ends with a successful run.
+                Otherwise, if each run is a person's request, each failure is an alert.
 
         Raises:
-            NotifierUnusableError: a notifier is not there, is none, or refuses its arguments.
+            NotifierUnusableError: a class does not exist, is no notifier, or refuses its arguments.
         """
         super().__init__()
         self._settings, self._runbook, self._table = settings, runbook, table
@@ -115,30 +134,29 @@ class AlertNotifier(BaseNotifier):
             _made(one)
 
     def notify(self, context: Context) -> None:
-        """Say it, unless the alert of another task or of an earlier run said it."""
+        """Send the alert, unless another task or an earlier run already sent it."""
         error: Any = context.get("exception")
-        if any(isinstance(one, ToldBeforeError) for one in _chain(error)):
+        if any(isinstance(one, AlertSentError) for one in _chain(error)):
             return
-        alerts = self._settings.alerts
         alert = alert_of(
             context,
             table=self._table,
-            runbook=f"{alerts.runbooks.rstrip('/')}/{self._runbook}.md",
-            environment=self._settings.environment,
+            runbook=self._runbook,
+            settings=self._settings,
         )
         if self._lasts:
             alert, new = with_incident(self._settings, alert)
             if not new:
                 log.info("not reported again: %s, %d times since %s", alert.subject, *_past(alert))
                 return
-        tell(self._settings, alert, context)
+        send(self._settings, alert, context)
 
 
-def tell(settings: Settings, alert: Alert, context: Context) -> None:
-    """Hand an alert to every notifier of the settings; one that fails stops no other."""
+def send(settings: Settings, alert: Alert, context: Context) -> None:
+    """Send an alert through every notifier of the settings, even if one of them fails."""
     for one in settings.alerts.notifiers:
         try:
-            # Made again, as rendering replaces the templates that a notifier was made with.
+            # Created for each alert, because rendering replaces a notifier's templates.
             _made(one)({**context, "alert": alert})
         except Exception:
             log.exception("notifier %s failed", one.notifier)
@@ -155,7 +173,7 @@ class FileNotifier(BaseNotifier):
         if file.exists() and file.stat().st_size > MOST_BYTES:
             file.replace(_put_aside(file))
         line = json.dumps(asdict(alert)) + "\n"
-        # One write at the end of the file, so that tasks that fail at once do not mix their lines.
+        # A single append, so that lines of concurrent tasks do not mix.
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, line.encode())
@@ -164,11 +182,17 @@ class FileNotifier(BaseNotifier):
 
 
 def alert_of(
-    context: Mapping[str, Any], *, table: str | None, runbook: str, environment: str
+    context: Mapping[str, Any], *, table: str | None, runbook: str, settings: Settings
 ) -> Alert:
-    """The alert of a task's failure, from the context that Airflow hands to callbacks.
+    """The alert for a task's failure, from the context that Airflow passes to callbacks.
 
-    The context of a task whose process was killed knows no error.
+    If the task's process was killed, the context contains no error.
+
+    Args:
+        context: from Airflow.
+        table: the gold view that the DAG is about.
+        runbook: the page for failures whose condition has none.
+        settings: of the project.
     """
     ti, error = context["ti"], context.get("exception")
     ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
@@ -176,13 +200,17 @@ def alert_of(
         condition, message, todo = ours.condition, ours.primary, ours.hint
     elif error is None:
         condition, message, todo = "TASK_LOST", "the task's process ended without a message", None
+    elif isinstance(error, VerbFoundError | VerbCrashedError):
+        failure = error.failure
+        condition, message, todo = failure.condition or "TASK_FAILED", str(error), failure.todo
+        runbook = failure.runbook or runbook
     else:
         plain = isinstance(error, AirflowException)
         condition = "TASK_FAILED" if plain else type(error).__name__
         message, todo = str(error), None
     return Alert(
         at=datetime.now(UTC).isoformat(),
-        environment=environment,
+        environment=settings.environment,
         dag_id=ti.dag_id,
         task_id=ti.task_id,
         run_id=ti.run_id,
@@ -190,15 +218,27 @@ def alert_of(
         condition=condition,
         message=message[:_LONGEST],
         todo=todo or "Read the task's log, then the runbook.",
-        runbook=runbook,
+        runbook=runbook_at(settings, runbook_of(condition, otherwise=runbook)),
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
 
 
-def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
-    """Record the failure; returns the alert with its past, and whether people are to be told.
+def runbook_at(settings: Settings, name: str) -> str:
+    """The URL of a runbook, below the folder or URL of the settings."""
+    return f"{settings.alerts.runbooks.rstrip('/')}/{name}.md"
 
-    They are told where that cannot be found out.
+
+def with_incident(
+    settings: Settings, alert: Alert, *, about: str | None = None
+) -> tuple[Alert, bool]:
+    """Record the failure; returns the alert with its history, and whether to send it.
+
+    If the control database cannot be reached, it is sent.
+
+    Args:
+        settings: of the project.
+        alert: the failure.
+        about: distinguishes incidents of one condition; None: the message does.
     """
     from spark_jobs.state.incidents import Incident, fault_of, new_incident_id
     from spark_jobs.state.store import ControlStore
@@ -208,7 +248,7 @@ def with_incident(settings: Settings, alert: Alert) -> tuple[Alert, bool]:
         incident_id=new_incident_id(),
         dag_id=alert.dag_id,
         task_id=alert.task_id,
-        fault=fault_of(alert.condition, alert.message),
+        fault=fault_of(alert.condition, about or alert.message),
         table=alert.table,
         condition=alert.condition,
         message=alert.message,
@@ -233,7 +273,7 @@ def _past(alert: Alert) -> tuple[int, str]:
 
 
 def _chain(error: object) -> Iterator[BaseException]:
-    """An error and those that it came from; a task fails for good with an error of Airflow's."""
+    """An error and its causes; final failures are Airflow's exceptions, with ours as the cause."""
     while isinstance(error, BaseException):
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""The question that a person answers before a replay, a rollback or a release, and who did."""
+"""The approval of a replay, a rollback or a release, and who gave it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ APPROVAL_TASK = "approve"
 
 
 class Question(ApprovalOperator):
-    """A person reads the plan and agrees; silence is no.
+    """A person reads the plan and approves it; no answer is a rejection.
 
-    An answer that does not count fails the task, and its next try asks again.
+    An answer that does not count fails the task, and the retry asks again.
     """
 
     def __init__(self, *, second_person: bool = False, **options: Any) -> None:
         """Ask.
 
         Args:
-            second_person: whoever asked for the run may not approve it.
+            second_person: the person who triggered the run may not approve it.
             options: of Airflow's operator.
         """
         super().__init__(**options)
         self.second_person = second_person
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Take the answer, unless it is an approval by who asked where a second person is needed.
+        """Accept the answer, unless a second person is needed and the requester approved.
 
         Raises:
-            SamePersonError: who asked also approved.
+            SamePersonError: the requester approved.
         """
         if self.second_person and self.APPROVE in event.get("chosen_options", ()):
             asked, answered = who(context), person(event)
@@ -57,29 +57,29 @@ def question(settings: Settings, *, subject: str, body: str) -> Question:
         defaults=ApprovalOperator.REJECT,
         response_timeout=timedelta(hours=settings.replay.approval_hours),
         execution_timeout=timedelta(hours=settings.replay.approval_hours + 1),
-        # Airflow takes the end of the process that asked for the end of the task where the answer
-        # comes before the scheduler has heard of it (apache/airflow#66374): it is asked again.
+        # If the answer comes before the scheduler has processed the deferral, Airflow fails the
+        # task (apache/airflow#66374), and the retry asks again.
         retries=3,
         retry_delay=timedelta(seconds=5),
-        # The policy of the DAG's other tasks gives up at the first error of ours.
+        # The retry policy of the DAG's other tasks does not retry our errors.
         retry_policy=None,
         pool=CONTROL,
     )
 
 
 def answer(context: Context) -> Mapping[str, Any]:
-    """What was answered; empty where nobody was asked."""
+    """The answer; empty if no approval was needed."""
     return context["ti"].xcom_pull(task_ids=APPROVAL_TASK) or {}
 
 
 def approver(context: Context) -> str | None:
-    """Who approved the run; None where nobody was asked, or did."""
+    """Who approved the run; None if no approval was needed or given."""
     given = answer(context)
     return person(given) if Question.APPROVE in given.get("chosen_options", ()) else None
 
 
 def person(given: Mapping[str, Any]) -> str | None:
-    """Who gave an answer; None: nobody, as time ran out."""
+    """Who gave an answer; None if the time ran out."""
     user = given.get("responded_by_user") or {}
     name = user.get("name") or user.get("id")
     return None if name is None else f"airflow:{name}"

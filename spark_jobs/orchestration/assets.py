@@ -1,7 +1,7 @@
-"""Assets: what other teams' DAGs wait for. An event is a publication that changed rows.
+"""Assets for other teams' DAGs. An event is a publication that changed rows.
 
-A publication that changed none moves the versions that the table was built from; nobody has to
-read the table again for that, so it is no event.
+A publication without changed rows only updates the input versions of the table. Readers need not
+read it again, so it is no event.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from spark_jobs.orchestration.blueprint import AssetBlueprint, asset
 if TYPE_CHECKING:
     from spark_jobs.gold.context import GoldContext
 
-# Of the forms: which view one publishes is known when it runs.
+# Outlets of forms: which view a run publishes is only known when it runs.
 PUBLISHED = AssetAlias("tidemark.published", group="tidemark")
 
 
 def as_asset(blueprint: AssetBlueprint) -> Asset:
-    """A table as Airflow knows it."""
+    """A table as an Airflow asset."""
     return Asset(name=blueprint.name, uri=blueprint.uri, group="tidemark")
 
 
 def announce(task: Context, context: GoldContext, attempts: Iterable[str | None]) -> None:
-    """Emit the events of some attempts, in their order, with the end of a form's task."""
+    """Emit the events of some attempts, in order, when a form's task ends."""
     from spark_jobs.gold.telemetry.asset_events import event_of
 
     cursors = context.store.asset_cursors()
@@ -36,6 +36,6 @@ def announce(task: Context, context: GoldContext, attempts: Iterable[str | None]
             continue
         table = context.entry(context.store.attempt(attempt_id).view).table_name
         told = cursors.get(table.name)
-        # A task that takes long finds that the streaming application has told it.
+        # The streaming application may have emitted the event of a slow task.
         if told is None or told.version < event["version"]:
             task["outlet_events"][PUBLISHED].add(as_asset(asset(table)), extra=event)

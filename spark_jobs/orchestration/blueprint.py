@@ -22,9 +22,9 @@ from spark_jobs.sections import ExecutorMode
 
 DAG_PREFIX = "gold__"
 VERIFY_PREFIX = "verify__"
-# Starts of views with a shorter period are not spread: seconds would be no relief.
+# Starts of views with a shorter period are not spread: a few seconds would not help.
 SHORTEST_STAGGERED = 5 * 60
-# However long the period, nobody waits longer for a result.
+# Upper bound of a start's delay, for any period.
 LONGEST_SPREAD = 30 * 60
 RETRIES = 2
 RETRY_DELAY_SECONDS = 15
@@ -32,9 +32,9 @@ ASSET_SCHEME = "x-tidemark"
 
 
 class Pool(StrEnum):
-    """The pools that tasks with work on Spark wait in, so that no kind of work starves another.
+    """The pools of tasks that use Spark, so that no kind of work starves another.
 
-    The stack makes them by ``airflow.pools``; a task in a pool that does not exist never starts.
+    The stack creates them by ``airflow.pools``; a task in a missing pool never starts.
     """
 
     LIVE = "live"
@@ -43,17 +43,17 @@ class Pool(StrEnum):
 
 
 class Step(StrEnum):
-    """The tasks of a refresh, in their order."""
+    """The tasks of a refresh, in order."""
 
     PLAN = "plan"
     STAGE = "stage"
     AUDIT = "audit"
     PUBLISH = "publish"
-    # Without a Connect server, stage, audit and publish are one Spark application, and a task
-    # after it tells from the ledger how it ended.
+    # Without a Connect server, stage, audit and publish are one Spark application, and the next
+    # task reads the outcome from the ledger.
     REFRESH = "refresh"
     REPORT = "report"
-    # The only task of a DAG of its own.
+    # The only task of the verification DAG.
     VERIFY = "verify"
 
 
@@ -76,7 +76,7 @@ TIMEOUT_SECONDS = {
 
 @dataclass(frozen=True)
 class AssetBlueprint:
-    """A table as Airflow's asset graph names it."""
+    """A table's name and URI in Airflow's asset graph."""
 
     name: str
     uri: str
@@ -103,15 +103,15 @@ class DagBlueprint:
     """One DAG: a gold view and when it is refreshed, or compared with its SQL.
 
     Attributes:
-        cron: None for a DAG that only runs when somebody asks.
-        time_zone: whose clock the expression follows.
+        cron: None for a DAG that only runs on demand.
+        time_zone: of the cron expression.
         delay_seconds: from the end of an interval to the start of its run.
-        backfills: whether a range of intervals can be recomputed; it names rows by their time.
-        backfill_days: whether a backfill recomputes whole days, as intervals are shorter.
-        tasks: in their order; each one needs the one before.
-        inlets: what the DAG reads: a view's inputs, or the view that is compared.
-        outlet: the view that is refreshed; None where it is compared.
-        quality: what the gate finds of that view.
+        backfills: whether intervals can be recomputed, which selects rows by their time.
+        backfill_days: whether a backfill recomputes whole days, because intervals are shorter.
+        tasks: in order; each depends on the previous one.
+        inlets: what the DAG reads: a view's inputs, or the view that is verified.
+        outlet: the view that is refreshed; None for a verification.
+        quality: the asset of the view's verdicts.
     """
 
     dag_id: str
@@ -139,8 +139,8 @@ def blueprints(
     Args:
         manifest: the project.
         mode: how tasks reach Spark.
-        own_timetable: whether Airflow knows our timetable: starts are spread within each period,
-            and a backfill recomputes whole days.
+        own_timetable: whether our timetable is registered in Airflow: it spreads starts within
+            each period, and lets a backfill recompute whole days.
 
     Raises:
         PeriodUnsupportedError: a view's period is not one of aligned intervals.
@@ -156,11 +156,11 @@ def blueprints(
 
 
 def start_delays(entries: Sequence[GoldEntry]) -> dict[str, int]:
-    """By how many seconds each view starts after the end of its interval.
+    """The delay of each view's start after the end of its interval, in seconds.
 
-    Views are put into a row: those that others read first, then by a hash of the name, which is
-    the same in every process. Each starts at its share of its own period's spread, so that starts
-    are even, and views of different periods that fall due together start apart too.
+    Views are ordered: upstream views first, then by a hash of the name that is the same in every
+    process. The delay is the view's position in this order, as a share of its period's spread. So
+    starts are even, and views of different periods that are due together start apart too.
     """
     due = [one for one in entries if _period(one) is not None]
     row = sorted(due, key=lambda one: (one.tier, crc32(one.name.encode()), one.name))
@@ -171,7 +171,7 @@ def start_delays(entries: Sequence[GoldEntry]) -> dict[str, int]:
 
 
 def _period(entry: GoldEntry) -> int | None:
-    # Who writes a schedule means that minute, so its start is not spread.
+    # An explicit schedule means that very minute, so its start is not delayed.
     return None if entry.refresh is RefreshPolicy.CONTINUOUS else entry.every_seconds
 
 
@@ -214,7 +214,7 @@ def blueprint(
 
 
 def verify_blueprint(entry: GoldEntry) -> DagBlueprint:
-    """The DAG that compares a sample of one gold view with its SQL, as often as it declares.
+    """The DAG that compares a sample of one gold view with its SQL, in the declared period.
 
     Raises:
         PeriodUnsupportedError: the period is not one of aligned intervals.
@@ -243,7 +243,7 @@ def dag_id(view: str) -> str:
 
 
 def asset(table: TableName) -> AssetBlueprint:
-    """The asset of a table; its URI names the table, not where its files lie.
+    """The asset of a table; its URI names the table, not its location.
 
     >>> asset(TableName.parse("gold.daily_order_summary")).uri
     'x-tidemark://gold/daily_order_summary'
@@ -252,7 +252,7 @@ def asset(table: TableName) -> AssetBlueprint:
 
 
 def quality_asset(table: TableName) -> AssetBlueprint:
-    """The asset of what the gate finds of a view.
+    """The asset of a view's verdicts.
 
     >>> quality_asset(TableName.parse("gold.daily_order_summary")).name
     'gold.daily_order_summary.quality'

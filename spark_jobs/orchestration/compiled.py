@@ -1,4 +1,4 @@
-"""Reading the compiled manifest where Airflow parses: one clear error, or what it holds."""
+"""Reads the compiled manifest while Airflow parses DAG files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def compiled_manifest(settings: Settings) -> Manifest:
 
     Raises:
         ManifestMissingError: the project was not compiled.
-        ManifestUnreadableError: another version of the program wrote the file, or it is torn.
+        ManifestUnreadableError: another version of the program wrote the file, or it is truncated.
     """
     path = settings.manifest_file
     try:

@@ -1,4 +1,4 @@
-"""A gold view's page in Airflow, as Markdown: all of it comes from the manifest."""
+"""A gold view's documentation in Airflow, as Markdown, from the manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUNBOOK = "docs/runbooks/gold-refresh.md"
 def view_documentation(
     entry: GoldEntry, cron: str | None, delay: int = 0, *, backfill_days: bool = False
 ) -> str:
-    """What a reader of the DAG wants to know about its view."""
+    """The documentation of a view's DAG."""
     sections = [
         f"## {entry.table_name}\n\n{entry.description.strip()}",
         f"**Owner**: {entry.owner}. **Declared in**: `{entry.file}`.",
@@ -27,7 +27,7 @@ def view_documentation(
 
 
 def verification_documentation(entry: GoldEntry) -> str:
-    """What a reader wants to know about the DAG that compares a view with its SQL."""
+    """The documentation of the DAG that compares a view with its SQL."""
     return (
         f"## Does {entry.table_name} equal its SQL?\n\n"
         "Each run puts the rows of the newest publication, and those of the view's SQL at the "

@@ -10,7 +10,7 @@ from spark_jobs.settings import SETTINGS_FILE
 
 
 class PeriodUnsupportedError(LakehouseError):
-    """A gold view's period cannot be cut out of the calendar in equal, aligned pieces."""
+    """A gold view's period does not divide the calendar into equal, aligned intervals."""
 
     condition = "PERIOD_UNSUPPORTED"
     view: str
@@ -33,7 +33,7 @@ class PeriodUnsupportedError(LakehouseError):
 
 
 class ManifestMissingError(LakehouseError):
-    """The project was not compiled, so there is nothing to build DAGs from."""
+    """The project was not compiled, so DAGs cannot be built."""
 
     condition = "MANIFEST_MISSING"
     path: Path
@@ -45,7 +45,7 @@ class ManifestMissingError(LakehouseError):
 
 
 class ManifestUnreadableError(LakehouseError):
-    """The manifest is there, but another version of the program wrote it."""
+    """The manifest was written by another version of the program."""
 
     condition = "MANIFEST_UNREADABLE"
     path: Path
@@ -56,7 +56,7 @@ class ManifestUnreadableError(LakehouseError):
 
 
 class NotifierUnusableError(LakehouseError):
-    """A notifier of the settings cannot be made, so that nobody would hear of a failure."""
+    """A notifier of the settings cannot be created, so alerts would be lost."""
 
     condition = "NOTIFIER_UNUSABLE"
     notifier: str
@@ -71,7 +71,7 @@ class NotifierUnusableError(LakehouseError):
 
 
 class SamePersonError(LakehouseError):
-    """Somebody approved what they asked for, where the settings ask for a second person."""
+    """A person approved their own request, although the settings require a second person."""
 
     condition = "SAME_PERSON"
     who: str

@@ -1,8 +1,8 @@
-"""The DAGs that maintain the lake: each task runs one verb of the command line.
+"""The DAGs that maintain the lake: each task runs one command of the command line.
 
-A verb has a process of its own, as if somebody had typed it: its Spark session ends with it, and
-what it prints is the task's log. They are made paused where only some views are scheduled at
-first, as in the demo, whose machine has no cores to spare.
+A command runs in its own process: its Spark session ends with it, and its output is the task's log.
+DAGs that work on tables are created paused if only some views are scheduled at first, as in the
+demo, whose machine has no spare cores.
 """
 
 from __future__ import annotations
@@ -11,26 +11,35 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
-from airflow.sdk import DAG, CronTriggerTimetable, get_parsing_context, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import (
+    DAG,
+    CronTriggerTimetable,
+    get_current_context,
+    get_parsing_context,
+    task,
+)
 
-from spark_jobs.orchestration.alerts import AlertNotifier
+from spark_jobs.orchestration import overdue
+from spark_jobs.orchestration.alerts import AlertNotifier, VerbCrashedError, VerbFoundError
 from spark_jobs.orchestration.blueprint import Pool
 from spark_jobs.orchestration.resolved import ResolvedNotifier
 from spark_jobs.orchestration.retries import RetryTransient
 from spark_jobs.orchestration.task_options import CONTROL, OWNER, operator_task
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.terminal.caller import FAILURE_FILE, reported_failure
 
 MINUTE = 60
 WIDTH = "160"
-# So many of the last lines of a verb that failed are in the error, and so in its alert.
+# Number of last lines of a failed command in the error, and so in its alert.
 _LINES_TOLD = 10
-# How a verb ends that judged, and found something wrong.
+# Exit status of a check that found a problem.
 FOUND = 1
 
 log = logging.getLogger("airflow.task.tidemark")
@@ -41,9 +50,9 @@ class Verb:
     """A task.
 
     Attributes:
-        words: of the command line, after the program's name.
-        runbook: where an alert sends its reader.
-        judges: it ends with 1 where something is wrong, which no other try would change.
+        words: its arguments, after the program's name.
+        runbook: the runbook that an alert links to.
+        judges: a check, which exits with 1 if it finds a problem; a retry would not help.
     """
 
     task_id: str
@@ -56,7 +65,12 @@ class Verb:
 
 @dataclass(frozen=True)
 class MaintenanceDag:
-    """A DAG of verbs, which do not wait for each other; the schedule is in UTC."""
+    """A DAG of independent commands; the schedule is in UTC.
+
+    Attributes:
+        watches: it only reads reports and logs: it runs from the start, and also compares the
+            freshness of views.
+    """
 
     dag_id: str
     description: str
@@ -64,10 +78,11 @@ class MaintenanceDag:
     verbs: tuple[Verb, ...]
     does: str
     runbooks: tuple[str, ...]
+    watches: bool = False
 
     @property
     def doc_md(self) -> str:
-        """What somebody wants to know who finds it red."""
+        """The documentation of the DAG, for someone who finds it failed."""
         lines = "\n".join(f"- `tidemark {' '.join(verb.words)}`" for verb in self.verbs)
         books = "\n".join(f"- `docs/runbooks/{name}.md`" for name in self.runbooks)
         return (
@@ -126,14 +141,17 @@ MAINTENANCE = (
         does="The streams, continuous views and sinks report every few seconds. The task `watch` "
         "fails, and names the runbook, if one of them was silent for a minute, failed, is refused "
         "or blocked, or has waited for minutes; if a stream has more to read than one batch takes; "
-        "or if a large refresh waits for a person. The task `page` writes the status page, which "
-        "Airflow shows at `/tidemark/status`.",
+        "or if a large refresh waits for a person. The task `freshness` alerts on each view that "
+        "is later than its `freshness`. The task `page` writes the status page, which Airflow "
+        "shows at `/tidemark/status`.",
+        watches=True,
         runbooks=(
             "stream-silent",
             "stream-refused",
             "continuous-view",
             "sink-behind",
             "refresh-waits",
+            "gold-refresh",
         ),
     ),
 )
@@ -147,12 +165,26 @@ def maintenance_dags(settings: Settings | None = None) -> dict[str, DAG]:
 
 
 def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
-    """Run a verb in a process of its own, with what it prints as the task's log.
+    """Run a command in its own process, with its output as the task's log.
 
     Raises:
-        AirflowFailException: a verb that judges found something wrong; with its last lines.
-        RuntimeError: it failed otherwise, or another verb failed; it may be tried again.
+        VerbFoundError: a check found a problem; with its last lines.
+        VerbCrashedError: any other failure; it may be retried.
     """
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
+        file = Path(directory, "failure.json")
+        file.touch()
+        code, last = _run(words, file)
+        failure = reported_failure(file)
+    if code:
+        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
+        # With any other status it did not come to a judgement.
+        raised = VerbFoundError if judges and code == FOUND else VerbCrashedError
+        raise raised(failed, failure)
+
+
+def _run(words: tuple[str, ...], failure_file: Path) -> tuple[int, list[str]]:
+    """Its exit code and its last lines."""
     last: deque[str] = deque(maxlen=_LINES_TOLD)
     program = [sys.executable, "-c", "from spark_jobs.cli.main import run; run()", *words]
     with subprocess.Popen(
@@ -160,20 +192,16 @@ def run_verb(words: tuple[str, ...], *, judges: bool) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "COLUMNS": WIDTH},
+        env={**os.environ, "COLUMNS": WIDTH, FAILURE_FILE: str(failure_file)},
     ) as process:
         try:
             for line in process.stdout or ():
                 log.info("%s", line.rstrip())
                 last.append(line.rstrip())
-            code = process.wait()
+            return process.wait(), list(last)
         finally:
-            # A task that is stopped or takes too long leaves nothing behind.
+            # A task that is stopped or times out must leave no process behind.
             process.terminate()
-    if code:
-        failed = "\n".join((f"tidemark {' '.join(words)} ended with {code}:", *last))
-        # With any other status it did not come to a judgement.
-        raise AirflowFailException(failed) if judges and code == FOUND else RuntimeError(failed)
 
 
 def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
@@ -186,7 +214,7 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
         schedule=CronTriggerTimetable(maintenance.cron, timezone="UTC", run_immediately=next_only),
         catchup=False,
         max_active_runs=1,
-        is_paused_upon_creation=bool(settings.gold.scheduled_at_first),
+        is_paused_upon_creation=bool(settings.gold.scheduled_at_first) and not maintenance.watches,
         tags=["operations", "maintenance"],
         doc_md=maintenance.doc_md,
         default_args={"owner": OWNER, "retry_policy": RetryTransient()},
@@ -194,6 +222,8 @@ def _dag(maintenance: MaintenanceDag, settings: Settings) -> DAG:
     ) as dag:
         for verb in maintenance.verbs:
             _task(verb, settings)()
+        if maintenance.watches:
+            _freshness_task(settings)()
     return dag
 
 
@@ -208,4 +238,17 @@ def _task(verb: Verb, settings: Settings) -> Callable[[], object]:
         run_verb(verb.words, judges=verb.judges)
 
     made: Callable[[], object] = run
+    return made
+
+
+def _freshness_task(settings: Settings) -> Callable[[], object]:
+    options = operator_task(overdue.TASK_ID, timeout_seconds=5 * MINUTE)
+    alert = AlertNotifier(settings, runbook="gold-refresh")
+    ended = ResolvedNotifier(settings, about_views=False)
+
+    @task(**options, on_failure_callback=[alert], on_success_callback=[ended])
+    def freshness() -> None:
+        overdue.alert_overdue(load_settings(), get_current_context())
+
+    made: Callable[[], object] = freshness
     return made

@@ -1,6 +1,6 @@
-"""The forms of the operators' DAGs: what they ask for, and what Airflow refuses by itself.
+"""The forms of the operators' DAGs: their fields, and the patterns that Airflow checks.
 
-What a form may hold is checked again by the first task.
+The first task of a DAG checks all values again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ CHUNKS = ("1 hour", "6 hours", "1 day", "7 days")
 def replay_params(views: list[str], selections: list[str]) -> dict[str, Param]:
     """The form of a replay, which offers views and selections of them.
 
-    Airflow shows what has no section, and hides the sections until somebody opens them: those
-    are for what few replays need.
+    Airflow shows fields without a section. It collapses sections, which contain rarely used fields.
     """
     return {
         "views": Param(
@@ -58,7 +57,7 @@ def replay_params(views: list[str], selections: list[str]) -> dict[str, Param]:
 
 
 def selections_of(manifest: Manifest) -> list[str]:
-    """The tags and owners of the gold views, and the state, as selections."""
+    """Selections by tag, owner and state of the gold views."""
     views = manifest.gold.values()
     tags = sorted({f"tag:{tag}" for view in views for tag in view.tags})
     return [*tags, *sorted({f"owner:{view.owner}" for view in views}), "state:changed"]
@@ -121,7 +120,7 @@ def _why() -> dict[str, Param]:
 
 
 def _whole(pattern: str) -> str:
-    """A pattern for a whole field, or for an empty one."""
+    """A pattern that matches a whole field, or an empty one."""
     return rf"^({pattern})?$"
 
 

@@ -1,7 +1,7 @@
-"""The operators' DAGs: forms that replay gold views, take one back, and let a blocked one through.
+"""The operators' DAGs: forms for a replay, a rollback, and the release of a blocked view.
 
-All ask for a reason, show what they will do, and wait for a person: a replay above a limit, the
-others always. The steps are those of the command line; see ``replay_steps`` and ``view_steps``.
+All require a reason, show a plan, and wait for an approval: a replay only above a limit. The steps
+are those of the command line; see ``replay_steps`` and ``view_steps``.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ If the view was rolled back: unpins it, and the next refresh picks up the change
 
 @dataclass(frozen=True, kw_only=True)
 class OperationOnView:
-    """What is done to one view when somebody asks for it and a person agrees.
+    """An operation on one view that a person requests and approves.
 
     Attributes:
         dag_id: of the form.
         task_id: of the task that does it.
-        subject: of the question.
-        description: of the DAG, in a line.
+        subject: of the approval.
+        description: of the DAG, in one line.
         doc_md: of the DAG.
         params: the form, by the names of the views.
         validate: checks the form and returns its fields as plain values.
-        plan: shows what would be done; what it returns is what a person agrees to.
-        act: does that.
+        plan: shows what would be done, and returns what a person approves.
+        act: does what was approved.
     """
 
     dag_id: str
@@ -147,7 +147,7 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
 
 
 def replay_dag(views: list[str], settings: Settings) -> DAG:
-    """The form of a replay and what follows from it."""
+    """The DAG of a replay, with its form."""
     params = replay_params(views, selections_of(compiled_manifest(settings)))
     with _dag(REPLAY_DAG, "Recompute gold views.", REPLAY_DOC, params, settings) as dag:
 
@@ -206,7 +206,7 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
 
 
 def approved_dag(operation: OperationOnView, views: list[str], settings: Settings) -> DAG:
-    """A form about one view, the plan that follows from it, a person's answer, and the act."""
+    """The DAG of an operation on one view: form, plan, approval, action."""
     about, params = operation, operation.params(views)
     with _dag(about.dag_id, about.description, about.doc_md, params, settings) as dag:
 
@@ -240,7 +240,7 @@ def _dag(
         schedule=None,
         start_date=START_DATE,
         catchup=False,
-        # One that waits for an approval must not keep another from a dry run.
+        # A run that waits for an approval must not block the dry run of another.
         max_active_runs=3,
         is_paused_upon_creation=False,
         tags=["operations"],
@@ -261,6 +261,6 @@ def _options(task_id: str, **more: Any) -> dict[str, Any]:
 
 
 def _spark(task_id: str, **more: Any) -> dict[str, Any]:
-    """The arguments of a task that computes."""
+    """The arguments of a task that uses Spark."""
     timeout = timedelta(seconds=TIMEOUT_SECONDS[Step.REFRESH])
     return _options(task_id, **{"pool": str(Pool.REPLAY), "execution_timeout": timeout} | more)

@@ -1,7 +1,7 @@
-"""A page of status that is old says so itself: by its script, or marked by the server.
+"""Marks a status page that is out of date: by a script, or by the server.
 
-The script is the only one that the page's policy lets run. Airflow's policy lets none run; there
-the server marks the page whenever it answers, and the page asks again every minute.
+The page's policy allows only this script. Airflow's policy allows none; there the server marks the
+page in each response, and the page reloads every minute.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ setInterval(look, 10000);
 
 
 def opening(at: datetime) -> str:
-    """The tag that begins the body of a page that was written at a moment."""
+    """The opening tag of the body, with the time when the page was written."""
     return _BODY.format(at=at.astimezone(UTC).isoformat(), after=OLD_AFTER_SECONDS)
 
 
 def script_source() -> str:
-    """How a Content-Security-Policy names the script.
+    """The script's source expression for a Content-Security-Policy.
 
     >>> script_source().startswith("'sha256-")
     True
@@ -52,9 +52,9 @@ def script_source() -> str:
 
 
 def marked(text: str, *, now: datetime) -> str:
-    """The page as Airflow serves it, with links to Airflow's pages, and marked where it is old.
+    """The page as Airflow serves it, with links to Airflow's pages, marked if it is out of date.
 
-    One without a time is left alone.
+    A page without a time is not marked.
     """
     written = _WRITTEN.search(text)
     if written is None:

@@ -1,6 +1,6 @@
-"""What each task of a replay does: a step of it in Airflow's words.
+"""The tasks of a replay; each runs a step and reports its outcome to Airflow.
 
-The fields of a form are checked by an allow-list before anything else sees them, and go on as plain
+The fields of a form are checked by an allow-list before anything else, and passed on as plain
 values: none becomes a part of a template, a query, a path or a command.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from spark_jobs.orchestration.alerts import ToldBeforeError
+from spark_jobs.orchestration.alerts import AlertSentError
 from spark_jobs.orchestration.approval import APPROVAL_TASK, answer, approver, person
 from spark_jobs.orchestration.assets import announce
 from spark_jobs.orchestration.compiled import compiled_manifest
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("airflow.task.tidemark")
 
-# What the control database has room for.
+# The lengths of the columns in the control database.
 _LONGEST_ID = 200
 
 
 @contextmanager
 def form_read() -> Iterator[None]:
-    """Read a form: what it asks for and cannot be done is one sentence, and no failure.
+    """Read a form; a request that is refused is not a failed task.
 
     Raises:
-        AirflowSkipException: it was refused; the sentence says why, and what to do.
+        AirflowSkipException: the form was refused; the message says why, and what to do.
     """
     from spark_jobs.gold import errors
     from spark_jobs.planning.errors import ReplayRequestError
@@ -64,7 +64,7 @@ def validate_replay(context: Context) -> dict[str, Any]:
     """Check every field of the form; returns the request and the reason.
 
     Raises:
-        ReplayRequestError: a field holds what it may not; it names the field.
+        ReplayRequestError: a field has a value that is not allowed; it names the field.
     """
     from spark_jobs.gold.publications import changed_views
     from spark_jobs.planning.request import replay_request, why
@@ -87,13 +87,13 @@ def validate_replay(context: Context) -> dict[str, Any]:
         "request": request.as_dict(),
         "reason": because.reason,
         "ticket": because.ticket,
-        # Whatever is not a clear no only shows the plan.
+        # Anything except an explicit no is a dry run.
         "dry_run": dry_run is not False,
     }
 
 
 def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Show what the replay would do: as a table in the log, and as Markdown for an approver."""
+    """Show the plan of the replay: as a table in the log, and as Markdown for the approval."""
     with replayer() as replays:
         plan = replays.plan(_request(asked))
     show(context, f"{plan.markdown()}\n\nReason: {as_markdown(asked['reason'])}")
@@ -107,7 +107,7 @@ def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | None:
-    """The task that comes after the plan; None: nothing is left to do."""
+    """The task after the plan; None if nothing is left to do."""
     if planned["dry_run"]:
         log.info("a dry run ends here: nothing was written")
         return None
@@ -118,7 +118,7 @@ def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | 
 
 
 def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
-    """Record the replay; returns its views."""
+    """Record the replay; returns the names of its views."""
     from spark_jobs.planning.request import Why
 
     with replayer() as replays:
@@ -139,7 +139,7 @@ def build(view: str, context: Context) -> None:
     """Compute a view beside its table and audit it.
 
     Raises:
-        AirflowFailException: a critical expectation failed; trying again would not help.
+        AirflowFailException: a critical expectation failed; a retry would not help.
         AirflowSkipException: there is nothing to compute.
     """
     from spark_jobs.quality.errors import GateBlockedError
@@ -158,7 +158,7 @@ def difference(context: Context) -> list[str]:
     """Show how each view differs from its published table; returns the views that were built.
 
     Raises:
-        AirflowSkipException: none was.
+        AirflowSkipException: no view was built.
     """
     from spark_jobs.state.replays import ViewProgress
 
@@ -200,7 +200,7 @@ def publish(view: str, context: Context) -> None:
 
 
 def follow(context: Context) -> dict[str, str]:
-    """Refresh what was replayed and what depends on it.
+    """Refresh the replayed views and their downstream views.
 
     Raises:
         AirflowSkipException: nothing was published.
@@ -220,12 +220,12 @@ def follow(context: Context) -> dict[str, str]:
 
 
 def report(context: Context) -> str:
-    """Close the record and say how it ended.
+    """Close the replay's record and report its outcome.
 
     Raises:
-        AirflowFailException: a view failed, or somebody rejected the plan.
+        AirflowFailException: a view failed, or the plan was rejected.
         AirflowSkipException: the form was refused.
-        ToldBeforeError: a task before failed, and its alert was sent.
+        AlertSentError: an earlier task failed, and its alert was sent.
     """
     from spark_jobs.state.replays import ReplayStatus
 
@@ -240,10 +240,10 @@ def report(context: Context) -> str:
             raise AirflowSkipException("the form was refused; the log of `validate` says why")
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned is None:
-            raise ToldBeforeError("there was no plan; see the failed task")
-        # Other tasks of the branch may have failed, the approval for one: that is no dry run.
+            raise AlertSentError("there was no plan; see the failed task")
+        # Not a dry run: another task of the branch may have failed, for example the approval.
         if next_of_plan(planned, approve=APPROVAL_TASK, begin="begin") is not None:
-            raise ToldBeforeError(
+            raise AlertSentError(
                 "the replay was not begun and nothing was computed; the task that failed says why, "
                 "and goes on where it is cleared"
             )
@@ -258,7 +258,7 @@ def report(context: Context) -> str:
 
 
 def replay_id(context: Context, *, kind: str = "replay") -> str:
-    """The id of the run's replay: a run that is tried again goes on with its own."""
+    """The id of the run's replay: a retried run continues its own replay."""
     return f"{kind}-{context['run_id']}"[:_LONGEST_ID]
 
 
@@ -284,7 +284,7 @@ def _request(asked: dict[str, Any]) -> Any:
 
 
 def as_markdown(text: str) -> str:
-    r"""A person's words as Markdown that shows them as they are.
+    r"""A person's text, escaped so that Markdown shows it unchanged.
 
     >>> as_markdown("<b>50% off</b> | it's *new*")
     "&lt;b&gt;50% off&lt;/b&gt; \\| it's \\*new\\*"
@@ -293,7 +293,7 @@ def as_markdown(text: str) -> str:
 
 
 def show(context: Context, markdown: str) -> None:
-    """Show a table or a plan in the log, and keep it for whoever is asked to approve."""
+    """Write a table or a plan to the log, and store it for the approval."""
     for line in markdown.splitlines():
         log.info("%s", line)
     context["ti"].xcom_push(key="markdown", value=markdown)

@@ -1,4 +1,4 @@
-"""Ends incidents: a run that shows that a fault is over says so, through the same notifiers."""
+"""Resolves incidents after a successful run, and notifies through the same notifiers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier, Context
 
-from spark_jobs.orchestration.alerts import RESOLVED, Alert, tell
+from spark_jobs.orchestration.alerts import RESOLVED, Alert, send
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,22 +18,27 @@ log = logging.getLogger("airflow.task.tidemark")
 
 
 class ResolvedNotifier(BaseNotifier):
-    """Tells that the open incidents of a task, or of a view's DAG, are over."""
+    """Notifies that the open incidents of a task, or of a view's DAG, are resolved."""
 
-    def __init__(self, settings: Settings, *, view: str | None = None) -> None:
-        """Make it for a DAG.
+    def __init__(
+        self, settings: Settings, *, view: str | None = None, about_views: bool = True
+    ) -> None:
+        """Create it for a DAG.
 
         Args:
             settings: of the project.
-            view: the gold view that the DAG refreshes: all incidents of the DAG end when its
-                newest attempt that did anything is published. None: those of the task that
-                succeeded.
+            view: the gold view that the DAG refreshes: all incidents of the DAG are resolved when
+                its newest attempt with work to do is published. None: only incidents of the
+                successful task are.
+            about_views: also incidents about a view. A task that checks many views resolves them
+                itself.
         """
         super().__init__()
         self._settings, self._view = settings, view
+        self._tables = None if about_views else (None,)
 
     def notify(self, context: Context) -> None:
-        """End them, and tell each; where there are none, one row is looked for."""
+        """Resolve the incidents, and send each; without incidents this costs one query."""
         from spark_jobs.state.store import ControlStore
 
         ti: Any = context["ti"]
@@ -44,7 +49,9 @@ class ResolvedNotifier(BaseNotifier):
             if self._view is not None and not _published(store, self._view):
                 return
             task_id = ti.task_id if self._view is None else None
-            ended = store.resolve_incidents(ti.dag_id, task_id=task_id, now=now)
+            ended = store.resolve_incidents(
+                ti.dag_id, task_id=task_id, tables=self._tables, now=now
+            )
         for one in ended:
             alert = Alert(
                 at=now.isoformat(),
@@ -62,11 +69,11 @@ class ResolvedNotifier(BaseNotifier):
                 since=one.opened_at.isoformat(),
                 times=one.times,
             )
-            tell(self._settings, alert, context)
+            send(self._settings, alert, context)
 
 
 def _published(store: ControlStore, view: str) -> bool:
-    """Whether nothing of a view failed or waits since its newest publication."""
+    """Whether no attempt of a view has failed or waits since its newest publication."""
     from spark_jobs.state.attempts import AttemptStatus
 
     idle = {AttemptStatus.SKIPPED, AttemptStatus.SUPERSEDED}

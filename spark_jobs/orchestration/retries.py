@@ -1,4 +1,4 @@
-"""Which failures are worth another try: only those that may pass with time."""
+"""Which failures are retried: only transient ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-# A busy table is free after the first pause; a Spark server that was killed on a busy machine
-# serves again within the second.
+# A busy table is usually free after the first pause; a killed Spark server on a busy machine is
+# usually ready after the second.
 PAUSE_FACTOR = 4
 
 
 class RetryTransient(RetryPolicy):
-    """Fail at once on a condition of the data or the project; try the others again."""
+    """Fail immediately on conditions of the data or the project; retry all others."""
 
     def evaluate(
         self,
@@ -42,7 +42,7 @@ class RetryTransient(RetryPolicy):
 
 
 def transient(error: LakehouseError) -> bool:
-    """Whether the condition is about something that is down or busy."""
+    """Whether the condition means that something is down or busy."""
     from spark_jobs.state.errors import (
         ControlUnreachableError,
         LeaseLostError,
@@ -63,10 +63,10 @@ def transient(error: LakehouseError) -> bool:
 
 
 def _transport_failed(error: BaseException) -> bool:
-    """Whether a query failed on the way to the Connect server or back, not in it.
+    """Whether a query failed in the connection to the Connect server, not on the server.
 
-    The client raises the base class itself for a broken connection or a session that a restarted
-    server does not know, and a subclass for everything that the server says about the query.
+    The client raises the base class for a broken connection or a session that a restarted server
+    does not know, and subclasses for errors of the query.
     """
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 

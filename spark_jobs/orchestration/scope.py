@@ -1,4 +1,4 @@
-"""What one DAG run asks for: its tick, whether all is recomputed, or which range of rows is."""
+"""What a DAG run requests: its tick, and a full recomputation or one of a range of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.planning.ranges import TimeRange
 
 
 class RunKind(StrEnum):
-    """Who made a DAG run; the values are Airflow's."""
+    """What created a DAG run; the values are Airflow's."""
 
     SCHEDULED = "scheduled"
     BACKFILL = "backfill"
@@ -22,13 +22,13 @@ class RunKind(StrEnum):
 
 @dataclass(frozen=True)
 class RunScope:
-    """What a run asks the refresh for.
+    """What a run requests of the refresh.
 
     Attributes:
-        tick: all views that are refreshed under one tick read the same input versions.
-        force: compute the whole result, even when nothing moved.
-        asked: a person asked for the run, by triggering or by clearing it.
-        time: compute the rows of this range again, and no others; None: what a refresh finds.
+        tick: views that are refreshed in the same tick read the same input versions.
+        force: recompute the whole result, even if no input changed.
+        asked: a person triggered or cleared the run.
+        time: recompute only the rows of this range; None: a normal refresh.
     """
 
     tick: str
@@ -46,23 +46,23 @@ def run_scope(
     clear_number: int = 0,
     force: bool = False,
 ) -> RunScope:
-    """The one rule for every kind of run.
+    """The scope of a run of any kind.
 
     A scheduled or backfill run's tick is the end of its interval, which the views of one moment
-    share however their starts are spread. Every other run has no interval of its own (Airflow
-    infers one that another run already used), so it is a tick by itself. A run that was cleared
-    asks again: under its first tick it would see the versions that were pinned then.
+    share however their starts are spread. Other runs have no interval of their own (Airflow
+    infers one that another run already used), so each is a tick by itself. A cleared run gets a
+    new tick: in its first one it would see the versions that were pinned then.
 
-    A backfill's interval is the range that it recomputes. Every other run's interval says when it
-    runs and nothing about rows: a refresh takes up each change, however old the rows are.
+    A backfill's interval is the range that it recomputes. The interval of other runs only says when
+    they run: a refresh processes all changes, however old the rows are.
 
     Args:
         kind: as Airflow's ``run_type``.
         run_id: unique within a DAG.
-        data_interval_end: None where the run has no logical date.
-        data_interval_start: the same.
+        data_interval_end: None if the run has no logical date.
+        data_interval_start: likewise.
         clear_number: how often the run was cleared.
-        force: what the person who triggered the run asked for.
+        force: as chosen by the person who triggered the run.
     """
     shared = kind in {RunKind.SCHEDULED, RunKind.BACKFILL}
     name = _instant(data_interval_end) if shared and data_interval_end is not None else run_id

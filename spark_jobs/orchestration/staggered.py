@@ -1,4 +1,4 @@
-"""Aligned intervals whose runs start a while after their end, and backfills by whole days.
+"""A timetable of aligned intervals whose runs start with a delay, and of backfills by day.
 
 A cron expression with an offset would move the intervals too, and with them the ticks that views
 share and the ranges of a backfill. The plugin beside this module makes the class known to Airflow.
@@ -13,8 +13,8 @@ from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import UTC, DateTime
 
-# Airflow takes runs of one logical date for the same run, and the first interval of a day has
-# had its own.
+# Airflow treats runs with the same logical date as one run, and the first interval of the day has
+# that of its start.
 _APART = timedelta(microseconds=1)
 
 
@@ -28,7 +28,7 @@ class BackfillDay(DagRunInfo):
 
 
 class StaggeredTimetable(CronDataIntervalTimetable):
-    """Intervals of a cron expression; runs start ``delay`` after the end of theirs.
+    """Intervals of a cron expression; a run starts ``delay`` after the end of its interval.
 
     With ``backfill_days`` a backfill has one run for each day (UTC) that its range touches and
     that has ended, however many intervals a day has: rows are recomputed once.
@@ -53,8 +53,8 @@ class StaggeredTimetable(CronDataIntervalTimetable):
         last_automated_data_interval: DataInterval | None,
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
-        """The next interval, as without a delay, and when its run starts."""
-        # Schedules of views neither catch up nor end; a backfill asks as if they did both.
+        """The next interval, which the delay does not change, and the start of its run."""
+        # Only a backfill asks with catch-up and an end: schedules of views have neither.
         if self._backfill_days and restriction.catchup and restriction.latest is not None:
             return _next_day(last_automated_data_interval, restriction)
         info = super().next_dagrun_info(
@@ -74,7 +74,7 @@ class StaggeredTimetable(CronDataIntervalTimetable):
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> StaggeredTimetable:
-        # Airflow may still hold what an older release wrote.
+        # Airflow's database may contain what an older release wrote.
         return cls(
             data["expression"],
             time_zone=data.get("time_zone", "UTC"),
@@ -84,7 +84,7 @@ class StaggeredTimetable(CronDataIntervalTimetable):
 
 
 def _next_day(last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
-    """The next day of a backfill's range; a day that has not ended is left to Airflow to drop."""
+    """The next day of a backfill's range; Airflow drops a day that has not ended."""
     if restriction.earliest is None or restriction.latest is None:
         return None
     start = restriction.earliest.in_timezone(UTC).start_of("day") if last is None else last.end

@@ -1,4 +1,4 @@
-"""Serves the page of all tables to those who may see Airflow's own; computes only its age."""
+"""Serves the status page of all tables to users of Airflow, and marks it if out of date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from spark_jobs.orchestration.page_age import marked
 from spark_jobs.settings import load_settings
 
-# The policy of the page itself, and that no other site shows it in a frame.
+# The page's own policy; in addition no other site may show it in a frame.
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
@@ -27,7 +27,7 @@ five minutes, or run <b>tidemark page</b>.</p>
 
 
 def status_app() -> FastAPI:
-    """The application that Airflow's api-server mounts; any role that may log in reads it."""
+    """The application that Airflow's api-server mounts; every role with a login can read it."""
     app = FastAPI(openapi_url=None)
     may_look = Depends(requires_access_view(AccessView.WEBSITE))
 

@@ -1,7 +1,7 @@
-"""What each task does: the refresh's own step, and its outcome in Airflow's words.
+"""The tasks of a refresh; each runs a step and reports its outcome to Airflow.
 
-Airflow's words are few: skipped (nothing to do), failed for good (the gate blocks), failed (the
-retry policy decides). Imports of Spark stay inside, since DAG parsing reads this module too.
+Outcomes are: skipped (nothing to do), failed without retry (the gate blocks), failed (the retry
+policy decides). Spark is imported inside functions, because DAG parsing imports this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spark_jobs.quality.verdict import Verdict
     from spark_jobs.settings import Settings
 
-# A name that does not follow the module, so that a task's log shows it as the task's own words.
+# A logger name of its own, so that a task's log shows these lines as the task's output.
 log = logging.getLogger("airflow.task.tidemark")
 
 
@@ -33,9 +33,9 @@ def plan(view: str, context: Context) -> str:
     """Plan the run's refresh and return the attempt's id.
 
     Raises:
-        AirflowSkipException: there is nothing to refresh, or a person has to let it pass; the
+        AirflowSkipException: there is nothing to refresh, or a person must allow the refresh; the
             reason is in the log and in XCom.
-        ReplayRequestError: the run's reason for letting it pass is none.
+        ReplayRequestError: the reason for allowing it is missing or too short.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
     from spark_jobs.planning.decision import ReasonCode
@@ -64,7 +64,7 @@ def plan(view: str, context: Context) -> str:
 def stage(attempt_id: str) -> str:
     """Compute the result beside the published table; returns the attempt that was staged.
 
-    A backfill that a refresh overtook is planned again, as a later attempt.
+    If a refresh overtook a backfill, it is planned again as a new attempt.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
 
@@ -77,11 +77,11 @@ def stage(attempt_id: str) -> str:
 
 
 def audit(attempt_id: str) -> str:
-    """Judge the staged result.
+    """Audit the staged result.
 
     Raises:
-        AirflowFailException: a critical expectation failed; trying again would not help.
-        AirflowSkipException: one did, as one of an earlier result did that waits for a person.
+        AirflowFailException: a critical expectation failed; a retry would not help.
+        AirflowSkipException: it failed as in an earlier result that still waits for a person.
     """
     from spark_jobs.gold.refresh.staging import staged_at
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
@@ -105,9 +105,9 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Commit the audited result and announce it.
 
     Raises:
-        AirflowFailException: it was computed once more on newer content, and the gate blocks that.
-        AirflowSkipException: a newer attempt had published before, or no row changed: an asset's
-            event is a change.
+        AirflowFailException: it was recomputed on newer content, and the gate blocks the result.
+        AirflowSkipException: a newer attempt was already published, or no row changed: asset
+            events are for changes only.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
     from spark_jobs.gold.telemetry.asset_events import event_of
@@ -130,20 +130,20 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     if published.version is None:
         raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
     log.info("published version=%d changed=%s", published.version, published.changed)
-    yield _told(asset, event, version=published.version)
+    yield _asset_event(asset, event, version=published.version)
 
 
 def backfills(steps: Refresher, attempt_id: str) -> bool:
-    """Whether an attempt recomputes what a backfill asked for."""
+    """Whether an attempt belongs to a backfill."""
     return steps.context.store.attempt(attempt_id).reason_code == "BACKFILLED"
 
 
 def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
-    """Tell from the ledger how a Spark application's refresh ended.
+    """Report the outcome of a Spark application's refresh from the ledger.
 
     Raises:
         AirflowFailException: the gate blocks the result.
-        AirflowSkipException: a newer attempt had published before, or no row changed.
+        AirflowSkipException: a newer attempt was already published, or no row changed.
     """
     from spark_jobs.gold.telemetry.asset_events import event_of
     from spark_jobs.quality.verdict import Verdict
@@ -159,11 +159,11 @@ def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
         raise AirflowSkipException(attempt.error or faster)
     if attempt.status is not AttemptStatus.PUBLISHED or attempt.published_version is None:
         raise AirflowFailException(attempt.error or f"attempt {attempt_id} is {attempt.status}")
-    yield _told(asset, event, version=attempt.published_version)
+    yield _asset_event(asset, event, version=attempt.published_version)
 
 
-def _told(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metadata:
-    """The event of a task that succeeds; Airflow would emit one of any that does.
+def _asset_event(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metadata:
+    """The asset event of a task; Airflow emits one for each successful task with an outlet.
 
     Raises:
         AirflowSkipException: no row changed.
@@ -174,11 +174,11 @@ def _told(asset: Asset, event: dict[str, Any] | None, *, version: int) -> Metada
 
 
 def verify(view: str) -> dict[str, Any]:
-    """Compare a sample of the published table with its SQL; returns what was found.
+    """Compare a sample of the published table with its SQL; returns the result.
 
     Raises:
         AirflowSkipException: nothing was published yet.
-        AirflowFailException: the table is not what its SQL gives.
+        AirflowFailException: the table differs from its SQL.
     """
     from spark_jobs.gold.errors import NotPublishedError
     from spark_jobs.gold.verify.published import verify as compare
@@ -196,7 +196,7 @@ def verify(view: str) -> dict[str, Any]:
 
 
 def scope_of(context: Context) -> RunScope:
-    """What the current run asks for."""
+    """The scope of the current run."""
     run: Any = context["dag_run"]
     return run_scope(
         kind=RunKind(str(run.run_type.value)),
@@ -215,10 +215,10 @@ def who(context: Context) -> str:
 
 
 def allowed(context: Context) -> str | None:
-    """Who lets a refresh pass that would wait for a person, and why; None: nobody.
+    """Who allows an unusually large refresh, and the reason; None if nobody does.
 
     Raises:
-        ReplayRequestError: what was typed is no reason.
+        ReplayRequestError: the reason is too short.
     """
     from spark_jobs.planning.request import why
 

@@ -1,4 +1,4 @@
-"""The refresh as one Spark application, for clusters without a Connect server."""
+"""The refresh as a single Spark application, for clusters without a Connect server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def submitted_refresh(settings: Settings, attempt_id: Any, options: dict[str, An
     """The task that stages, audits and publishes an attempt.
 
     Args:
-        settings: their Spark configuration goes with the application.
-        attempt_id: what the task before returns.
+        settings: with the Spark configuration of the application.
+        attempt_id: the result of the previous task.
         options: the task's id, retries and limits.
 
     Raises:
-        JarsMissingError: Delta's jars are not where the settings say.
+        JarsMissingError: Delta's jars are not in the configured directory.
     """
     return SparkSubmitOperator(
         **options,

@@ -1,4 +1,4 @@
-"""What the tasks of the operators' DAGs have in common."""
+"""Common arguments of the tasks of the operators' DAGs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk import WeightRule
 from spark_jobs.orchestration.blueprint import RETRIES, RETRY_DELAY_SECONDS
 
 OWNER = "operations"
-# Airflow makes this pool by itself; its tasks read logs and reports, and wait for people.
+# Airflow's default pool, for tasks that only read logs and reports, or wait for approvals.
 CONTROL = "default_pool"
 
 

@@ -1,6 +1,6 @@
-"""What each task of a rollback and of a release does; both are about one view.
+"""The tasks of a rollback and of a release, each of one view.
 
-The fields of a form are checked as those of a replay are; see ``replay_steps``.
+The fields of a form are checked like those of a replay; see ``replay_steps``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def validate_release(context: Context) -> dict[str, Any]:
     """Check every field of the form; returns them as plain values.
 
     Raises:
-        ReplayRequestError: a field holds what it may not; it names the field.
+        ReplayRequestError: a field has a value that is not allowed; it names the field.
     """
     from spark_jobs.planning.request import attempt_name, one_view, why
 
@@ -43,7 +43,7 @@ def validate_rollback(context: Context) -> dict[str, Any]:
     """Check every field of the form; returns them as plain values.
 
     Raises:
-        ReplayRequestError: a field holds what it may not; it names the field.
+        ReplayRequestError: a field has a value that is not allowed; it names the field.
     """
     from spark_jobs.planning.request import replay_name, version_number
 
@@ -56,7 +56,7 @@ def validate_rollback(context: Context) -> dict[str, Any]:
 
 
 def plan_rollback(asked: dict[str, Any], context: Context) -> int:
-    """Find the content to go back to, and show it; returns its version."""
+    """Find the version to roll back to, and show it; returns the version."""
     from spark_jobs.gold.recover.rollback import Rollbacker
 
     with refresher() as steps:
@@ -93,9 +93,9 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
 
 
 def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
-    """Find what keeps the view from going on, and show it; returns what a person agrees to.
+    """Find what blocks the view, and show it; returns what the approval is about.
 
-    It is the rollback whose pin ends, or the attempt that is published.
+    This is the rollback whose pin is removed, or the blocked attempt that is published.
     """
     from spark_jobs.gold.recover.release import blocked_attempt, newer_input
     from spark_jobs.gold.recover.rollback import Rollbacker
@@ -129,10 +129,10 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
 
 
 def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> None:
-    """Do what was shown, and nothing else.
+    """Release exactly what was approved.
 
     Raises:
-        AirflowFailException: another rollback holds the view now.
+        AirflowFailException: another rollback pins the view now.
     """
     from spark_jobs.gold.recover.release import release_blocked
     from spark_jobs.gold.recover.rollback import Rollbacker

@@ -1,4 +1,4 @@
-"""Airflow's components as parts of the stack, and the one-off work on their database."""
+"""Airflow's components as parts of the stack, and the preparation of their database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_jobs.stack.trust import trusted
 
 API_SERVER = "airflow-api-server"
 DATABASE = "airflow-database"
-# User name and role: who runs the platform, who operates DAGs, who answers a call, who reads.
+# User name and role: platform administrator, DAG operator, on-call engineer, reader.
 USERS = {"admin": "Admin", "engineer": "Op", "oncall": "User", "analyst": "Viewer"}
 PACKAGES = ("apache-airflow", "apache-airflow-providers-fab")
 
@@ -65,7 +65,7 @@ def component(
 
 
 def probe_component(settings: Settings, key: str) -> str | None:
-    """What a component still lacks, as Airflow's own health report tells it."""
+    """Why a component is not ready, from Airflow's own health report; None: it is."""
     try:
         health = f"{airflow_address(settings)}/api/v2/monitor/health"
         answer = httpx.get(health, timeout=5, trust_env=False, verify=trusted())
@@ -77,10 +77,9 @@ def probe_component(settings: Settings, key: str) -> str | None:
 
 
 def prepare_database(settings: Settings) -> None:
-    """Bring the metadata database to the installed versions; make users and pools.
+    """Migrate the metadata database to the installed versions; create users and pools.
 
-    The work takes several seconds, so a stamp beside it says for which versions and pools it was
-    done.
+    This takes several seconds, so a stamp file records the versions and pools of the last run.
     """
     write_airflow_config(settings)
     ensure_secret(settings, AIRFLOW_USERS, new_users)
@@ -113,7 +112,7 @@ def prepare_database(settings: Settings) -> None:
 
 
 def new_users() -> str:
-    """The users with fresh passwords, as the secret keeps them."""
+    """The users with new passwords, in the form of the secret."""
     return json.dumps(
         {user: {"role": role, "password": random_password()} for user, role in USERS.items()},
         indent=2,

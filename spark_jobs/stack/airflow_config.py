@@ -25,14 +25,14 @@ FERNET_KEY_FILE = "airflow-fernet-key"
 API_KEY_FILE = "airflow-api-secret"
 JWT_KEY_FILE = "airflow-token-secret"
 
-# Tasks that run at once: refreshes wait for Spark, which shares the same two cores.
+# Concurrent tasks: refreshes wait for Spark, which shares the same two cores.
 PARALLELISM = 4
-# Its one plugin has the timetable, and lets tasks inherit what the scheduler has imported.
+# Plugins: the timetable, the status page, and tasks that inherit the scheduler's imports.
 PLUGINS = REPOSITORY / "spark_jobs/orchestration/plugins"
 
 
 def airflow_home(settings: Settings) -> Path:
-    """Airflow's own directory, never one that the caller's environment names."""
+    """Airflow's directory; ``AIRFLOW_HOME`` of the caller's environment is ignored."""
     return settings.state / "airflow"
 
 
@@ -42,11 +42,11 @@ def airflow_address(settings: Settings) -> str:
 
 
 def write_airflow_config(settings: Settings) -> None:
-    """Write ``airflow.cfg`` and the secrets that it points to."""
+    """Write ``airflow.cfg`` and the secrets that it refers to."""
     ensure_secret(settings, FERNET_KEY_FILE, random_fernet_key)
     ensure_secret(settings, API_KEY_FILE, random_password)
     ensure_secret(settings, JWT_KEY_FILE, random_signing_key)
-    # Its two drivers read the demands on the connection from the environment alone.
+    # Both database drivers read the TLS options from the environment only.
     url = dsn(settings, database="airflow", role=AIRFLOW).partition("?")[0]
     write_secret(
         settings, DATABASE_URL_FILE, url.replace("postgresql://", "postgresql+psycopg2://", 1)
@@ -98,7 +98,7 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
         },
         "api_auth": {"jwt_secret_cmd": from_file(JWT_KEY_FILE)},
         "scheduler": {
-            # A task whose worker was killed must not hold its view for long.
+            # A task whose worker was killed must not block its view for long.
             "task_instance_heartbeat_timeout": "60",
             "orphaned_tasks_check_interval": "30",
             "enable_health_check": "False",
@@ -126,13 +126,13 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
-    """Variables of every Airflow process beside those of the stack."""
+    """Variables of every Airflow process, in addition to those of the stack."""
     connects = settings.airflow.executor_mode is ExecutorMode.CONNECT
     remote = settings.spark.remote or connect_url(settings)
     secure = {"PGSSLMODE": VERIFIED, "PGSSLROOTCERT": authority(settings)}
     return {
         **(secure if settings.security.enabled else {}),
-        # Named, and not found by the server's announcement: a task that comes before the server
+        # An address, not the server's announcement file: a task that starts before the server
         # waits and tries again, instead of starting a Spark of its own.
         **({"TIDEMARK_SPARK__REMOTE": remote} if connects else {}),
         "AIRFLOW_HOME": str(airflow_home(settings)),

@@ -1,4 +1,4 @@
-"""Migrates Airflow's metadata database and makes its users and pools, all in one process.
+"""Migrates Airflow's metadata database and creates its users and pools, in one process.
 
 Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
 ``python -m spark_jobs.stack.airflow_database USERS.json PASSWORD-FILE POOL=SLOTS...``; the
@@ -13,19 +13,19 @@ from pathlib import Path
 
 from spark_jobs.access.airflow import ANNOUNCER
 
-# The role of who answers calls.
+# The role of on-call engineers.
 ON_CALL = "User"
 
 
 def migrate() -> None:
-    """Bring the database to the installed Airflow's schema, its authentication tables included."""
+    """Migrate the database to the installed Airflow's schema, including authentication tables."""
     from airflow.utils.db import upgradedb  # noqa: PLC0415
 
     upgradedb()
 
 
 def make_users(users: dict[str, dict[str, str]]) -> None:
-    """Make the users that do not exist yet, with the built-in roles."""
+    """Create the users that do not exist yet, with the built-in roles."""
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
@@ -34,7 +34,7 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
     with get_application_builder() as builder:
         security = builder.sm
         security.sync_roles()
-        # Airflow's navigation names the page of all tables to those only who may read plugins.
+        # Airflow shows the page of all tables only to users who may read plugins.
         seen = security.create_permission(permissions.ACTION_CAN_READ, permissions.RESOURCE_PLUGIN)
         security.add_permission_to_role(security.find_role(ON_CALL), seen)
         for name, user in users.items():
@@ -49,7 +49,7 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
 
 
 def make_announcer(name: str, password: str) -> None:
-    """Make the user as whom the streams emit events of assets, who may only read beside."""
+    """Create the user as whom the streams emit asset events; otherwise it may only read."""
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
@@ -58,7 +58,7 @@ def make_announcer(name: str, password: str) -> None:
     with get_application_builder() as builder:
         security = builder.sm
         role = security.add_role(name.capitalize())
-        # Airflow shows an event of a task to those only who may read its DAG.
+        # Airflow shows an event of a task only to users who may read its DAG.
         for action, resource in (
             (permissions.ACTION_CAN_READ, permissions.RESOURCE_ASSET),
             (permissions.ACTION_CAN_CREATE, permissions.RESOURCE_ASSET),
@@ -73,7 +73,7 @@ def make_announcer(name: str, password: str) -> None:
 
 
 def make_pools(slots: dict[str, int]) -> None:
-    """Make the pools that do not exist yet; one that an operator resized keeps its size."""
+    """Create the pools that do not exist yet; a pool that an operator resized keeps its size."""
     from airflow.models.pool import Pool  # noqa: PLC0415
 
     for name, count in slots.items():
@@ -83,7 +83,7 @@ def make_pools(slots: dict[str, int]) -> None:
 
 
 def main() -> None:
-    """Do all of it, for the users in the file that the command line names, and the pools."""
+    """Migrate, and create the users and pools that the command line names."""
     users = json.loads(Path(sys.argv[1]).read_text())
     password = Path(sys.argv[2]).read_text().strip()
     slots = dict(one.split("=", 1) for one in sys.argv[3:])

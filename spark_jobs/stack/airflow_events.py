@@ -1,4 +1,4 @@
-"""Where events of assets are told: as set, or the local stack's Airflow where there is one."""
+"""A client for asset events: of the configured Airflow, or of the local stack's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.stack.airflow_config import airflow_address
 
 
 def airflow_events(settings: Settings) -> AssetEvents | None:
-    """A client; None where no password of the user who emits events is there."""
+    """A client; None if there is no password of the user who emits events."""
     if not secret_path(settings, AIRFLOW_ANNOUNCER).exists():
         return None
     password = read_secret(settings, AIRFLOW_ANNOUNCER)

@@ -1,4 +1,4 @@
-"""Cassandra: one node from Maven's artefacts, on loopback and behind a password, on demand."""
+"""Cassandra: one node from Maven artefacts, on loopback, with a password; started on demand."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from spark_jobs.stack.secrets import ensure_secret
 NAME = "cassandra"
 USER = "cassandra"
 PASSWORD = "cassandra"  # noqa: S105 - the name of the secret
-# What every new server lets its one user in with.
+# The default password of a new server's only user.
 _FIRST_PASSWORD = "cassandra"  # noqa: S105
 HEAP = "512m"
 ALIVE = "SELECT release_version FROM system.local"
-# The packages of Java 17 that the server looks into, as its own scripts name them.
+# The packages of Java 17 that the server needs access to, as in its own scripts.
 _EXPORTED = (
     "java.base/jdk.internal.misc",
     "java.base/jdk.internal.ref",
@@ -70,9 +70,9 @@ def cassandra_part(settings: Settings) -> Part:
             f"-Dlogback.configurationFile={home / 'logback.xml'}",
             "-Dcassandra-foreground=yes",
             "-XX:+ExitOnOutOfMemoryError",
-            # Java after 17 takes the server's own guard away unless it is told.
+            # Java after 17 disables the server's security manager unless this is set.
             "-Djava.security.manager=allow",
-            # One node waits for nobody, and its one user is there with the first start.
+            # A single node need not wait for others, and creates its user at the first start.
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
             *("-cp", f"{settings.cassandra_jars}/*"),
@@ -95,17 +95,17 @@ def directory(settings: Settings) -> Path:
 
 
 def check_cassandra(settings: Settings) -> None:
-    """Make sure that Maven has filled the server's classpath.
+    """Check that Maven has downloaded the server's classpath.
 
     Raises:
-        CassandraJarsMissingError: it has not.
+        CassandraJarsMissingError: jars are missing.
     """
     if not any(settings.cassandra_jars.glob("cassandra-all-*.jar")):
         raise CassandraJarsMissingError(settings.cassandra_jars)
 
 
 def prepare_server(settings: Settings) -> None:
-    """Write the configuration, and make the password, once."""
+    """Write the configuration, and generate the password if there is none."""
     ensure_secret(settings, PASSWORD)
     home = directory(settings)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -114,7 +114,7 @@ def prepare_server(settings: Settings) -> None:
 
 
 def configuration(settings: Settings) -> dict[str, object]:
-    """What the server is told."""
+    """The server's configuration, as ``cassandra.yaml``."""
     home, ports = directory(settings), settings.ports
     seeds = [{"seeds": f"{LOOPBACK}:{ports.cassandra_storage}"}]
     return {
@@ -131,25 +131,25 @@ def configuration(settings: Settings) -> dict[str, object]:
         "storage_port": ports.cassandra_storage,
         "authenticator": "PasswordAuthenticator",
         "authorizer": "CassandraAuthorizer",
-        # A password that was changed counts at once.
+        # A changed password takes effect immediately.
         "credentials_validity": "0ms",
         "data_file_directories": [str(home / "data")],
         # A write is on the disk after a second.
         "commitlog_sync": "periodic",
         "commitlog_sync_period": "1000ms",
-        # A table that a sink makes again needs no copy of what it was made of.
+        # A table that a sink recreates needs no snapshot of the old one.
         "auto_snapshot": False,
     }
 
 
 def url(settings: Settings, password: str | None = None) -> str:
-    """The local server's address; holds a password, so keep it out of logs."""
+    """The local server's address; contains a password, so do not log it."""
     known = read_secret(settings, PASSWORD) if password is None else password
     return f"cassandra://{USER}:{known}@{LOOPBACK}:{settings.ports.cassandra}"
 
 
 def probe_server(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it lets its user in, also for the first time."""
+    """Why the server is not ready; None once its user can log in."""
     problem = _asked(url(settings), ALIVE)
     if problem is not None and "AuthenticationFailed" in problem:
         problem = _asked(url(settings, _FIRST_PASSWORD), "SELECT role FROM system_auth.roles")
@@ -157,10 +157,10 @@ def probe_server(settings: Settings) -> str | None:
 
 
 def take_over(settings: Settings) -> None:
-    """Give the user a password of this stack's own, unless it has it.
+    """Replace the default password by this stack's own, if that was not done yet.
 
     Raises:
-        PartFailedError: the server does not take it.
+        PartFailedError: the server refuses it.
     """
     if _asked(url(settings), ALIVE) is None:
         return
@@ -171,7 +171,7 @@ def take_over(settings: Settings) -> None:
 
 
 def _asked(address: str, statement: str) -> str | None:
-    """Why a statement has no answer, or None."""
+    """Why a statement failed, or None."""
     from cassandra import DriverException  # noqa: PLC0415 - needed by this part alone
     from cassandra.cluster import NoHostAvailable  # noqa: PLC0415
 

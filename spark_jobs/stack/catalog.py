@@ -29,14 +29,14 @@ from spark_jobs.stack.spark_cluster import cluster_parts
 from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.stack.streams import streams_part
 
-# Parts that start when they are named only.
+# Parts that only start when they are named.
 ON_DEMAND = {ENDPOINT, CASSANDRA}
-# Parts whose work the compiled manifest describes.
+# Parts that read the compiled manifest.
 MANIFEST_PARTS = {"streams", "airflow-dag-processor", ENDPOINT}
 
 
 def check_part_names(steps: Sequence[Step], names: Sequence[str]) -> tuple[str, ...]:
-    """The chosen parts in the stack's order; all that start unasked when none is chosen.
+    """The chosen parts in the stack's order; by default all that are not started on demand.
 
     Raises:
         UnknownPartError: no part has such a name.
@@ -75,8 +75,8 @@ def all_steps(settings: Settings) -> list[Step]:
 def with_needs(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
     """The named parts and every step that they need, directly or not.
 
-    The connector and Redis join whenever the streams do: one feeds them, they feed the other,
-    and they can start without either.
+    The streams can start without the connector and Redis, but those are added: one feeds the
+    streams, and the streams feed the other.
     """
     by_name = {step.name: step for step in steps}
     kept: set[str] = set()
@@ -86,15 +86,15 @@ def with_needs(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
         if name not in kept:
             kept.add(name)
             more += by_name[name].needs
-            # Airflow's api-server tells how the other components fare.
+            # Airflow's api-server reports the health of the other components.
             more += [API_SERVER] if name.startswith("airflow-") else []
     return [step for step in steps if step.name in kept]
 
 
 def make_topics(settings: Settings) -> None:
-    """Make the topics of the manifest's sources, so that streams find them before any record.
+    """Create the topics of the manifest's sources, so that streams find them before any record.
 
-    The clients are let at them, and at nothing that is no longer declared.
+    Clients get rights to these topics, and lose rights to what is no longer declared.
     """
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
@@ -107,7 +107,7 @@ def make_topics(settings: Settings) -> None:
 
 
 def security_steps(settings: Settings) -> list[Step]:
-    """What lets Connect's worker at its topics, where the broker asks who it is."""
+    """With security, the step that grants Connect's worker the rights to its topics."""
     if not settings.security.enabled:
         return []
     return [
@@ -132,7 +132,7 @@ def make_connector(settings: Settings) -> None:
     try:
         problems = list(source_problems(address, manifest.sources.values(), missing=False))
     except psycopg.Error:
-        # The connector says so itself: it may reach a database that this process does not.
+        # The connector reports it: it may reach a database that this process cannot.
         problems = []
     if problems:
         raise ProblemsError(problems)

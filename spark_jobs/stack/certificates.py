@@ -1,8 +1,8 @@
-"""The local stack's own authority, and the certificates that it gives to the servers.
+"""The local stack's own certificate authority, and the certificates of the servers.
 
-They are made at a start of the stack, and again at a start within a month of their end. Where the
-authority's key is not at hand, what is there is somebody else's to renew. Keys are secrets: they
-leave the directory of secrets only where a server of another account needs its own.
+They are created at a start of the stack, and renewed at a start within a month of their expiry.
+Without the authority's key, the existing certificates are managed elsewhere and not renewed. Keys
+are secrets: one is copied out of the directory of secrets only for a server of another account.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ENDPOINT = "endpoint"
 
 
 def certificate_name(server: str) -> str:
-    """The secret that holds a server's key and certificate, in this order, as PEM."""
+    """The name of the secret that holds a server's key and certificate, in this order, as PEM."""
     return f"tls/{server}.pem"
 
 
 def ensure_certificate(settings: Settings, server: str) -> str:
-    """A server's key and certificate as PEM, made where there is none that serves."""
+    """A server's key and certificate as PEM; created if there is no valid one."""
     with _one_at_a_time(settings):
         name = certificate_name(server)
         path = secret_path(settings, name)
@@ -65,7 +65,7 @@ def key_store(pem: str, password: str) -> bytes:
     """A server's key and certificate as Java's servers read them, encrypted with a password.
 
     Args:
-        pem: the key, its certificate, and those between that and the authority's, if there are.
+        pem: the key, its certificate, and intermediate certificates, if any.
         password: what encrypts them.
     """
     key = load_pem_private_key(pem.encode(), password=None)
@@ -77,7 +77,7 @@ def key_store(pem: str, password: str) -> bytes:
 
 
 def trust_store(pem: str) -> bytes:
-    """An authority's certificate as Java's clients read it; it is no secret and has no password."""
+    """An authority's certificate as a trust store for Java; not secret, without password."""
     authority = pkcs12.PKCS12Certificate(_certificate(pem), b"tidemark")
     return pkcs12.serialize_java_truststore([authority], NoEncryption())
 
@@ -149,7 +149,7 @@ def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x
 
 
 def serves(pem: str, authority: x509.Certificate) -> bool:
-    """Whether a certificate is of this authority and lasts for a while."""
+    """Whether a certificate was signed by this authority and does not expire soon."""
     certificate = _certificate(pem)
     if certificate.not_valid_after_utc < datetime.now(UTC) + timedelta(days=RENEWED_DAYS):
         return False
@@ -170,7 +170,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks of one network differ.
+        # The clocks of machines differ.
         .not_valid_before(min(now, now + timedelta(days=days)) - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=days))
     )
@@ -181,7 +181,7 @@ def _name(common: str) -> x509.Name:
 
 
 def _certificate(pem: str) -> x509.Certificate:
-    """The one certificate of a text that may hold a key too."""
+    """The certificate in a PEM text that may also hold a key."""
     return x509.load_pem_x509_certificate(pem.encode())
 
 
@@ -191,7 +191,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> str:
 
 @contextmanager
 def _one_at_a_time(settings: Settings) -> Iterator[None]:
-    """Parts that start at once share one authority."""
+    """A lock, because parts that start at the same time share one authority."""
     settings.state.mkdir(parents=True, exist_ok=True)
     with (settings.state / "certificates.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

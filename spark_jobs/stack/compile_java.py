@@ -1,6 +1,6 @@
-"""Compiles what is ours in Java, as a step of setup.
+"""Compiles the project's Java classes, as a step of setup.
 
-``python -m spark_jobs.stack.compile_java`` comes after Maven has fetched what the sources name.
+``python -m spark_jobs.stack.compile_java`` runs after Maven has fetched their dependencies.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ FILE_HEAD = "# Written by `python -m spark_jobs.stack.compose`; a test checks th
 
 
 class OneAnchor(yaml.SafeDumper):
-    """Writes the environment once and refers to it by a name that says what it is."""
+    """Writes the shared environment once, as a YAML anchor with a readable name."""
 
     def generate_anchor(self, node: Any) -> str:
         del node
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def render(settings: Settings) -> Rendered:
-    """The files for these settings; the paths are those of the images."""
+    """The files for these settings, with paths inside the images."""
     inside = settings.model_copy(
         update={
             "project_dir": HOME,
@@ -96,7 +96,7 @@ def render(settings: Settings) -> Rendered:
 
 
 def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict[str, Any]:
-    """A part that stays up, or a task that ends."""
+    """The service of a part, which stays up, or of a task, which ends."""
     image = f"tidemark-{IMAGES[step.name]}" if step.name in IMAGES else BASE_IMAGE
     needs = step.needs if step.name == MANIFEST else (MANIFEST, *step.needs)
     described: dict[str, Any] = {
@@ -126,12 +126,12 @@ def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict
 
 
 def profile(step: Step) -> dict[str, Any]:
-    """`docker compose --profile NAME up` starts what starts on demand."""
+    """The profile by which `docker compose --profile NAME up` starts a part on demand."""
     return {"profiles": [step.name]} if step.name in ON_DEMAND else {}
 
 
 def finishing(step: Step, environment: dict[str, str]) -> dict[str, Any]:
-    """What is left to do once a part serves: it ends, and others wait for its end."""
+    """The service that does a part's final step and ends; other services wait for its end."""
     return {
         "image": BASE_IMAGE,
         **common(environment),
@@ -142,7 +142,7 @@ def finishing(step: Step, environment: dict[str, str]) -> dict[str, Any]:
 
 
 def common(environment: dict[str, str]) -> dict[str, Any]:
-    """What every service of ours has."""
+    """Keys that all services of the project share."""
     return {
         "environment": environment,
         "network_mode": f"service:{GATEWAY}",
@@ -154,7 +154,7 @@ def common(environment: dict[str, str]) -> dict[str, Any]:
 
 
 def requirement(name: str, finished: set[str]) -> tuple[str, dict[str, str]]:
-    """The service that stands for a need, and the state that it must have reached."""
+    """The service that meets a requirement, and the state that it must have reached."""
     if name in finished:
         return finish_name(name), {"condition": "service_completed_successfully"}
     if name in IMAGES and name != "airflow-database":
@@ -168,7 +168,7 @@ def finish_name(part: str) -> str:
 
 
 def build(image: str) -> dict[str, Any]:
-    """How an image is made; all but the base are made from it."""
+    """How an image is built; all images but the base are built from it."""
     described: dict[str, Any] = {
         "context": "..",
         "dockerfile": f"docker/{image.removeprefix('tidemark-')}/Dockerfile",
@@ -203,7 +203,7 @@ def published_ports(steps: Sequence[Step]) -> list[int]:
 
 
 def haproxy(ports: Sequence[int]) -> str:
-    """The gateway's configuration: bytes in, bytes out."""
+    """The gateway's configuration: a TCP proxy for each port."""
     head = [
         FILE_HEAD.rstrip("\n"),
         "defaults",

@@ -48,22 +48,22 @@ from spark_jobs.stack.trust import trusted
 
 CONNECTOR = "shop"
 GROUP = "tidemark-connect"
-# The step that lets the worker at its topics.
+# The step that grants the worker rights to its topics.
 RIGHTS = "rights"
 TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
 SIGNAL_MILLISECONDS = 1000
-# Of our own messages in the log of the database.
+# Prefix of this project's logical messages in the database log.
 MESSAGE_PREFIX = "tidemark"
 RUNNING_SECONDS = 60
 LOOK_SECONDS = 10
-# Workers answer after 90 seconds at the latest: a question may wait until their group has formed.
+# Workers answer within 90 seconds: a request may wait until their group has formed.
 ANSWER_SECONDS = 100
 POSTGRES_PORT = 5432
 _PREPARED = Lock()
 LOG4J_FILE = "connect-log4j2.properties"
-# What Debezium says of a change that it cannot read, in a file of its own: see ``local.skipped``.
+# Writes Debezium's warnings about unreadable changes to their own file; see ``stack.skipped``.
 SKIPPED_LOGGING = """\
 appender.skipped.type = File
 appender.skipped.name = skipped
@@ -96,7 +96,7 @@ def worker_files(settings: Settings) -> tuple[Path, ...]:
 
 
 def skipped_file(settings: Settings) -> Path:
-    """Where the workers note changes that a connector left out."""
+    """The log file of changes that a connector left out."""
     return kafka_directory(settings) / "skipped.log"
 
 
@@ -121,19 +121,19 @@ def worker(settings: Settings, number: int) -> Part:
 
 
 def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None:
-    """Write a worker's configuration, and how it logs: it may run where no broker does."""
-    # Several are prepared at the same time, and show one certificate.
+    """Write a worker's configuration and logging; it may run on a machine without broker."""
+    # Workers are prepared at the same time, and share one certificate.
     with _PREPARED:
         prepare_rest(settings)
     write_properties(properties, worker_properties(settings, number))
     logging = LOG4J_PROPERTIES + SKIPPED_LOGGING.format(file=skipped_file(settings))
     properties.with_name(LOG4J_FILE).write_text(logging)
-    # A worker ends at once where the directory that it may read is not there.
+    # A worker exits immediately if its secrets directory does not exist.
     Path(debezium_secrets(settings)).mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def worker_properties(settings: Settings, number: int) -> dict[str, object]:
-    """A worker's configuration; it may hold a password, so the file is the owner's only."""
+    """A worker's configuration; it may contain a password."""
     access = kafka_access(settings, Principal.CONNECT).java()
     converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
@@ -153,8 +153,8 @@ def worker_properties(settings: Settings, number: int) -> dict[str, object]:
         "status.storage.topic": f"{INTERNAL_TOPICS}status",
         "status.storage.replication.factor": settings.local.kafka_brokers,
         "status.storage.partitions": 1,
-        # What was read since the last flush is read again after a kill, and gold views show whole
-        # transactions up to there.
+        # After a kill, everything since the last flush is read again, and gold views show whole
+        # transactions only up to that flush.
         "offset.flush.interval.ms": 1000,
         "scheduled.rebalance.max.delay.ms": 0,
         "key.converter": converter,
@@ -180,7 +180,7 @@ def debezium_secrets(settings: Settings) -> str:
 
 def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str]:
     """The Debezium connector's configuration for tables given as ``schema.table``."""
-    # Its role is another than the one that reconciles, so that user and password are not taken.
+    # The URL's user and password belong to the role that reconciles, so they are ignored.
     source = conninfo_to_dict(settings.source_database)
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
@@ -224,7 +224,7 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
 
 
 def signal_config(settings: Settings) -> dict[str, str]:
-    """Where the connector is told to read rows that were there before it: a file beside it.
+    """The connector's options for the signal file, by which incremental snapshots are requested.
 
     It writes nothing to the database, which would otherwise need a table for watermarks. A worker
     elsewhere reads no file of this machine.
@@ -236,7 +236,7 @@ def signal_config(settings: Settings) -> dict[str, str]:
         "signal.enabled.channels": "file",
         "signal.file": str(signal_file(settings)),
         "signal.poll.interval.ms": str(SIGNAL_MILLISECONDS),
-        # They only move the log while rows are read.
+        # These messages only advance the log while rows are read.
         "message.prefix.exclude.list": MESSAGE_PREFIX,
     }
 
@@ -247,7 +247,7 @@ def signal_file(settings: Settings) -> Path:
 
 
 def database_trust(settings: Settings) -> dict[str, str]:
-    """What the connector demands of the database's certificate."""
+    """The connector's options to verify the database's certificate."""
     if not settings.security.enabled:
         return {}
     return {"database.sslmode": VERIFIED, "database.sslrootcert": authority(settings)}
@@ -256,7 +256,7 @@ def database_trust(settings: Settings) -> dict[str, str]:
 def captured_tables(manifest: Manifest) -> list[str]:
     """The source tables of the manifest's Debezium sources.
 
-    A source that names no table captures the one that its topic is called after.
+    A source without a table captures the one that its topic is named after.
     """
     return [
         source.table or (source.topic or "").removeprefix(f"{TOPIC_PREFIX}.")
@@ -313,13 +313,18 @@ def put_config(api: httpx.Client, config: dict[str, str]) -> None:
 
 
 def restart_failed(api: httpx.Client) -> None:
-    """Start the connector's failed tasks again, if there are any."""
+    """Restart the connector's failed tasks, if there are any."""
     status = connector_status(api)
     if status and "FAILED" in states(status):
-        api.post(
-            f"/connectors/{CONNECTOR}/restart",
-            params={"includeTasks": "true", "onlyFailed": "true"},
-        )
+        restart_failed_tasks(api)
+
+
+def restart_failed_tasks(api: httpx.Client) -> httpx.Response:
+    """Request a restart of whatever failed, the connector or its tasks."""
+    return api.post(
+        f"/connectors/{CONNECTOR}/restart",
+        params={"includeTasks": "true", "onlyFailed": "true"},
+    )
 
 
 def wait_until_running(api: httpx.Client) -> None:
@@ -338,7 +343,7 @@ def wait_until_running(api: httpx.Client) -> None:
 
 
 def probe_worker(settings: Settings, number: int) -> str | None:
-    """What a worker still lacks: it serves once it answers, and no connector has failed."""
+    """Why a worker is not ready; None once it answers and no connector has failed."""
     try:
         with client(settings, number) as api:
             answer = api.get("/connectors")
@@ -373,7 +378,7 @@ def first_trace_line(status: dict[str, Any]) -> str:
 
 
 def client(settings: Settings, number: int = 1) -> httpx.Client:
-    """A client of a worker's REST interface; proxies of the machine are not asked.
+    """A client of a worker's REST API; it ignores the machine's proxy settings.
 
     Raises:
         SecretMissingError: no worker was prepared, so there is no certificate to show.

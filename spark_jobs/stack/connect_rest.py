@@ -1,8 +1,8 @@
-"""Kafka Connect's REST interface: it answers who shows the certificate of this stack.
+"""Kafka Connect's REST API: it requires the client certificate of this stack.
 
-Whoever may call it can start connectors, which read files and databases as the worker does. It has
-no users of its own, so TLS asks each caller for the certificate that the workers have themselves.
-It is of an authority that has signed nothing else, and whose key is thrown away.
+A caller can start connectors, which read files and databases with the worker's rights. The API has
+no users, so TLS requires the certificate that the workers have themselves. It was signed by an
+authority that has signed nothing else, and whose key was deleted.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from spark_jobs.stack.secrets import ensure_secret, write_secret
 PASSWORD = "connect-key-store"  # noqa: S105 - the name of the secret
 OWN = certificate_name(CONNECT)
 TRUSTED = "tls/connect-ca.pem"
-# Java reads these, and no PEM.
+# Java does not read PEM.
 _KEYS, _TRUST_STORE = "connect.p12", "connect-ca.p12"
 _LISTENER = "listeners.https.ssl."
 
 
 def asks_for_certificate(settings: Settings) -> bool:
-    """Whether the local stack's workers ask their callers; not where they listen elsewhere."""
+    """Whether the workers require a client certificate; not if their listeners are configured."""
     return not settings.kafka_connect.url and "listeners" not in settings.kafka_connect.conf
 
 
 def prepare_rest(settings: Settings) -> None:
-    """Make the certificate that workers and callers show, in the forms that Java reads."""
+    """Create the certificate of workers and clients, and key stores for Java."""
     if not asks_for_certificate(settings):
         return
     if not _lasts(settings):
@@ -56,7 +56,7 @@ def prepare_rest(settings: Settings) -> None:
 
 
 def _lasts(settings: Settings) -> bool:
-    """Whether there is a certificate, and none that ends soon."""
+    """Whether there is a certificate that does not expire soon."""
     if not all(secret_path(settings, name).exists() for name in (OWN, TRUSTED)):
         return False
     authority = load_pem_x509_certificate(read_secret(settings, TRUSTED).encode())
@@ -64,10 +64,10 @@ def _lasts(settings: Settings) -> bool:
 
 
 def rest_properties(settings: Settings, number: int) -> dict[str, object]:
-    """Where a worker listens, and whom it lets in; ``prepare_rest`` comes before.
+    """A worker's listener and its client authentication; call ``prepare_rest`` first.
 
     Raises:
-        SecretMissingError: it did not.
+        SecretMissingError: ``prepare_rest`` was not called.
     """
     _, port = settings.ports.of("connect", number)
     if not asks_for_certificate(settings):
@@ -87,25 +87,25 @@ def rest_properties(settings: Settings, number: int) -> dict[str, object]:
 
 
 def caller(settings: Settings) -> ssl.SSLContext:
-    """What a caller shows, and whom it trusts.
+    """A client's TLS context: its certificate, and the authority that it trusts.
 
     Raises:
         SecretMissingError: no worker was prepared.
     """
     context = ssl.create_default_context(cadata=read_secret(settings, TRUSTED))
-    # Read for its error; the context takes a file only.
+    # Read only to raise an error if it is missing; the context takes a path.
     read_secret(settings, OWN)
     context.load_cert_chain(secret_path(settings, OWN))
     return context
 
 
 def _file(settings: Settings, name: str) -> Path:
-    """A file beside the worker's configuration, which has its password."""
+    """A file next to the worker's configuration, which contains the password."""
     return settings.state / "kafka" / name
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Put a file in place in one step, for its owner only; two workers may do so at once."""
+    """Replace a file atomically, readable by its owner only; two workers may do so at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)

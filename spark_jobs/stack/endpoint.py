@@ -1,4 +1,4 @@
-"""The SQL endpoint as a part of the stack that is started when somebody asks for it."""
+"""The SQL endpoint as a part of the stack that is started on demand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SECRET = "endpoint"  # noqa: S105 - the name of the secret
 PROBE_SECONDS = 5
 PULSE_SECONDS = 20
 PULSE_FAILURES = 3
-# SASL in Hive's protocol: a word of status, four bytes of length, what is said.
+# SASL in Hive's protocol: a status byte, four bytes of length, the payload.
 _START, _OK, _COMPLETE = 1, 2, 5
 
 
@@ -60,11 +60,11 @@ def endpoint_part(settings: Settings) -> Part:
 
 
 def prepare_endpoint(settings: Settings) -> None:
-    """Make the password, once, and where security is on what TLS needs at both ends.
+    """Generate the password if there is none, and with security the files for TLS.
 
     Raises:
-        SettingError: it would be reached from elsewhere without TLS, or its account cannot be
-            the server's.
+        SettingError: it would be reachable from other machines without TLS, or its account
+            does not fit.
     """
     if settings.endpoint.host != LOOPBACK and not settings.security.enabled:
         problem = "passwords would be sent without TLS; set security.enabled too"
@@ -79,16 +79,16 @@ def prepare_endpoint(settings: Settings) -> None:
 
 
 def trust_store_file(settings: Settings) -> Path:
-    """The authority for clients in Java, which read no PEM; it is no secret."""
+    """The trust store for Java clients, which do not read PEM; not secret."""
     return endpoint_files(settings) / "ca.p12"
 
 
 @contextmanager
 def served_key_store(settings: Settings) -> Iterator[KeyStore | None]:
-    """What the server reads when it starts; nobody keeps the password. None without security.
+    """A new key store for a start of the server, and its password; None without security.
 
     Raises:
-        SecretMissingError: nobody has prepared the server.
+        SecretMissingError: the server was not prepared.
     """
     if not settings.security.enabled:
         yield None
@@ -104,7 +104,7 @@ def served_key_store(settings: Settings) -> Iterator[KeyStore | None]:
 
 
 def jdbc_url(settings: Settings) -> str:
-    """Where clients of JDBC connect to."""
+    """The URL for JDBC clients."""
     address = f"jdbc:hive2://{LOOPBACK}:{settings.ports.endpoint}"
     if not settings.security.enabled:
         return address
@@ -112,7 +112,7 @@ def jdbc_url(settings: Settings) -> str:
 
 
 def may_enter(settings: Settings, user: str, password: str) -> bool:
-    """Whether a user and a password are the endpoint's; a new password counts at once."""
+    """Whether the credentials are the endpoint's; a new password takes effect immediately."""
     try:
         wanted = read_secret(settings, SECRET)
     except SecretMissingError:
@@ -121,13 +121,13 @@ def may_enter(settings: Settings, user: str, password: str) -> bool:
 
 
 def probe_endpoint(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it lets its user in."""
+    """Why the server is not ready; None once its user can log in."""
     try:
         password = read_secret(settings, SECRET)
         with _connected(settings) as client:
             client.sendall(_said(_START, b"PLAIN") + _said(_OK, f"\0{USER}\0{password}".encode()))
             answer = client.recv(1)
-            # What is left unread would end the connection with an error in the server's log.
+            # Closing with unread data would log an error in the server.
             client.recv(1024)
     except SecretMissingError as error:
         return error.primary
@@ -140,11 +140,11 @@ def probe_endpoint(settings: Settings) -> str | None:
 
 @dataclass
 class Pulse:
-    """Whether the server of this process still lets its user in.
+    """Checks that the user can still log in to the server of this process.
 
     Attributes:
-        asked_at: on the clock of ``time.monotonic``.
-        failed: how many times in a row it did not.
+        asked_at: time of the last check, on the clock of ``time.monotonic``.
+        failed: number of consecutive failures.
     """
 
     settings: Settings
@@ -152,10 +152,10 @@ class Pulse:
     failed: int = 0
 
     def check(self) -> None:
-        """Ask, if it is time again; to be called about once a second.
+        """Check the login if it is due; call this about once a second.
 
         Raises:
-            EndpointSilentError: it did not, ``PULSE_FAILURES`` times in a row.
+            EndpointSilentError: the login failed ``PULSE_FAILURES`` times in a row.
         """
         if time.monotonic() - self.asked_at < PULSE_SECONDS:
             return
@@ -171,7 +171,7 @@ def _connected(settings: Settings) -> Iterator[socket.socket]:
     trusted = None
     if settings.security.enabled:
         trusted = ssl.create_default_context(cadata=read_secret(settings, AUTHORITY))
-        # It is asked on loopback; its certificate may name a service instead.
+        # The check connects to loopback, and the certificate may name a service instead.
         trusted.check_hostname = False
     address = (LOOPBACK, settings.ports.endpoint)
     with socket.create_connection(address, timeout=PROBE_SECONDS) as plain:

@@ -1,4 +1,4 @@
-"""The account of the SQL endpoint's own: what it must be, and what it must be able to reach."""
+"""The operating system's account of the SQL endpoint: requirements, and access to its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def endpoint_account(settings: Settings) -> Account:
     """The account that the setting names.
 
     Raises:
-        SettingError: it cannot be the endpoint's, and why.
+        SettingError: the endpoint cannot run as this account.
     """
     name = settings.endpoint.account
     try:
@@ -50,10 +50,10 @@ def endpoint_account(settings: Settings) -> Account:
 
 
 def check_endpoint_account(settings: Settings) -> None:
-    """Make sure that the account can be the endpoint's, and reaches what the server runs on.
+    """Check that the endpoint can run as the account, and that it can read the server's files.
 
     Raises:
-        SettingError: it cannot, and why.
+        SettingError: it cannot.
     """
     if not settings.endpoint.account:
         return
@@ -61,7 +61,7 @@ def check_endpoint_account(settings: Settings) -> None:
     groups = {account.gid}
     for place in _places(settings):
         for folder in reversed((place, *place.parents)):
-            # What is not there yet is made so that others can go through it.
+            # Missing directories are created with access for other accounts.
             with suppress(FileNotFoundError):
                 if not may_pass(folder.stat(), account.uid, groups):
                     problem = f"{account.name!r} may not access {str(folder)!r}"
@@ -69,10 +69,10 @@ def check_endpoint_account(settings: Settings) -> None:
 
 
 def prepare_account(settings: Settings) -> Account:
-    """Make the folders of the endpoint's account.
+    """Create the directories of the endpoint's account.
 
     Raises:
-        SettingError: it cannot be the endpoint's, and why.
+        SettingError: the endpoint cannot run as this account.
     """
     check_endpoint_account(settings)
     account = endpoint_account(settings)
@@ -82,7 +82,7 @@ def prepare_account(settings: Settings) -> Account:
 
 
 def may_pass(status: os.stat_result, uid: int, groups: set[int]) -> bool:
-    """Whether an account may go through a folder that has these rights."""
+    """Whether an account may traverse a directory with these permissions."""
     bit = stat.S_IXOTH
     if status.st_uid == uid:
         bit = stat.S_IXUSR
@@ -92,7 +92,7 @@ def may_pass(status: os.stat_result, uid: int, groups: set[int]) -> bool:
 
 
 def _places(settings: Settings) -> Iterator[Path]:
-    """The folders that the server's JVM reads, with no link on the way."""
+    """The directories that the server's JVM reads, with links resolved."""
     java = shutil.which("java")
     if home := os.environ.get("JAVA_HOME"):
         java = str(Path(home) / "bin/java")

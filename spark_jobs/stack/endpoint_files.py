@@ -1,4 +1,4 @@
-"""What the SQL endpoint has of its own on disk: its directory, and its key store."""
+"""The SQL endpoint's files: its directory and its key store."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from spark_jobs.settings import Settings
 
 @dataclass(frozen=True)
 class KeyStore:
-    """The server's key and certificate: a PKCS#12 file and the password that opens it."""
+    """The server's key and certificate: a PKCS#12 file and its password."""
 
     file: Path
     password: str = field(repr=False)
 
 
 def endpoint_files(settings: Settings) -> Path:
-    """The directory of what the server has beside results.
+    """The directory of the server's files, except for results.
 
-    With an account of its own it is another one, which that account can go through.
+    If the server has its own account, it is a different directory that this account can read.
     """
     return settings.state / ("endpoint-account" if settings.endpoint.account else "endpoint")

@@ -1,4 +1,4 @@
-"""The environment of every supervised process: the same settings, and nothing of the caller's."""
+"""The environment of supervised processes: the stack's settings, none of the caller's variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from spark_jobs.settings import Settings
 
 INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-# The settings whose keys are not ours, and may differ by case.
+# Settings whose keys other systems define; they are case-sensitive.
 FREE_KEYS = ("__CONF", "__TRANSPORT")
 
 
@@ -43,7 +43,7 @@ def settings_variables(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def flattened(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Nested settings as variables; mappings of free keys stay one JSON value.
+    """Nested settings as variables; mappings with arbitrary keys become one JSON value.
 
     >>> dict(flattened("P", {"kafka": 1, "conf": {"a.b": "c"}}))
     {'P__KAFKA': '1', 'P__CONF': '{"a.b": "c"}'}

@@ -15,7 +15,7 @@ class TakenPort:
 
     Attributes:
         setting: the setting that names the port, for example ``ports.kafka``.
-        holder: who listens there, where the operating system tells it.
+        holder: the process that listens there, if the operating system shows it.
     """
 
     setting: str
@@ -28,7 +28,7 @@ class TakenPort:
 
 
 class PortsTakenError(LakehouseError):
-    """Ports that the stack needs and others hold; all of them at once."""
+    """All ports that the stack needs and other processes use."""
 
     condition = "PORTS_TAKEN"
     taken: Sequence[TakenPort]
@@ -86,7 +86,7 @@ class ObjectStoreJarsMissingError(LakehouseError):
 
 
 class AttributesUnsupportedError(LakehouseError):
-    """The object store would keep its data where files cannot carry attributes."""
+    """The object store's directory is on a file system without extended attributes."""
 
     condition = "ATTRIBUTES_UNSUPPORTED"
     directory: Path
@@ -99,7 +99,7 @@ class AttributesUnsupportedError(LakehouseError):
 
 
 class TooLittleMemoryError(LakehouseError):
-    """Less free memory than the stack takes."""
+    """Less free memory than the stack needs."""
 
     condition = "TOO_LITTLE_MEMORY"
     free_gib: float
@@ -112,7 +112,7 @@ class TooLittleMemoryError(LakehouseError):
 
 
 class TooLittleDiskError(LakehouseError):
-    """Less free space below the state directory than the stack takes."""
+    """Less free disk space below the state directory than the stack needs."""
 
     condition = "TOO_LITTLE_DISK"
     directory: Path
@@ -125,7 +125,7 @@ class TooLittleDiskError(LakehouseError):
 
 
 class StateUnreachableError(LakehouseError):
-    """The state directory lies where PostgreSQL's user cannot reach it."""
+    """PostgreSQL's user cannot access the state directory."""
 
     condition = "STATE_UNREACHABLE"
     directory: Path
@@ -142,7 +142,7 @@ class StateUnreachableError(LakehouseError):
 
 
 class RestartNeededError(LakehouseError):
-    """The stack runs, with other settings than the ones asked for."""
+    """The stack is running with different settings."""
 
     condition = "RESTART_NEEDED"
     differing: Sequence[str]
@@ -198,7 +198,7 @@ class KafkaUsersMissingError(LakehouseError):
 
 
 class EndpointSilentError(LakehouseError):
-    """The SQL endpoint lets nobody in any more."""
+    """The SQL endpoint no longer accepts logins."""
 
     condition = "ENDPOINT_SILENT"
     problem: str
@@ -218,7 +218,7 @@ class ConnectorFailedError(LakehouseError):
 
 
 class SourceTableMissingError(LakehouseError):
-    """A source that names a table which its database does not have."""
+    """A source whose table does not exist in its database."""
 
     condition = "SOURCE_TABLE_MISSING"
     file: str
@@ -260,7 +260,7 @@ class SourceKeyError(LakehouseError):
 
 
 class SettingsChangedError(LakehouseError):
-    """The running parts were started with other settings, so that one alone cannot be replaced."""
+    """The running parts have other settings, so a single part cannot be restarted."""
 
     condition = "SETTINGS_CHANGED"
     primary = "the stack runs with other settings than the current ones"

@@ -1,4 +1,4 @@
-"""One step of the stack in this process, for a supervisor other than ours: a container engine.
+"""Runs one step of the stack in this process, for a container engine as the supervisor.
 
 ``python -m spark_jobs.stack.foreground run|probe|alive|finish STEP``. What runs, with which files,
 and how its health is told is the same code that the local stack uses.
@@ -22,12 +22,12 @@ MANIFEST = "manifest"
 
 
 def stack_steps(settings: Settings) -> list[Step]:
-    """Every step of the stack, the compilation of the project included."""
+    """Every step of the stack, including the compilation of the project."""
     return [Task(MANIFEST, lambda: write_manifest(settings)), *all_steps(settings)]
 
 
 def run(settings: Settings, step: Step) -> None:
-    """Do a task, or become a part."""
+    """Run a task, or replace this process by a part's."""
     close_state(settings.state)
     if isinstance(step, Task):
         step.run()
@@ -36,14 +36,14 @@ def run(settings: Settings, step: Step) -> None:
     record = settings.state / "run" / f"{step.name}.pid"
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(str(os.getpid()))
-    # A container's own environment is meant for the part: an object store's credentials are in it.
+    # The container's environment is for the part: it contains an object store's credentials.
     variables = secret_variables(str(step.variables or ""))
     environment = {**os.environ, **stack_environment(settings), **step.environment, **variables}
     os.execvpe(step.command[0], step.command, environment)  # noqa: S606 - no shell is wanted
 
 
-def judge(lacks: str | None) -> int:
-    """Exit status 0 where nothing is lacking; otherwise what is lacking is printed."""
+def exit_status(lacks: str | None) -> int:
+    """Print why a step is not ready; returns the exit status, 0 if it is."""
     if lacks is not None:
         print(lacks)
     return 0 if lacks is None else 1
@@ -51,7 +51,7 @@ def judge(lacks: str | None) -> int:
 
 @private_files()
 def main(arguments: Sequence[str]) -> int:
-    """Carry out one verb for one step; returns the exit status."""
+    """Run one command for one step; returns the exit status."""
     verb, name = arguments
     settings = load_settings()
     by_name = {step.name: step for step in stack_steps(settings)}
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         case "run", step:
             run(settings, step)
         case "probe", Part() as part:
-            return judge(part.probe())
+            return exit_status(part.probe())
         case "alive", Part() as part:
-            return judge((part.alive or part.probe)())
+            return exit_status((part.alive or part.probe)())
         case "finish", Part() as part:
             part.finish()
         case _:

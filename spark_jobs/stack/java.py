@@ -47,13 +47,13 @@ LOGBACK = """\
 
 
 def java_program() -> str:
-    """The ``java`` to run, whether or not it is there: JAVA_HOME's, otherwise PATH's."""
+    """The ``java`` to run, of JAVA_HOME or else of PATH; it may not exist."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin/java") if home else "java"
 
 
 def check_java() -> None:
-    """Make sure that Java is there and new enough.
+    """Check that Java is installed and new enough.
 
     Raises:
         ProgramMissingError: it is absent or too old.
@@ -69,7 +69,7 @@ def check_java() -> None:
 
 
 def java_major_version(text: str) -> int | None:
-    """The major version that ``java -version`` tells.
+    """The major version in the output of ``java -version``.
 
     >>> java_major_version('openjdk version "17.0.15" 2025-04-15')
     17

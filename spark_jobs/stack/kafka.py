@@ -32,12 +32,12 @@ from spark_jobs.stack.secrets import ensure_secret, write_secret
 
 HEAP = "512m"
 LOG4J_FILE = "log4j2.properties"
-# Where a record is a change of state, losing its order is losing data: one partition keeps it.
+# Changes of a table need their order, which only one partition keeps.
 DEFAULT_PARTITIONS = 1
-# What the names of Kafka Connect's own topics begin with.
+# Prefix of Kafka Connect's internal topics.
 INTERNAL_TOPICS = "_connect_"
 SUPER = (Principal.BROKER, Principal.ADMIN)
-# As often a password is hashed where the storage is formatted.
+# Hash iterations of the passwords with which the storage is formatted.
 ITERATIONS = 4096
 _SECRETS = Lock()
 
@@ -61,7 +61,7 @@ def broker(settings: Settings, number: int) -> Part:
 
 
 def broker_names(settings: Settings) -> tuple[str, ...]:
-    """The parts that must serve before topics are made."""
+    """The parts that must be ready before topics are created."""
     return tuple(numbered("kafka", number) for number in nodes(settings))
 
 
@@ -101,7 +101,7 @@ def server_properties(settings: Settings, number: int) -> dict[str, object]:
     _, client_port = ports.of("kafka", number)
     _, controller_port = ports.of("kafka_controller", number)
     voters = [f"{one}@{LOOPBACK}:{ports.of('kafka_controller', one)[1]}" for one in nodes(settings)]
-    # One broker may be gone, and every record that was acknowledged is still on another.
+    # If one broker is lost, another one has every acknowledged record.
     in_sync = max(1, brokers - 1)
     return {
         "node.id": number,
@@ -133,7 +133,7 @@ def server_properties(settings: Settings, number: int) -> dict[str, object]:
 
 
 def security_properties(settings: Settings) -> dict[str, object]:
-    """Passwords for clients, certificates for the controller, and nothing that is not granted."""
+    """Passwords for clients, certificates for the controller, and no access without a grant."""
     return {
         "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SSL",
         "inter.broker.listener.name": "SASL_SSL",
@@ -146,8 +146,8 @@ def security_properties(settings: Settings) -> dict[str, object]:
         "ssl.keystore.location": secret_path(settings, certificate_name(KAFKA)),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": secret_path(settings, AUTHORITY),
-        # A controller reads the users' passwords from the log that it keeps, so it cannot ask for
-        # one; the broker shows it a certificate.
+        # A controller stores the users' passwords in its own log, so it cannot authenticate the
+        # broker by one; the broker has a certificate instead.
         "listener.name.controller.ssl.client.auth": "required",
         "listener.name.controller.ssl.principal.mapping.rules": "RULE:^CN=([a-z]+)$/$1/,DEFAULT",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -184,15 +184,15 @@ def prepare_broker(settings: Settings, number: int) -> None:
 
 
 def users_known(settings: Settings) -> bool:
-    """Whether the storage was formatted with users: their passwords are made for that."""
+    """Whether the storage was formatted with users; their passwords are generated for it."""
     return secret_path(settings, password_name(Principal.BROKER)).exists()
 
 
 def format_storage(settings: Settings, number: int) -> None:
-    """Format the storage with every user, so that the setting may be switched on later too.
+    """Format the storage with all users, so that security can also be switched on later.
 
     Raises:
-        PartFailedError: Kafka's tool refuses.
+        PartFailedError: Kafka's tool fails.
     """
     # The same for all brokers of the cluster.
     name = uuid.uuid5(uuid.NAMESPACE_URL, kafka_directory(settings).as_uri())
@@ -201,7 +201,7 @@ def format_storage(settings: Settings, number: int) -> None:
         f"{MECHANISM}=[name={one},password={read_secret(settings, password_name(one))}]"
         for one in Principal
     ]
-    # Everybody may read a command line.
+    # Command lines are visible to every user.
     lines = [line for user in users for line in ("--add-scram", user)]
     arguments = write_secret(
         settings, f"kafka/{numbered('format', number)}.arguments", "\n".join(lines)
@@ -231,7 +231,7 @@ def format_storage(settings: Settings, number: int) -> None:
 
 
 def probe_broker(settings: Settings, number: int) -> str | None:
-    """What a broker still lacks: it serves once it is among those that it names to clients."""
+    """Why a broker is not ready; None once the cluster's metadata lists it."""
     _, port = settings.ports.of("kafka", number)
     if not listening(port):
         return "does not listen yet"
@@ -245,14 +245,14 @@ def probe_broker(settings: Settings, number: int) -> str | None:
 
 
 def admin(settings: Settings) -> AdminClient:
-    """A client of the super user, for topics, users and rights."""
+    """A client of the super user, for topics, users and access rights."""
     return AdminClient(kafka_access(settings, Principal.ADMIN).librdkafka())
 
 
 def ensure_users(settings: Settings) -> None:
-    """Let the broker know every client's password; a secret that was removed is recreated.
+    """Set every client's password at the broker; a deleted secret is recreated.
 
-    The super users keep those of the formatting: without them nobody could change a password.
+    Super users keep their passwords from the formatting, which are needed to change others.
 
     Raises:
         PartFailedError: the broker refuses a password.
@@ -266,7 +266,7 @@ def ensure_users(settings: Settings) -> None:
         )
         for one, text in passwords.items()
     ]
-    # The answers come to the client that asked, as long as somebody holds it.
+    # Keep a reference: the futures complete only as long as the client exists.
     client = admin(settings)
     try:
         for answer in client.alter_user_scram_credentials(changes).values():
@@ -279,7 +279,7 @@ def ensure_users(settings: Settings) -> None:
 def ensure_topics(
     settings: Settings, names: Iterable[str], *, partitions: int = DEFAULT_PARTITIONS
 ) -> None:
-    """Make the topics that do not exist yet; an existing topic is left as it is.
+    """Create the topics that do not exist yet; existing topics stay unchanged.
 
     Raises:
         PartFailedError: the broker refuses a topic.
@@ -287,7 +287,7 @@ def ensure_topics(
     client = admin(settings)
     existing = client.list_topics(timeout=10).topics
     missing = [
-        # -1: as many as the brokers are set to.
+        # -1: the brokers' default.
         NewTopic(name, num_partitions=partitions, replication_factor=-1)
         for name in names
         if name not in existing
@@ -304,7 +304,7 @@ def ensure_topics(
 
 
 def records_in(settings: Settings, topic: str) -> int:
-    """How many records a topic has taken, by the offsets of its partitions' ends.
+    """Number of records ever written to a topic: the sum of its partitions' end offsets.
 
     Raises:
         KafkaException: no broker answers, or there is no such topic.

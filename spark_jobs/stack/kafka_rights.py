@@ -1,6 +1,6 @@
-"""What each principal may do at the broker: what its part needs, and nothing beside.
+"""The rights of each principal at the broker: what its part needs, and nothing else.
 
-The set-up's super user grants it, and takes back what the declarations no longer ask for.
+The super user grants them, and revokes those that the declarations no longer require.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.kafka import INTERNAL_TOPICS
 
 ANSWER_SECONDS = 10.0
-# Spark names the groups of its source itself.
+# Spark generates the group ids of its source.
 SPARK_GROUPS = "spark-kafka-source"
 RECONCILE_GROUP = "tidemark-reconcile"
 HEARTBEATS = f"__debezium-heartbeat.{TOPIC_PREFIX}"
@@ -40,7 +40,7 @@ _OWN = (AclOperation.CREATE, AclOperation.READ, *_WRITE)
 
 
 def connect_rights() -> list[AclBinding]:
-    """What the Connect worker and its connector need, whatever is declared."""
+    """What the Connect worker and its connector need in every project."""
     who = Principal.CONNECT
     configured = (*_OWN, AclOperation.DESCRIBE_CONFIGS)
     return [
@@ -77,7 +77,7 @@ def declared_rights(manifest: Manifest, *, offsets_topic: str) -> list[AclBindin
 
 
 def grant(client: AdminClient, wanted: Sequence[AclBinding], *principals: Principal) -> None:
-    """Give the principals these rights, and take every other from them.
+    """Grant the principals these rights, and revoke all others.
 
     Raises:
         PartFailedError: the broker refuses a change.
@@ -100,7 +100,7 @@ def grant(client: AdminClient, wanted: Sequence[AclBinding], *principals: Princi
 
 
 def held_rights(client: AdminClient, principal: Principal) -> list[AclBinding]:
-    """The rights that the broker knows of a principal."""
+    """The rights of a principal at the broker."""
     every = AclBindingFilter(
         ResourceType.ANY,
         None,
@@ -116,7 +116,7 @@ def held_rights(client: AdminClient, principal: Principal) -> list[AclBinding]:
 
 
 def _topics_read(source: SourceEntry) -> Iterator[str]:
-    """A source's topic, and the one that tells of its database's transactions."""
+    """A source's topic, and the transaction topic of its database."""
     topic = source.topic or ""
     yield topic
     if source.table and (beside := transaction_topic(topic, source.table)):

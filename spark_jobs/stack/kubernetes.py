@@ -1,8 +1,8 @@
 """The stack's own parts on Kubernetes: a kustomize base, written from the same list of parts.
 
 ``python -m spark_jobs.stack.kubernetes`` writes ``kubernetes/base``. Kafka, the databases and the
-object store are somebody else's; an overlay names them. What a part runs and how it is judged comes
-from the stack; ``workloads`` has what Kubernetes asks beside that.
+object store are external; an overlay names them. Commands and probes come from the stack's parts;
+``workloads`` has what only Kubernetes needs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from spark_jobs.stack.secrets import AIRFLOW_USERS
 from spark_jobs.stack.workloads import CONNECTOR, WORKLOADS, Workload
 
 BASE = REPOSITORY / "kubernetes/base"
-# Placeholders, which an overlay replaces; what holds a password has none.
+# Placeholders, which an overlay replaces; secrets have none.
 KAFKA = "kafka:9092"
 LAKE = "s3a://tidemark/lake"
 KEPT_SECONDS = 3600
@@ -54,7 +54,7 @@ FILE_HEAD = (
 
 
 class NoAlias(yaml.SafeDumper):
-    """Writes each value where it stands, so that a patch and a reader find it there."""
+    """Writes YAML without aliases, so that patches and readers find each value in its place."""
 
     def ignore_aliases(self, data: Any) -> bool:
         del data
@@ -62,7 +62,7 @@ class NoAlias(yaml.SafeDumper):
 
 
 def main() -> None:
-    """Write the base; a file that it no longer has is removed."""
+    """Write the base, and delete files that are no longer part of it."""
     files = render(load_settings())
     BASE.mkdir(parents=True, exist_ok=True)
     for path in BASE.iterdir():
@@ -73,8 +73,8 @@ def main() -> None:
 
 
 def render(settings: Settings) -> dict[str, str]:
-    """The files of the base by name; the paths in them are those of the images."""
-    # A pod's network is its own, and policies say who enters it.
+    """The files of the base by name, with paths inside the images."""
+    # Each pod has its own network, and policies control access to it.
     everywhere = "0.0.0.0"  # noqa: S104
     served = {**settings.spark.conf, "spark.connect.grpc.binding.address": everywhere}
     inside = settings.model_copy(
@@ -110,7 +110,7 @@ def image_of(step: str) -> str:
 
 
 def part_resources(part: Part, workload: Workload, *, settings: Settings) -> list[Described]:
-    """A part's workload, its service, who may call it, and how many may be away at once."""
+    """A part's workload, service, network policy and disruption budget."""
     name, port = part.name, called_port(part, workload)
     image = image_of(name)
     template = pod(
@@ -139,7 +139,7 @@ def part_resources(part: Part, workload: Workload, *, settings: Settings) -> lis
 
 
 def steps_before(part: Part, settings: Settings) -> list[Described]:
-    """What must be done before a part starts; each step can be repeated."""
+    """Init containers of a part; each of their steps can be repeated."""
     image = image_of(part.name)
     manifest = step_container(MANIFEST, image=image)
     match part.name:
@@ -154,7 +154,7 @@ def steps_before(part: Part, settings: Settings) -> list[Described]:
 
 
 def migration(settings: Settings, *, image: str) -> Described:
-    """Brings Airflow's database to this release, and makes users and pools."""
+    """Migrates Airflow's database to this release, and creates users and pools."""
     users = str(secret_path(settings, AIRFLOW_USERS))
     pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
     command = [PYTHON, "-m", "spark_jobs.stack.airflow_database"]
@@ -162,7 +162,7 @@ def migration(settings: Settings, *, image: str) -> Described:
 
 
 def connector_job(settings: Settings) -> Described:
-    """Registers the connector of the Debezium sources; it tries until Connect is up."""
+    """Registers the connector of the Debezium sources; retries until Connect is up."""
     name = "connector"
     image = image_of(name)
     url = f"http://connect:{settings.ports.connect}"
@@ -175,7 +175,7 @@ def connector_job(settings: Settings) -> Described:
     inits = [step_container(MANIFEST, image=image)]
     template = pod(name, CONNECTOR, container=container, inits=inits)
     template["spec"]["restartPolicy"] = "OnFailure"
-    # A job cannot be changed: the next release makes it again, as this one goes by itself.
+    # A job is immutable: this one is deleted when done, and the next release creates its own.
     spec = {"backoffLimit": 20, "ttlSecondsAfterFinished": KEPT_SECONDS, "template": template}
     return resource("batch/v1", "Job", name) | {"spec": spec}
 
@@ -184,13 +184,13 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
     """The local stack's Airflow as variables, at the addresses of the cluster."""
     api = f"http://airflow-api-server:{settings.ports.airflow}"
     options = airflow_options(settings)
-    # The api-server asks a pod for the logs of its tasks by the name that the pod tells.
+    # The api-server requests task logs from a pod by the host name that the pod reports.
     options["core"] |= {
         "hostname_callable": "socket.getfqdn",
         "execution_api_server_url": f"{api}/execution/",
     }
     options["api"] |= {"host": "0.0.0.0", "base_url": api}  # noqa: S104 - see render
-    # The token goes to the server's pod as it is: policies say who enters the network between.
+    # The token is sent to the server's pod unencrypted: policies control access to the network.
     remote = f"sc://spark-connect:{settings.ports.spark_connect}/;use_ssl=false"
     spark = settings.spark.model_copy(update={"remote": remote})
     return {
@@ -205,7 +205,7 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
 
 
 def kustomization(texts: Iterable[str]) -> Described:
-    """The index of the base. Another setting is another name of its map, and so a new pod."""
+    """The index of the base. A changed setting renames its config map, which restarts pods."""
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -218,7 +218,7 @@ def kustomization(texts: Iterable[str]) -> Described:
 
 
 def variables_file(pairs: Iterable[tuple[str, str]]) -> str:
-    """Variables as kustomize reads them: a line each, nothing quoted."""
+    """Variables as kustomize reads them: one line each, without quotes."""
     return FILE_HEAD + "".join(f"{name}={value}\n" for name, value in pairs)
 
 

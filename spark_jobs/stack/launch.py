@@ -1,4 +1,4 @@
-"""Starts one part in place of itself, after ending what the part's last process left behind.
+"""Replaces itself by one part, after ending processes that the part's last run left behind.
 
 The supervisor restarts a part whose process was killed, but not that process's own children: idle
 workers would pile up, and a half-dead writer would run beside the new one. Runs as a script with
@@ -16,10 +16,10 @@ from pathlib import Path
 
 
 def end_group_of_last_process(record: Path) -> None:
-    """Kill the process group that ``record`` names, if it is of this session.
+    """Kill the process group that ``record`` names, if it belongs to this session.
 
-    A group's number is not given away while it has members, so a member of this session in that
-    group descends from the part's last process.
+    A group's id is not reused while it has members, so a member of this session in that group
+    descends from the part's last process.
     """
     with suppress(FileNotFoundError, ValueError):
         group = int(record.read_text())
@@ -28,7 +28,7 @@ def end_group_of_last_process(record: Path) -> None:
 
 
 def group_is_of_session(group: int, session: int) -> bool:
-    """Whether a live process is in both."""
+    """Whether a live process belongs to both the group and the session."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
@@ -39,7 +39,7 @@ def group_is_of_session(group: int, session: int) -> bool:
 
 
 def secret_variables(file: str) -> dict[str, str]:
-    """The variables of a file, which is not there where nothing has made the secrets."""
+    """The variables of a file; none if the file does not exist yet."""
     found: dict[str, str] = {}
     if file:
         with suppress(FileNotFoundError):
@@ -48,7 +48,7 @@ def secret_variables(file: str) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> None:
-    """Record this process, whose number the part keeps, and become the part."""
+    """Record this process's id, which the part keeps, and execute the part's command."""
     record, variables, *command = arguments
     path = Path(record)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
-"""A server that speaks S3's protocol: S3Proxy over a directory, on loopback and behind a key.
+"""An S3-compatible object store: S3Proxy over a directory, on loopback, with an access key.
 
-It publishes an object whose name must be free by a hard link, which the kernel gives to one only:
-conditional writes exclude each other. What it stores are files, with their metadata in extended
-attributes. ``ObjectStore.java`` is its main class.
+It publishes a conditional write by a hard link, which the kernel grants to one writer only. Objects
+are files, with their metadata in extended attributes. ``ObjectStore.java`` is its main class.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ USER = "tidemark"
 KEY = "object-store"
 HEAP = "512m"
 PROBE_SECONDS = 5
-# What it answers to whoever shows no key.
+# The response to a request without a key.
 REFUSED = 403
 
 
 def object_store_parts(settings: Settings) -> list[Part]:
-    """The server as a part of the stack; none where the settings ask for none."""
+    """The server as a part of the stack, if the settings ask for it."""
     if not settings.local.object_store:
         return []
     return [
@@ -64,7 +63,7 @@ def store_names(settings: Settings) -> tuple[str, ...]:
 
 
 def store_variables(settings: Settings) -> Path | None:
-    """The file of variables by which a part in Java reaches the server; None without one."""
+    """The file with the environment variables of Java clients; None without an object store."""
     return settings.store_variables if settings.local.object_store else None
 
 
@@ -79,20 +78,20 @@ def configuration(settings: Settings) -> Path:
 
 
 def check_object_store(settings: Settings) -> None:
-    """Make sure that setup has filled the server's classpath.
+    """Check that setup has downloaded the server's classpath.
 
     Raises:
-        ObjectStoreJarsMissingError: it has not.
+        ObjectStoreJarsMissingError: jars are missing.
     """
     if not (settings.s3proxy_jars / JAR).exists():
         raise ObjectStoreJarsMissingError(settings.s3proxy_jars)
 
 
 def prepare_server(settings: Settings) -> None:
-    """Make the key, once, the bucket, and what server and clients read.
+    """Generate the key if there is none, and write the bucket and the configurations.
 
     Raises:
-        AttributesUnsupportedError: the file system would lose what objects carry.
+        AttributesUnsupportedError: the file system would lose the objects' metadata.
     """
     home = directory(settings)
     bucket = home / "data" / BUCKET
@@ -123,7 +122,7 @@ def prepare_server(settings: Settings) -> None:
 
 
 def check_attributes(folder: Path) -> None:
-    """Make sure that files of a folder can carry attributes.
+    """Check that files of a directory can have extended attributes.
 
     Raises:
         AttributesUnsupportedError: they cannot.
@@ -135,7 +134,7 @@ def check_attributes(folder: Path) -> None:
 
 
 def probe_server(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it asks who calls."""
+    """Why the server is not ready; None once it asks for a key."""
     try:
         store, trust = settings.store_endpoint, trusted()
         answer = httpx.get(store, timeout=PROBE_SECONDS, trust_env=False, verify=trust)

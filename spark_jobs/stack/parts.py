@@ -1,4 +1,4 @@
-"""What a part of the stack is: a supervised process, and how to tell that it serves."""
+"""Parts of the stack: supervised processes, with probes of their health."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Long enough for a machine that is busy with other things; a part that ends is noticed at once.
+# Long enough for a busy machine; a part that exits is noticed immediately.
 READY_SECONDS = 240
 
 
@@ -28,22 +28,22 @@ class Part:
     """One supervised process.
 
     Attributes:
-        name: how users and the supervisor call it.
+        name: its name for users and the supervisor.
         command: program and arguments; never holds a secret.
-        probe: says what the part still lacks, or None when it serves. It must be quick and
-            must not raise because the part is down.
-        alive: says why only a new process can help, or None; the same as ``probe`` where it is
-            not given. What waits for another system serves nobody and is alive.
+        probe: returns why the part is not ready, or None if it is. It must be quick, and must
+            not raise if the part is down.
+        alive: returns why the process must be restarted, or None; by default the same as
+            ``probe``. A part that waits for another system is alive but not ready.
         needs: steps that must be complete before this one starts.
-        environment: variables beside those that every part gets.
-        variables: a file of more of them, as JSON, that are secret; it is read at each start.
+        environment: variables in addition to those that every part gets.
+        variables: a JSON file with secret variables, read at each start.
         user: the account it runs as; None for the account that starts the stack.
         ports: the port it listens on by the setting that names it; the first one is its address.
         prepare: writes its files, before the process starts.
-        finish: runs once it serves, on every start of the stack; must be repeatable.
-        stop_signal: what asks it to end cleanly.
-        stop_seconds: how long it may take to end before it is killed.
-        ready_seconds: how long it may take until it serves.
+        finish: runs once the part is ready, at every start of the stack; must be repeatable.
+        stop_signal: the signal for a clean shutdown.
+        stop_seconds: time for the shutdown before the process is killed.
+        ready_seconds: time until the part must be ready.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Task:
-    """A step of the start that leaves no process behind.
+    """A step of the start without a process that keeps running.
 
     Attributes:
         run: does the work and may raise a ``LakehouseError``; must be repeatable.

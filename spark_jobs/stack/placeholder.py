@@ -1,7 +1,7 @@
-"""What the connector writes in place of a value that the database did not send.
+"""The placeholder that the connector writes for a value that the database did not send.
 
-Debezium's own text is known to everyone: a row that holds that very text could not be told from one
-whose value was left out. So an installation has a text of its own, a secret that streams read too.
+Debezium's default is public: a row with that text as its value would look like one with a missing
+value. So each installation has its own placeholder, a secret that streams read too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ OPTION = "unavailable.value.placeholder"
 
 
 def ensure_placeholder(settings: Settings) -> None:
-    """Choose the text of an installation that has captured nothing yet.
+    """Choose the placeholder of an installation that has captured nothing yet.
 
-    What is in the topics has the text that was chosen then, so it never changes. An installation
-    that began without the secret keeps Debezium's own.
+    Records in the topics contain it, so it never changes. An installation that started without
+    the secret keeps Debezium's default.
     """
     configured = f"{INTERNAL_TOPICS}configs-*"
     directories = [data_directory(settings, number) for number in nodes(settings)]
@@ -38,15 +38,15 @@ def placeholder_config(settings: Settings) -> dict[str, str]:
 
 
 def check_placeholder(settings: Settings, connector: str, *, current: Mapping[str, str]) -> None:
-    """Refuse another text than the one that the topics have.
+    """Check that the placeholder is the one that records in the topics contain.
 
     Args:
         settings: where the secret lies.
         connector: its name.
-        current: the configuration that it runs with.
+        current: its current configuration.
 
     Raises:
-        ConnectorFailedError: the secret was lost, or came after the connector.
+        ConnectorFailedError: the secret was deleted, or is newer than the connector.
     """
     path = secret_path(settings, UNAVAILABLE_VALUE)
     if OPTION in current and not path.exists():

@@ -1,4 +1,4 @@
-"""Pods of the stack's parts: what a part runs and how it is judged, in Kubernetes' words."""
+"""Pod templates of the stack's parts: containers and probes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SETTINGS = "tidemark-settings"
 AIRFLOW_SETTINGS = "tidemark-airflow"
 FOREGROUND = (PYTHON, "-m", "spark_jobs.stack.foreground")
 AIRFLOW = str(HOME / ".venv/bin/airflow")
-# On the local stack all read the same directory; here the api-server asks for logs.
+# On the local stack all processes share the log directory; here the api-server requests logs.
 NO_LOG_SERVER = "--skip-serve-logs"
 MIGRATION_SECONDS = 600
-# A judgement starts a Python, which takes seconds of a core.
+# A probe starts a Python process, which takes seconds of a core.
 LOOK_SECONDS, LOOK_TIMEOUT = 60, 30
 START_SECONDS = 10
-# So often in a row, before a process that was well is ended.
+# Consecutive failures before a running process is restarted.
 PATIENCE = 5
 
 
 def pod(
     name: str, workload: Workload, *, container: Described, inits: Sequence[Described]
 ) -> Described:
-    """A pod's template: an ordinary user, nothing writable but its volumes, no token."""
+    """A pod's template: unprivileged user, read-only except for its volumes, no token."""
     described: Described = {
         "serviceAccountName": PROJECT,
         "automountServiceAccountToken": False,
@@ -59,7 +59,7 @@ def part_container(part: Part, workload: Workload, *, image: str) -> Described:
     """The part itself."""
     described: Described = {"name": part.name, "image": image}
     if part.name.startswith("airflow-"):
-        # Its configuration is variables here, so there is nothing to prepare.
+        # It is configured by variables here, so there is nothing to prepare.
         arguments = [one for one in part.command[1:] if one != NO_LOG_SERVER]
         described |= {"command": [AIRFLOW], "args": arguments}
     else:
@@ -71,14 +71,14 @@ def part_container(part: Part, workload: Workload, *, image: str) -> Described:
 
 
 def called_port(part: Part, workload: Workload) -> int | None:
-    """Where a part is called, if it is."""
+    """The port on which other parts call this one, or None."""
     if workload.callers is None:
         return None
     return workload.log_port or next(iter(part.ports.values()))
 
 
 def probes(part: Part, workload: Workload) -> Described:
-    """Started, serving, and beyond help: three questions, of which the last one ends a process."""
+    """The startup, readiness and liveness probes; only a failed liveness probe restarts a part."""
     serving: Described | None = None
     match part.name:
         case "connect":
@@ -89,7 +89,7 @@ def probes(part: Part, workload: Workload) -> Described:
             alive = executed(*FOREGROUND, "alive", part.name)
             serving = {"tcpSocket": {"port": "main"}}
         case _ if workload.job_type:
-            # A pod that came back under its name may still have its last one's heartbeat.
+            # A recreated pod has the same name, so the heartbeat may be its predecessor's.
             several = ("--local", "--limit", "0", "--allow-multiple")
             alive = executed(AIRFLOW, "jobs", "check", "--job-type", workload.job_type, *several)
         case _:
@@ -108,17 +108,17 @@ def probes(part: Part, workload: Workload) -> Described:
 
 
 def executed(*command: str) -> Described:
-    """A probe that is a command in the container."""
+    """A probe that runs a command in the container."""
     return {"exec": {"command": list(command)}}
 
 
 def step_container(step: str, *, image: str) -> Described:
-    """A step that ends: the same entry point, with the step's name."""
+    """A container for a step that ends: the same entry point, with the step's name."""
     return {"name": step, "image": image, "args": ["run", step]}
 
 
 def waits_for_migration(image: str) -> Described:
-    """Waits until the scheduler's pod has brought Airflow's database to this release."""
+    """Waits until the scheduler's pod has migrated Airflow's database to this release."""
     seconds = str(MIGRATION_SECONDS)
     arguments = ["db", "check-migrations", "--migration-wait-timeout", seconds]
     return {"name": "migrated", "image": image, "command": [AIRFLOW], "args": arguments}
@@ -129,7 +129,7 @@ def variables(part: Part, workload: Workload) -> list[Described]:
     if part.name != "connect":
         own = [{"name": name, "value": value} for name, value in workload.variables.items()]
         return [*own, *secret_variables(workload)]
-    # The workers hand requests to the one that leads, by the address that each tells.
+    # Workers forward requests to the leader, at the address that it advertises.
     port = next(iter(part.ports.values()))
     replication = ", ".join(
         f'"{one}.storage.replication.factor": "-1"' for one in ("config", "offset", "status")
@@ -156,7 +156,7 @@ def secret_variables(workload: Workload) -> list[Described]:
 
 
 def common(workload: Workload) -> Described:
-    """What every container of a workload has."""
+    """Keys that all containers of a workload share."""
     sources: list[Described] = [{"configMapRef": {"name": SETTINGS}}]
     if workload.files is not None and workload.files[0] == AIRFLOW_FILES:
         sources.append({"configMapRef": {"name": AIRFLOW_SETTINGS}})
@@ -188,7 +188,7 @@ def common(workload: Workload) -> Described:
 
 
 def volumes(workload: Workload) -> list[Described]:
-    """Where its containers may write, and the files of its secret."""
+    """Writable volumes of its containers, and the files of its secret."""
     found: list[Described] = [{"name": "tmp", "emptyDir": {"sizeLimit": "2Gi"}}]
     if not workload.disk:
         found.append({"name": "state", "emptyDir": {"sizeLimit": "20Gi"}})
@@ -202,7 +202,7 @@ def volumes(workload: Workload) -> list[Described]:
 
 
 def apart(name: str) -> Described:
-    """Replicas on different machines where there are several."""
+    """Anti-affinity: replicas run on different machines if possible."""
     term = {"labelSelector": {"matchLabels": labels(name)}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

@@ -1,4 +1,4 @@
-"""Loopback ports: which are free, and who holds those that are not."""
+"""Loopback ports: which are free, and which processes use the others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LOOPBACK = "127.0.0.1"
 
 
 def check_ports(ports: Mapping[str, int], *, own_pids: Iterable[int] = ()) -> None:
-    """Make sure that each port can be bound, or is held by one of ``own_pids``.
+    """Check that each port can be bound, or is used by one of ``own_pids``.
 
     Args:
         ports: port by the setting that names it.
-        own_pids: processes of this stack, which may hold their ports.
+        own_pids: processes of this stack, which may use their ports.
 
     Raises:
         PortsTakenError: names every taken port at once.
@@ -39,7 +39,7 @@ def check_ports(ports: Mapping[str, int], *, own_pids: Iterable[int] = ()) -> No
 
 
 def bindable(port: int) -> bool:
-    """Whether a server could listen on the port now; left-over closing connections do not count."""
+    """Whether a server could listen on the port now; connections in TIME_WAIT do not count."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -59,7 +59,7 @@ def listening(port: int, *, timeout: float = 0.5) -> bool:
 
 
 def listeners() -> dict[int, int | None]:
-    """Process id by listening TCP port; None where the system hides whose it is."""
+    """Process id by listening TCP port; None if the system does not show the process."""
     with suppress(psutil.AccessDenied):
         return {
             connection.laddr.port: connection.pid
@@ -70,7 +70,7 @@ def listeners() -> dict[int, int | None]:
 
 
 def describe(pid: int | None) -> str | None:
-    """A process as a reader recognises it, or None when it is unknown."""
+    """A process's name and command for a message, or None if it is unknown."""
     if pid is None:
         return None
     with suppress(psutil.Error):

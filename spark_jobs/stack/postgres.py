@@ -1,6 +1,6 @@
 """The server's databases and roles: one of each per use, with a password that was generated.
 
-Roles may enter their own database only; Debezium's reads the shop's and changes nothing.
+A role may connect to its own database only; Debezium's may read the shop's.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ SUPERUSER = "postgres"
 DEBEZIUM = "debezium"
 SHOP = "shop"
 AIRFLOW = "airflow"
-# The server must be who it says, and not only be encrypted.
+# Verify the server's certificate and name, in addition to encryption.
 VERIFIED = "verify-full"
-# Where sinks deliver to.
+# The database that sinks write to.
 SERVING = "serving"
 PUBLICATION = "tidemark"
 
 
 def secret_name(role: str) -> str:
     """The secret that holds a role's password."""
-    # Kafka Connect may read its directory, and with it this one password.
+    # In a directory of its own, because Kafka Connect may read the whole directory.
     return f"connect/{role}" if role == DEBEZIUM else f"postgres-{role}"
 
 
 def dsn(settings: Settings, *, database: str, role: str) -> str:
-    """A libpq URL of the local server; holds the role's password, so keep it out of logs."""
+    """A libpq URL of the local server; contains the role's password, so do not log it."""
     password = read_secret(settings, secret_name(role))
     address = f"postgresql://{role}:{password}@{LOOPBACK}:{settings.ports.postgres}/{database}"
     if not settings.security.enabled:
@@ -43,19 +43,19 @@ def dsn(settings: Settings, *, database: str, role: str) -> str:
 
 
 def authority(settings: Settings) -> str:
-    """The file of the authority that the server's certificate must be of."""
+    """The certificate file of the authority that signed the server's certificate."""
     return str(secret_path(settings, AUTHORITY))
 
 
 def connect(settings: Settings, database: str) -> psycopg.Connection:
-    """A superuser's connection that commits each statement."""
+    """A superuser's connection in autocommit mode."""
     return psycopg.connect(
         dsn(settings, database=database, role=SUPERUSER), autocommit=True, connect_timeout=3
     )
 
 
 def ensure_databases(settings: Settings) -> None:
-    """Make the roles, databases, grants and the publication that are not there yet."""
+    """Create the roles, databases, grants and the publication that do not exist yet."""
     owners = (SHOP, AIRFLOW, SERVING, *control_role(settings))
     for role, attributes in (*((owner, "") for owner in owners), (DEBEZIUM, "REPLICATION")):
         ensure_secret(settings, secret_name(role))
@@ -78,14 +78,14 @@ def ensure_databases(settings: Settings) -> None:
 
 
 def control_role(settings: Settings) -> tuple[str, ...]:
-    """The owner of the control database, where it is kept here."""
+    """The owner of the control database, if it is on this server."""
     return (CONTROL,) if settings.local.control is ControlDatabase.POSTGRES else ()
 
 
 def ensure_role(
     connection: psycopg.Connection, settings: Settings, role: str, attributes: str
 ) -> None:
-    """Make a role that may log in; its password travels and is logged only as a verifier."""
+    """Create a role with login; its password is sent and logged only as a SCRAM verifier."""
     known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
     verifier = connection.pgconn.encrypt_password(
         read_secret(settings, secret_name(role)).encode(), role.encode(), b"scram-sha-256"
@@ -101,7 +101,7 @@ def ensure_role(
 
 
 def ensure_database(connection: psycopg.Connection, name: str) -> None:
-    """Make a database that its role of the same name owns and nobody else may enter."""
+    """Create a database whose owner is the role of the same name; others cannot connect."""
     known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
     if not known:
         connection.execute(sql.SQL("CREATE DATABASE {0} OWNER {0}").format(sql.Identifier(name)))
@@ -111,9 +111,9 @@ def ensure_database(connection: psycopg.Connection, name: str) -> None:
 
 
 def ensure_capture(connection: psycopg.Connection) -> None:
-    """Let Debezium read what the shop owns now and later, and publish every table.
+    """Let Debezium read all present and future tables of the shop, and publish them.
 
-    A superuser makes the publication, so that Debezium's role needs no right to create one.
+    A superuser creates the publication, so that Debezium's role needs no right to do so.
     """
     shop, debezium = sql.Identifier(SHOP), sql.Identifier(DEBEZIUM)
     for statement in (

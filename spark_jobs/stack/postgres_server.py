@@ -1,7 +1,7 @@
-"""PostgreSQL: its own cluster with logical decoding, one database and owner per use.
+"""PostgreSQL: a cluster with logical decoding, and a database and owner for each use.
 
-The server is the distribution's; the cluster is initialised below the state directory, listens on
-loopback only and knows no connection without a password.
+The programs are the distribution's; the cluster is initialised below the state directory, listens
+on loopback only and requires a password for each connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spark_jobs.stack.postgres import (
 )
 from spark_jobs.stack.secrets import ensure_secret
 
-# The account that the distribution's package makes; used only when root starts the stack.
+# The account of the distribution's package; used only if root starts the stack.
 SERVER_ACCOUNT = "postgres"
 MINIMUM_VERSION = 14
 DEBIAN_SERVERS = Path("/usr/lib/postgresql")
@@ -52,7 +52,7 @@ max_wal_size = '512MB'
 timezone = 'UTC'
 log_timezone = 'UTC'
 """
-# Only a connection that is encrypted may log in.
+# Logins require an encrypted connection.
 TLS_SETTINGS = """\
 ssl = on
 ssl_cert_file = 'tidemark.pem'
@@ -89,7 +89,7 @@ def data_directory(settings: Settings) -> Path:
 
 
 def binary(name: str) -> str:
-    """A program of the newest installed server, whether or not it is there."""
+    """The path of a program of the newest installed server; it may not exist."""
     versions = [
         (int(path.parent.parent.name), str(path))
         for path in DEBIAN_SERVERS.glob(f"*/bin/{name}")
@@ -100,12 +100,12 @@ def binary(name: str) -> str:
 
 
 def server_account() -> str | None:
-    """The account that the server needs, or None where the starting one will do."""
+    """The account for the server, or None if it runs as the account that starts the stack."""
     return SERVER_ACCOUNT if os.geteuid() == 0 else None
 
 
 def check_postgres() -> None:
-    """Make sure that the server's programs and, for root, its account are there.
+    """Check that the server's programs are installed, and for root its account.
 
     Raises:
         ProgramMissingError: the server is absent or too old, or its package's account is absent.
@@ -148,7 +148,7 @@ def prepare_cluster(settings: Settings) -> None:
 
 
 def server_files(settings: Settings) -> dict[str, str]:
-    """What the cluster's own files say, by their name."""
+    """The contents of the cluster's configuration files, by name."""
     text = SERVER_SETTINGS.format(loopback=LOOPBACK, port=settings.ports.postgres)
     if not settings.security.enabled:
         return {"tidemark.conf": text}
@@ -160,10 +160,10 @@ def server_files(settings: Settings) -> dict[str, str]:
 
 
 def check_reachable(directory: Path, account: str) -> None:
-    """Make sure that another account can enter every directory on the way.
+    """Check that another account can traverse every parent directory.
 
     Raises:
-        StateUnreachableError: names the first one that it may not enter.
+        StateUnreachableError: names the first directory that it cannot.
     """
     owner = pwd.getpwnam(account)
     groups = set(os.getgrouplist(account, owner.pw_gid))
@@ -180,7 +180,7 @@ def check_reachable(directory: Path, account: str) -> None:
 
 def initialise(settings: Settings, data: Path, account: str | None) -> None:
     """Run ``initdb`` as the server's account, with the superuser's password from a file."""
-    # A run that was cut off leaves a directory that initdb would refuse.
+    # An interrupted run leaves a directory that initdb would refuse.
     shutil.rmtree(data, ignore_errors=True)
     password = ensure_secret(settings, secret_name(SUPERUSER))
     with tempfile.NamedTemporaryFile("w", dir=data.parent, prefix=".password") as file:
@@ -211,7 +211,7 @@ def initialise(settings: Settings, data: Path, account: str | None) -> None:
 
 
 def probe_server(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it answers a query."""
+    """Why the server is not ready; None once it answers a query."""
     try:
         with connect(settings, SUPERUSER) as connection:
             connection.execute("SELECT 1")

@@ -1,4 +1,4 @@
-"""What the machine must have before the stack starts: programs, jars, memory, disk."""
+"""Checks before the stack starts: programs, jars, memory, disk."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPA
 
 
 def check_machine(settings: Settings, parts: Collection[str]) -> None:
-    """Look at everything that the chosen parts need.
+    """Check everything that the chosen parts need.
 
     Raises:
-        ProblemsError: every lack at once.
+        ProblemsError: all problems.
     """
     problems: list[LakehouseError] = []
     chosen = set(parts)
@@ -63,10 +63,10 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
 
 
 def check_kafka_jars(directory: Path) -> None:
-    """Make sure that Maven has filled the Kafka classpath.
+    """Check that Maven has downloaded the Kafka classpath.
 
     Raises:
-        KafkaJarsMissingError: the broker or the connector is not in it.
+        KafkaJarsMissingError: the broker or the connector is missing.
     """
     for pattern in ("kafka_*.jar", "debezium-connector-postgres-*.jar"):
         if not any(directory.glob(pattern)):
@@ -74,7 +74,7 @@ def check_kafka_jars(directory: Path) -> None:
 
 
 def check_disk(directory: Path, needed_gib: float) -> None:
-    """Make sure that the disk below the state directory has room.
+    """Check that the disk of the state directory has enough free space.
 
     Raises:
         TooLittleDiskError: it has less.
@@ -86,10 +86,10 @@ def check_disk(directory: Path, needed_gib: float) -> None:
 
 
 def check_memory(needed_gib: float) -> None:
-    """Make sure that enough memory is free.
+    """Check that enough memory is free.
 
     Raises:
-        TooLittleMemoryError: less is.
+        TooLittleMemoryError: it is not.
     """
     free = min(psutil.virtual_memory().available, container_memory()) / GIB
     if free < needed_gib:
@@ -97,11 +97,11 @@ def check_memory(needed_gib: float) -> None:
 
 
 def container_memory(root: Path = Path("/sys/fs/cgroup")) -> float:
-    """Bytes that this process's container may still take; infinite where it has no limit."""
+    """Bytes that this process's container may still allocate; infinite without a limit."""
     with suppress(OSError, ValueError):
         limit = (root / "memory.max").read_text().strip()
         used = int((root / "memory.current").read_text())
-        # Cached file pages are given back when memory is asked for.
+        # The kernel frees cached file pages when memory is needed.
         cached = 0
         for line in (root / "memory.stat").read_text().splitlines():
             key, _, value = line.partition(" ")

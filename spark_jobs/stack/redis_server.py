@@ -1,4 +1,4 @@
-"""Redis: the distribution's server with files of its own, on loopback and behind a password."""
+"""Redis: the distribution's server with its own files, on loopback, with a password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.stack.secrets import ensure_secret, write_secret
 PROGRAM = "redis-server"
 PASSWORD = "redis"  # noqa: S105 - the name of the secret
 REMEDY = "Install it with `apt-get install redis-server`."
-# Every write goes to a file, which reaches the disk each second; nothing is thrown out for room.
+# Every write is appended to a file that is synced each second; nothing is evicted.
 SERVER_SETTINGS = """\
 bind {loopback}
 port {port}
@@ -48,7 +48,7 @@ def configuration(settings: Settings) -> Path:
 
 
 def check_redis() -> None:
-    """Make sure that the server's program is there.
+    """Check that the server's program is installed.
 
     Raises:
         ProgramMissingError: it is not.
@@ -58,7 +58,7 @@ def check_redis() -> None:
 
 
 def prepare_server(settings: Settings) -> None:
-    """Write the configuration for the owner only, and make the directory of the data."""
+    """Write the configuration, readable by its owner only, and create the data directory."""
     directory = settings.state / "redis"
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     password = ensure_secret(settings, PASSWORD)
@@ -75,12 +75,12 @@ def prepare_server(settings: Settings) -> None:
 
 
 def url(settings: Settings) -> str:
-    """The local server's address; holds the password, so keep it out of logs."""
+    """The local server's address; contains the password, so do not log it."""
     return f"redis://:{read_secret(settings, PASSWORD)}@{LOOPBACK}:{settings.ports.redis}/0"
 
 
 def probe_server(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it has read its files and answers."""
+    """Why the server is not ready; None once it has loaded its files and answers."""
     import redis  # noqa: PLC0415 - needed by this part alone
 
     try:

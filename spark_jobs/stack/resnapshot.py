@@ -1,4 +1,4 @@
-"""A connector whose slot is lost begins again: with a new slot, and a snapshot of what is there."""
+"""Restarts a connector that lost its replication slot: with a new slot and a new snapshot."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ STOPPED_SECONDS = 60.0
 def resnapshot(
     settings: Settings, *, dsn: str, connector: str = CONNECTOR, slot: str = SLOT
 ) -> None:
-    """Stop a connector, forget how far it came, drop its slot, and let it start over.
+    """Stop a connector, delete its offsets, drop its slot, and resume it.
 
-    What happens in the database meanwhile is in the snapshot. Called again after an interruption
-    it goes on.
+    Changes in the meantime are part of the snapshot. After an interruption, call it again.
 
     Args:
-        settings: they say where Connect answers.
+        settings: with the address of Connect.
         dsn: the source database, as the connector's role.
         connector: its name.
-        slot: of its own; that of another reader stays.
+        slot: the connector's own slot.
 
     Raises:
-        ConnectorFailedError: Connect refuses, or the slot is in use by somebody else.
+        ConnectorFailedError: Connect refuses, or another reader uses the slot.
     """
     with client(settings) as api:
         path = f"/connectors/{connector}"
@@ -43,19 +42,19 @@ def resnapshot(
 
 def _stopped(api: httpx.Client, path: str) -> bool:
     status = api.get(f"{path}/status")
-    # Its tasks have ended too: offsets cannot be deleted under them.
+    # Its tasks must have ended too: offsets of running tasks cannot be deleted.
     return status.is_success and states(status.json()) == ["STOPPED"]
 
 
 def drop_slot(dsn: str, slot: str) -> bool:
-    """Drop a slot once its reader has let go of it.
+    """Drop a slot that no reader uses.
 
     Args:
-        dsn: the database, as a role that may.
+        dsn: the database, as a role with the right to do so.
         slot: its name.
 
     Returns:
-        whether it is gone, which it also is where there never was one.
+        whether the slot does not exist any more.
     """
     mine = "FROM pg_replication_slots WHERE slot_name = %s"
     with psycopg.connect(dsn, connect_timeout=5) as connection:

@@ -1,4 +1,4 @@
-"""Kubernetes' resources around a pod: its name in DNS, who may call it, what it keeps."""
+"""Kubernetes resources of a pod: service, network policy, volume claim, account."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Described = dict[str, Any]
 
 
 def labels(name: str) -> dict[str, str]:
-    """What every resource of a part carries; services and policies select by it."""
+    """The labels of all resources of a part, by which services and policies select."""
     return {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": PROJECT}
 
 
 def resource(api: str, kind: str, name: str) -> Described:
-    """The head of a resource."""
+    """The common keys of a resource."""
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "labels": labels(name)}}
 
 
 def service(name: str, workload: Workload, *, port: int | None) -> Described:
-    """Its name in the cluster's DNS; the pod of a single part has one of its own below it."""
+    """A service; headless for a single part, so that its pod has a DNS name too."""
     spec: Described = {"selector": labels(name)}
     if workload.single:
-        # Logs are asked for as long as there is a pod.
+        # Logs can be requested as long as the pod exists.
         spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
     if port is not None:
         spec["ports"] = [{"name": "main", "port": port, "targetPort": "main"}]
@@ -33,7 +33,7 @@ def service(name: str, workload: Workload, *, port: int | None) -> Described:
 
 
 def policy(name: str, workload: Workload, *, port: int | None) -> Described:
-    """Nobody calls a part but those that need it; its node's probes always may."""
+    """A network policy that lets in the parts that call this one; probes are always allowed."""
     spec: Described = {
         "podSelector": {"matchLabels": labels(name)},
         "policyTypes": ["Ingress"],
@@ -49,7 +49,7 @@ def policy(name: str, workload: Workload, *, port: int | None) -> Described:
 
 
 def claim(workload: Workload) -> Described:
-    """The volume that outlives a pod."""
+    """The claim of a volume that outlives the pod."""
     spec = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": f"{workload.disk}Gi"}},
@@ -58,11 +58,11 @@ def claim(workload: Workload) -> Described:
 
 
 def account() -> Described:
-    """Who the pods are; an object store may know them by it. They do not call Kubernetes."""
+    """The service account of the pods, for the object store; they do not call Kubernetes."""
     return resource("v1", "ServiceAccount", PROJECT) | {"automountServiceAccountToken": False}
 
 
 def budget(name: str) -> Described:
-    """How many pods may be away at once for the sake of their machines."""
+    """The disruption budget: how many pods may be evicted at the same time."""
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels(name)}}
     return resource("policy/v1", "PodDisruptionBudget", name) | {"spec": spec}

@@ -24,19 +24,19 @@ def random_password() -> str:
 
 
 def random_signing_key() -> str:
-    """A key for HMAC-SHA512, which wants 64 bytes or more (RFC 7518, section 3.2)."""
+    """A key for HMAC-SHA512, which needs at least 64 bytes (RFC 7518, section 3.2)."""
     return secrets.token_urlsafe(64)
 
 
 def random_fernet_key() -> str:
-    """A key as Airflow's Fernet encryption wants it."""
+    """A key for Airflow's Fernet encryption."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
 def ensure_secret(
     settings: Settings, name: str, generate: Callable[[], str] = random_password
 ) -> str:
-    """The secret's text, generated when it does not exist yet."""
+    """The secret's text; generated if it does not exist yet."""
     path = secret_path(settings, name)
     if not path.exists():
         write_secret(settings, name, generate())
@@ -44,12 +44,12 @@ def ensure_secret(
 
 
 def write_secret(settings: Settings, name: str, text: str) -> Path:
-    """Put a secret in place in one step, with its permissions from the first moment."""
+    """Replace a secret atomically; its permissions are set before the content is written."""
     path = secret_path(settings, name)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for directory in (settings.secrets_dir, path.parent):
         directory.chmod(0o700)
-    # Made readable for the owner only, whatever the umask.
+    # Readable by the owner only, regardless of the umask.
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as file:
         file.write(text)
     Path(file.name).replace(path)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-# Start times are read in clock ticks; two readings of one process may differ by less than this.
+# Start times are in clock ticks; two readings for one process differ by less than this.
 SAME_START_SECONDS = 1.0
 
 
@@ -39,7 +39,7 @@ class SessionRecord:
 
     @classmethod
     def read(cls, path: Path) -> SessionRecord | None:
-        """The record in a file; None when there is none that can be read."""
+        """The record in a file; None if the file is missing or unreadable."""
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             return cls(**json.loads(path.read_text()))
         return None
@@ -51,7 +51,7 @@ class SessionRecord:
         fresh.replace(path)
 
     def leader_alive(self) -> bool:
-        """Whether the very process that was recorded still runs."""
+        """Whether the recorded process still runs."""
         with suppress(psutil.Error):
             process = psutil.Process(self.pid)
             same = abs(started_after_boot(process) - self.started) < SAME_START_SECONDS
@@ -59,7 +59,7 @@ class SessionRecord:
         return False
 
     def members(self) -> list[psutil.Process]:
-        """The session's live processes, none when its number went to another program."""
+        """The session's live processes; none if the session's id belongs to another program now."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, ProcessLookupError, PermissionError):
@@ -81,10 +81,10 @@ def started_after_boot(process: psutil.Process) -> float:
 
 
 def end(record: SessionRecord, *, seconds: float = 10) -> list[int]:
-    """Stop every member of the session, by force where asking does not help.
+    """Stop every member of the session, by SIGKILL if it does not react.
 
     Returns:
-        The process ids that had to be ended.
+        The ids of the stopped processes.
     """
     members = record.members()
     ended = [process.pid for process in members]
@@ -92,7 +92,7 @@ def end(record: SessionRecord, *, seconds: float = 10) -> list[int]:
         with suppress(psutil.Error):
             process.terminate()
     psutil.wait_procs(members, timeout=seconds)
-    # Looked up again: a member may have started another one in the meantime.
+    # Query the members again: one may have started another in the meantime.
     while left := record.members():
         for process in left:
             with suppress(psutil.Error):

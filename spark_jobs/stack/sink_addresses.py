@@ -1,4 +1,4 @@
-"""Where the sinks' systems are: as set, or parts of the local stack where those were started."""
+"""Addresses of the sinks' systems: as configured, or of parts of the local stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_jobs.stack.redis_server import PASSWORD, url
 
 
 def sink_addresses(settings: Settings) -> Addresses:
-    """The addresses; they hold passwords, so keep them out of logs."""
+    """The addresses; they contain passwords, so do not log them."""
     return Addresses(
         kafka=kafka_access(settings, Principal.SINKS),
         postgres=settings.sinks.postgres or _local_postgres(settings),

@@ -1,7 +1,7 @@
-"""Changes that the connector could not read and left out, so that it goes on with the others.
+"""Changes that the connector could not read and skipped, so that it can process the others.
 
-Debezium tells of such a change in the worker's log only. Kafka Connect's logging writes these lines
-into a file of their own as well, which is kept until a person has answered them.
+Debezium reports such a change only in the worker's log. The logging configuration also writes these
+lines to a separate file, where they stay until a person has acknowledged them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _FIELD = re.compile(r"(\w+)=(\w+)")
 
 @dataclass(frozen=True)
 class Skipped:
-    """A change that was left out.
+    """A change that was skipped.
 
     Attributes:
-        at: when the connector came to it.
-        lsn: its place in PostgreSQL's log, as PostgreSQL writes it; "" where it is not known.
-        transaction: the number of its transaction.
+        at: when the connector skipped it.
+        lsn: its position in PostgreSQL's log, in PostgreSQL's format; "" if unknown.
+        transaction: the id of its transaction.
         committed_at: when the transaction was committed.
         operation: INSERT, UPDATE, DELETE or TRUNCATE.
     """
@@ -50,7 +50,7 @@ class Skipped:
 
 
 def skipped(settings: Settings) -> list[Skipped]:
-    """Every change that was left out, answered or not, in the order of the log."""
+    """All skipped changes, acknowledged or not, in the order of the log."""
     path = skipped_file(settings)
     if not path.exists():
         return []
@@ -59,12 +59,12 @@ def skipped(settings: Settings) -> list[Skipped]:
 
 
 def unanswered(settings: Settings) -> list[Skipped]:
-    """The changes that nobody has answered yet."""
+    """The changes that nobody has acknowledged yet."""
     return skipped(settings)[_answered(settings) :]
 
 
 def answer(settings: Settings, *, by: str, reason: str) -> int:
-    """Note that the changes so far were seen to; how many of them are new."""
+    """Record that all changes so far are acknowledged; returns how many of them are new."""
     changes, before = len(skipped(settings)), _answered(settings)
     if changes > before:
         note = {"at": utc_now().isoformat(), "by": by, "reason": reason, "changes": changes}
@@ -74,7 +74,7 @@ def answer(settings: Settings, *, by: str, reason: str) -> int:
 
 
 def capture_problem(settings: Settings) -> str | None:
-    """What keeps changes of the database from bronze, as far as it can be told from here."""
+    """Why changes of the database do not reach bronze, as far as this machine can see; or None."""
     failed = _failed(settings)
     if failed is not None:
         return f"failed: {failed}"
@@ -87,14 +87,14 @@ def capture_problem(settings: Settings) -> str | None:
 
 
 def _failed(settings: Settings) -> str | None:
-    # A worker that was never configured here is another stack's.
+    # A worker without a configuration here belongs to another stack.
     if not settings.kafka_connect.url and not any(one.exists() for one in worker_files(settings)):
         return None
     try:
         with client(settings) as api:
             status = connector_status(api)
     except (httpx.HTTPError, SecretMissingError):
-        # It does not answer, or was prepared by a release that asked for no certificate.
+        # It does not answer, or an older release without certificates started it.
         return None
     return first_trace_line(status) if status and "FAILED" in states(status) else None
 
@@ -112,7 +112,7 @@ def _read(line: re.Match[str]) -> Skipped:
 
 
 def place(lsn: int) -> str:
-    """A position in PostgreSQL's log as PostgreSQL writes it.
+    """A position in PostgreSQL's log, in PostgreSQL's format.
 
     >>> place(37420176)
     '0/23AFC90'

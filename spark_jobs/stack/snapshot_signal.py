@@ -1,7 +1,7 @@
-"""Asks the connector for rows that a table had before it was captured.
+"""Requests an incremental snapshot: rows that a table had before it was captured.
 
-Debezium reads them in chunks beside the changes that flow, and drops what a change made stale
-meanwhile. Asking twice reads twice, which changes nothing: silver takes each row's newest state.
+Debezium reads them in chunks while changes continue, and drops rows that a change has made stale.
+Two requests read the rows twice, which is harmless: silver keeps each row's newest state.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def ask_for_rows(settings: Settings, table: str, *, request: str, connector: str
     """Signal an incremental snapshot of one table.
 
     Args:
-        settings: they say where the worker reads signals.
+        settings: with the path of the signal file.
         table: as ``schema.table``.
-        request: what the connector's log names it by.
+        request: id of the request in the connector's log.
         connector: its name, for the error.
 
     Raises:
-        ConnectorFailedError: the worker runs elsewhere and reads no file of this machine.
+        ConnectorFailedError: the worker runs on another machine and cannot read the file.
     """
     if settings.kafka_connect.url:
         problem = f"runs elsewhere, so the rows of {table} cannot be asked for by a file"
@@ -34,13 +34,13 @@ def ask_for_rows(settings: Settings, table: str, *, request: str, connector: str
         "type": "execute-snapshot",
         "data": {
             "type": "INCREMENTAL",
-            # A pattern, in which a dot is any character.
+            # A regular expression, in which a dot matches any character.
             "data-collections": [table.replace(".", r"\.")],
         },
     }
     path = signal_file(settings)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # One write of one line: the worker may read and empty the file at any time.
+    # A single write: the worker may read and truncate the file at any time.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(handle, f"{json.dumps(signal)}\n".encode())

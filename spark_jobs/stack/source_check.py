@@ -1,4 +1,4 @@
-"""The declared sources against their database: whether the declared keys identify rows there."""
+"""Checks the declared sources against their database: tables exist and keys identify rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SECONDS = 5
 def source_problems(
     dsn: str, sources: Iterable[SourceEntry], *, missing: bool
 ) -> Iterator[LakehouseError]:
-    """What keeps tables from being captured right.
+    """Problems that prevent the correct capture of tables.
 
     Args:
         dsn: where the source database is.
-        sources: those without a table are passed over.
-        missing: whether a table that is not there is a problem; it may be made later.
+        sources: those without a table are ignored.
+        missing: whether a missing table is a problem; it may be created later.
 
     Raises:
         psycopg.Error: the database does not answer.

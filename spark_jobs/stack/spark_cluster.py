@@ -27,11 +27,11 @@ MASTER = "spark-master"
 WORKER = "spark-worker"
 MASTER_CLASS = "org.apache.spark.deploy.master.Master"
 WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
-# What a daemon needs to hand out executors; the computing is done in their own processes.
+# Memory of a daemon, which only schedules; executors are processes of their own.
 DAEMON_MEMORY = "256m"
 ALIVE = "ALIVE"
-# The names of the secrets: what the cluster's processes ask of each other, and what signs the calls
-# of the daemons' web pages.
+# Names of secrets: for authentication within the cluster, and for signing requests to the daemons'
+# web pages.
 SECRET = "spark-cluster"  # noqa: S105
 PAGE_SECRET = "spark-pages"  # noqa: S105
 PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
@@ -40,29 +40,29 @@ _SECRETS = Lock()
 
 
 def cluster_parts(settings: Settings) -> list[Part]:
-    """The master and the workers; none where the settings ask for no cluster."""
+    """The master and the workers, if the settings ask for a cluster."""
     workers = range(1, settings.local.spark_workers + 1)
     return [master(settings), *(worker(settings, one) for one in workers)] if workers else []
 
 
 def cluster_names(settings: Settings) -> tuple[str, ...]:
-    """The parts that must serve before an application starts."""
+    """The parts that must be ready before an application starts."""
     return tuple(part.name for part in cluster_parts(settings))
 
 
 def master(settings: Settings) -> Part:
-    """The master, which keeps what it knows on disk: killed, it goes on where it was."""
+    """The master; its state is on disk, so it recovers after a kill."""
     directory = settings.state / "spark"
     properties = directory / f"{MASTER}.conf"
     conf: dict[str, object] = {
         **authentication(settings),
-        # It takes applications from whoever calls.
+        # It accepts applications from any caller.
         "spark.master.rest.enabled": "false",
         "spark.deploy.recoveryMode": "FILESYSTEM",
         "spark.deploy.recoveryDirectory": directory / "master",
-        # So many seconds it waits for workers and applications that it knew.
+        # Seconds that a recovering master waits for its workers and applications.
         "spark.deploy.recoveryTimeout": 10,
-        # An application without end must not be given up after some executors that failed.
+        # A long-running application must not be killed because some executors failed.
         "spark.deploy.maxExecutorRetries": -1,
     }
     return Part(
@@ -82,7 +82,7 @@ def worker(settings: Settings, number: int) -> Part:
     properties = directory / f"{name}.conf"
     conf: dict[str, object] = {
         **authentication(settings),
-        # Directories of applications that have ended; executors copy jars into them.
+        # Delete directories of finished applications, into which executors copied jars.
         "spark.worker.cleanup.enabled": "true",
         "spark.worker.cleanup.appDataTtl": 24 * 3600,
         "spark.worker.ui.retainedExecutors": 50,
@@ -111,7 +111,7 @@ def worker(settings: Settings, number: int) -> Part:
 
 
 def prepare_daemon(settings: Settings, properties: Path, conf: dict[str, object]) -> None:
-    """Write a daemon's configuration, and the secret where drivers look for it."""
+    """Write a daemon's configuration, and the secret to where drivers read it."""
     with _SECRETS:
         secret = cluster_secret(settings)
         pages = {PAGE_KEY: ensure_secret(settings, PAGE_SECRET, random_page_key)}
@@ -120,14 +120,14 @@ def prepare_daemon(settings: Settings, properties: Path, conf: dict[str, object]
 
 
 def cluster_secret(settings: Settings) -> dict[str, object]:
-    """The secret of the cluster as Spark's configuration; nothing where there is no cluster."""
+    """The secret of the cluster as Spark configuration; empty without a cluster."""
     if not settings.local.spark_workers:
         return {}
     return {"spark.authenticate.secret": ensure_secret(settings, SECRET)}
 
 
 def random_page_key() -> str:
-    """A key for HMAC-SHA256 in the form that Spark's filter reads: 32 bytes, base64 for URLs."""
+    """A key for HMAC-SHA256 in the form that Spark's filter reads: 32 bytes, URL-safe base64."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -138,7 +138,7 @@ def daemon(main: str, *arguments: str, properties: Path) -> tuple[str, ...]:
 
 
 def daemon_environment() -> dict[str, str]:
-    """Variables of a daemon; executors inherit them, so they stay on loopback too."""
+    """Variables of a daemon; executors inherit them, so they listen on loopback too."""
     return {
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": LOOPBACK,
@@ -148,14 +148,14 @@ def daemon_environment() -> dict[str, str]:
 
 
 def address(settings: Settings, kind: str, number: int) -> tuple[str, ...]:
-    """The options that say where a daemon listens."""
+    """The options for a daemon's listening address."""
     _, port = settings.ports.of(kind, number)
     _, page = settings.ports.of(f"{kind}_ui", number)
     return ("--host", LOOPBACK, "--port", str(port), "--webui-port", str(page))
 
 
 def probe_master(settings: Settings) -> str | None:
-    """What the master still lacks: it serves once it is no longer recovering."""
+    """Why the master is not ready; None once it is no longer recovering."""
     status = master_status(settings)
     if status is None:
         return "does not answer yet"
@@ -163,7 +163,7 @@ def probe_master(settings: Settings) -> str | None:
 
 
 def probe_worker(settings: Settings, number: int) -> str | None:
-    """What a worker still lacks: it serves once the master knows it as alive."""
+    """Why a worker is not ready; None once the master lists it as alive."""
     status = master_status(settings)
     if status is None:
         return "waits for the master"
@@ -173,7 +173,7 @@ def probe_worker(settings: Settings, number: int) -> str | None:
 
 
 def master_status(settings: Settings) -> dict[str, Any] | None:
-    """What the master tells of itself, or None where it does not answer."""
+    """The master's status report, or None if it does not answer."""
     _, page = settings.ports.of("spark_master_ui")
     if not secret_path(settings, PAGE_SECRET).exists():
         return None

@@ -53,7 +53,7 @@ def spark_connect_part(settings: Settings) -> Part:
 
 
 def prepare_server(settings: Settings, properties: Path) -> None:
-    """Write the server's configuration; its address is announced once it serves."""
+    """Write the server's configuration; its address is announced once it is ready."""
     connect_url_file(settings).unlink(missing_ok=True)
     conf: dict[str, object] = {
         **session_conf(settings),
@@ -61,7 +61,7 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark.connect_memory,
         "spark.ui.port": settings.ports.spark_ui,
-        # Whoever may call the server can do all that its account can.
+        # A client can do everything that the server's account can.
         "spark.connect.authenticate.token": ensure_secret(settings, CONNECT_TOKEN),
         **cluster_secret(settings),
     }
@@ -70,7 +70,7 @@ def prepare_server(settings: Settings, properties: Path) -> None:
 
 
 def announce(settings: Settings) -> None:
-    """Say where the server is, in the file by which sessions find it."""
+    """Write the server's address to the file where sessions look for it."""
     file = connect_url_file(settings)
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
@@ -80,16 +80,16 @@ def announce(settings: Settings) -> None:
 
 def connect_url(settings: Settings) -> str:
     """Where the server listens."""
-    # A client sends a token without TLS to the host of this very name only.
+    # Without TLS, a client sends a token only to this host name.
     return f"sc://localhost:{settings.ports.spark_connect}"
 
 
 def probe_server(settings: Settings) -> str | None:
-    """What the server still lacks: it serves once it tells its version over its own protocol."""
+    """Why the server is not ready; None once it returns its version over Spark Connect."""
     port = settings.ports.spark_connect
     if not listening(port):
         return "does not listen yet"
-    # Imported where it is used: gRPC and Spark's messages take most of a second.
+    # Imported here, because gRPC and Spark's messages take most of a second to import.
     import grpc  # noqa: PLC0415
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""The local stack: up, down, and what state it is in.
+"""The local stack: start, stop and status.
 
-Everything belongs to one state directory; nothing outside it, and no process that the directory
-does not record, is ever touched.
+A stack belongs to one state directory. It changes nothing outside it, and stops only processes that
+are recorded there.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Started:
-    """What a start did.
+    """The result of a start.
 
     Attributes:
-        already_up: every chosen part ran and served before.
-        left_over: processes of a stack that had died half-way, which were ended first.
+        already_up: all chosen parts were already running and ready.
+        left_over: processes of a stack that had crashed, which were stopped first.
         users_made: Airflow's users are new, so their passwords were never shown.
-        seconds: how long it took in all.
+        seconds: the total time.
     """
 
     already_up: bool
@@ -92,17 +92,17 @@ class Stack:
     def up(self, report: Report, *, parts: Sequence[str] = (), restart: bool = False) -> Started:
         """Start the chosen parts, all by default, and wait until each is ready.
 
-        Parts that run already are left alone, so a second call changes nothing. What a stack that
-        died half-way left behind is ended first.
+        Running parts are not restarted, so a second call changes nothing. Processes that a crashed
+        stack left behind are stopped first.
 
         Args:
-            report: hears how each step comes on.
+            report: receives the progress of each step.
             parts: their names.
-            restart: stop and start what runs with other settings.
+            restart: restart parts that run with other settings.
 
         Raises:
-            RestartNeededError: it runs with other settings, and may not be restarted.
-            LakehouseError: what the machine lacks, taken ports, or a part that does not start.
+            RestartNeededError: it runs with other settings, and ``restart`` is not set.
+            LakehouseError: a requirement is missing, ports are taken, or a part does not start.
         """
         began = time.monotonic()
         steps = with_needs(self.steps, check_part_names(self.steps, parts))
@@ -120,7 +120,7 @@ class Stack:
             if not self.supervisor.answers():
                 left_over = self.end_left_over()
             elif not self.supervisor.runs_with(self.parts, environment):
-                # Settings changed since the start: every process has the old ones.
+                # The settings changed since the start, and every process has the old ones.
                 if not restart:
                     raise RestartNeededError(self.supervisor.differences(self.parts, environment))
                 self.stop_all()
@@ -143,7 +143,7 @@ class Stack:
             )
 
     def restart(self, report: Report, *, parts: Sequence[str]) -> Started:
-        """Stop the named parts, and start them and what they need; the others run on.
+        """Restart the named parts, and start what they need; other parts keep running.
 
         Raises:
             UnknownPartError: no part has such a name.
@@ -166,12 +166,12 @@ class Stack:
             raise SettingsChangedError
         for name in names:
             self.supervisor.stop_part(name)
-        # Supervisord kills a part that does not end in its time.
+        # Supervisord kills a part that does not stop in time.
         while any(self.supervisor.states()[name].pid for name in names):
             time.sleep(POLL_SECONDS)
 
     def down(self) -> bool:
-        """Stop every part, those first that use others, and make sure that no process is left.
+        """Stop every part, dependents first, and make sure that no process is left.
 
         Returns:
             Whether anything ran.
@@ -183,7 +183,7 @@ class Stack:
             return self.stop_all()
 
     def stop_all(self) -> bool:
-        """Stop the parts in order, then whatever is left; says whether anything ran."""
+        """Stop the parts in order, then all other processes; returns whether anything ran."""
         connect_url_file(self.settings).unlink(missing_ok=True)
         ran = self.supervisor.answers()
         if ran:
@@ -193,20 +193,20 @@ class Stack:
         return bool(self.end_left_over()) or ran
 
     def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
-        """What state each part is in; by default all but those that nobody has asked for."""
-        asked_for = () if names else self.asked_for()
-        chosen = {*check_part_names(self.steps, names), *asked_for}
+        """The status of parts; by default without parts on demand that were not started."""
+        on_demand = () if names else self.started_on_demand()
+        chosen = {*check_part_names(self.steps, names), *on_demand}
         return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
 
-    def asked_for(self) -> set[str]:
-        """The parts that run, or should, because somebody named them."""
+    def started_on_demand(self) -> set[str]:
+        """The parts that run, or should run, because they were started on demand."""
         if not self.supervisor.answers():
             return set()
         states = self.supervisor.states()
         return {name for name in ON_DEMAND & states.keys() if states[name].started_at}
 
     def check_ports(self, names: Sequence[str]) -> None:
-        """Make sure that the chosen parts' ports are free or held by this stack."""
+        """Check that the chosen parts' ports are free or used by this stack."""
         ports = {
             setting: port
             for part in self.parts
@@ -221,7 +221,7 @@ class Stack:
         return {process.pid for process in record.members()} if record else set()
 
     def end_left_over(self) -> list[int]:
-        """End what still runs of this stack without its supervisor's control."""
+        """Stop processes of this stack that its supervisor no longer controls."""
         record = SessionRecord.read(self.supervisor.record)
         ended = end(record) if record else []
         self.supervisor.record.unlink(missing_ok=True)
@@ -230,7 +230,7 @@ class Stack:
         return ended
 
     def stop_in_order(self) -> None:
-        """Ask each part to stop as soon as no running part needs it, directly or not."""
+        """Stop each part as soon as no running part needs it, directly or not."""
         needs = needs_by_part(self.steps)
         while True:
             states = self.supervisor.states()
@@ -245,7 +245,7 @@ class Stack:
             time.sleep(POLL_SECONDS)
 
     def wait_for_supervisor(self, *, seconds: float = 20) -> None:
-        """Wait until supervisord has ended, but not for ever."""
+        """Wait until supervisord has ended, with a time limit."""
         record = SessionRecord.read(self.supervisor.record)
         deadline = time.monotonic() + seconds
         while record and record.leader_alive() and time.monotonic() < deadline:
@@ -253,7 +253,7 @@ class Stack:
 
     @contextmanager
     def only_one(self) -> Iterator[None]:
-        """Let one start or stop of this state directory run at a time; others wait."""
+        """A lock: one start or stop of this state directory runs at a time."""
         with (self.settings.state / "stack.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -275,23 +275,23 @@ def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
 def write_manifest(settings: Settings) -> None:
     """Compile the project, which every streaming and scheduled part reads.
 
-    Where a deployment is in force, what it applied stays: files that changed since are applied by
-    `tidemark apply`.
+    If there is a deployment, its definitions stay: `tidemark apply` applies files that changed
+    since.
 
     Raises:
-        ProblemsError: what is wrong with the declarations.
+        ProblemsError: the declarations have problems.
     """
     # sqlglot is slow
     from spark_jobs.storage.compiled import compile_settings, deployment_of  # noqa: PLC0415
 
-    # Streams and connector must agree on it from the first change on.
+    # Streams and connector must use the same placeholder from the first change on.
     ensure_placeholder(settings)
     if deployment_of(settings.manifest_file) is None:
         compile_settings(settings)
 
 
 def note_start(settings: Settings) -> None:
-    """Record what runs: the first start is the first deployment; a later one notes its settings."""
+    """Record what runs: the first start is the first deployment; later ones record the settings."""
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 

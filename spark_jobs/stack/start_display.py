@@ -1,4 +1,4 @@
-"""How the start of the local stack looks on a terminal, and as plain lines elsewhere."""
+"""Shows the start of the local stack: a live table on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STYLES = {Phase.READY: "green", Phase.FAILED: "red"}
 
 
 class Board:
-    """A table of the steps under way, drawn again several times a second."""
+    """A table of the running steps, refreshed several times a second."""
 
     def __init__(self) -> None:
         self.news: dict[str, tuple[Progress, float]] = {}
@@ -51,7 +51,7 @@ class Board:
 
 @contextmanager
 def showing_progress(console: Console) -> Iterator[Report]:
-    """A receiver of news: a live table on a terminal, a line per finished step elsewhere."""
+    """A receiver of progress: a live table on a terminal, otherwise a line per finished step."""
     if not console.is_terminal:
 
         def line(progress: Progress) -> None:
@@ -68,7 +68,7 @@ def showing_progress(console: Console) -> Iterator[Report]:
 
 
 def show_started(console: Console, settings: Settings, started: Started) -> None:
-    """Say what the start did; passwords only when they are new."""
+    """Print the result of a start; passwords only if they are new."""
     if started.already_up:
         console.print("The stack is already up.")
         return

@@ -16,15 +16,15 @@ from spark_jobs.stack.parts import Part, Step, Task
 from spark_jobs.stack.supervisor import Supervisor
 
 POLL_SECONDS = 0.25
-# Supervisord's words for a process that it gave up on.
+# Supervisord's states of a process that it will not restart.
 GIVEN_UP = {"FATAL", "UNKNOWN"}
-# A part that ends so often while it starts will not recover by itself.
+# A part that exits this often during its start will not recover by itself.
 STARTS_ALLOWED = 3
 TAIL_LINES = 15
 
 
 class Phase(StrEnum):
-    """How far a step has come."""
+    """The phase of a step."""
 
     WAITING = "waiting"
     PREPARING = "preparing"
@@ -35,7 +35,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """News of one step; ``note`` says what it still lacks."""
+    """The progress of one step; ``note`` says why it is not ready."""
 
     step: str
     phase: Phase
@@ -47,15 +47,15 @@ Report = Callable[[Progress], None]
 
 
 class AbandonedError(Exception):
-    """A step that was given up because another one failed."""
+    """A step that was cancelled because another one failed."""
 
 
 def run_steps(steps: Sequence[Step], supervisor: Supervisor, report: Report) -> None:
     """Run every step as soon as what it needs is complete.
 
     Raises:
-        LakehouseError: the failure of a step, or ``ProblemsError`` for several. The others are
-            no longer waited for; what runs goes on.
+        LakehouseError: the failure of a step, or ``ProblemsError`` for several. The other steps
+            are cancelled; running processes keep running.
     """
     by_name = {step.name: step for step in steps}
     order = TopologicalSorter({step.name: by_name.keys() & set(step.needs) for step in steps})
@@ -86,7 +86,7 @@ def run_steps(steps: Sequence[Step], supervisor: Supervisor, report: Report) -> 
 
 
 def failure_of(future: Future[None]) -> LakehouseError | None:
-    """A finished step's failure that a user can act on; any other error is raised."""
+    """A finished step's failure if it is for the user; any other error is raised."""
     error = future.exception()
     if error is None or isinstance(error, AbandonedError):
         return None
@@ -121,7 +121,7 @@ def run_step(step: Step, supervisor: Supervisor, report: Report, abandon: Event)
 def start_part(
     part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
 ) -> None:
-    """Prepare a part, start its process and wait until it serves."""
+    """Prepare a part, start its process and wait until it is ready."""
     tell(Phase.PREPARING)
     state = supervisor.states()[part.name].state
     if state not in {"STARTING", "RUNNING"}:
@@ -134,10 +134,10 @@ def start_part(
 def wait_ready(
     part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
 ) -> None:
-    """Poll a started part until it serves.
+    """Poll a started part until it is ready.
 
     Raises:
-        PartFailedError: its process is given up, or it takes too long.
+        PartFailedError: its process does not start, or takes too long.
     """
     deadline = time.monotonic() + part.ready_seconds
     starts_before = supervisor.starts()[part.name]

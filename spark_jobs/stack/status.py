@@ -1,4 +1,4 @@
-"""What a user may know of each part: does it run, does it serve, since when, where."""
+"""The status of each part: whether it runs and is ready, since when, and at which address."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class PartStatus:
     """One part of the stack as it is now.
 
     Attributes:
-        state: supervisord's word in lower case, for example ``running`` or ``stopped``.
-        ready: whether it serves.
-        lacks: what it lacks while it runs and does not serve.
-        restarts: how often it was started again since the stack came up.
+        state: supervisord's state in lower case, for example ``running`` or ``stopped``.
+        ready: whether its probe succeeds.
+        lacks: why it is not ready although it runs.
+        restarts: number of restarts since the stack was started.
     """
 
     part: str
@@ -34,7 +34,7 @@ class PartStatus:
 
 
 def part_statuses(parts: Sequence[Part], supervisor: Supervisor) -> list[PartStatus]:
-    """Every part's status; the parts are asked at the same time."""
+    """The status of every part; probes run concurrently."""
     if not supervisor.answers():
         return [stopped(part) for part in parts]
     processes = supervisor.states()

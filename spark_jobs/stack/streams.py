@@ -19,7 +19,7 @@ from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.conf import pages_enabled, session_environment
 
-# A live application reports at least this often, whether or not records arrive.
+# A running application reports at least this often, even without records.
 FRESH = timedelta(seconds=60)
 NAME = "streams"
 
@@ -40,13 +40,13 @@ def streams_part(settings: Settings) -> Part:
         probe=partial(probe_streams, settings),
         alive=partial(silent_streams, settings),
         stop_seconds=60,
-        # Ready when each of its queries runs; they start one after another.
+        # It is ready when each of its queries runs; they start one after another.
         ready_seconds=2 * READY_SECONDS,
     )
 
 
 def control_needs(settings: Settings) -> tuple[str, ...]:
-    """The part that has the control database, where a part has it."""
+    """The part with the control database, if it is in the stack's PostgreSQL."""
     local = not settings.control_db and settings.local.control is ControlDatabase.POSTGRES
     return ("postgres",) if local else ()
 
@@ -55,11 +55,11 @@ _SERVING = frozenset({StreamState.RUNNING, StreamState.REFUSED})
 
 
 def probe_streams(settings: Settings) -> str | None:
-    """What the application still lacks: it serves while every query of this run reports.
+    """Why the application is not ready; None as long as every query of this run reports.
 
-    A query that refuses its source has reported: the others run, and a person must decide. So has
-    a continuous view, whatever became of its refresh: the streams below it serve. A sink whose
-    system is down is no lack of the application.
+    A query that refuses its source has reported: the others run, and a person must decide. A
+    continuous view has reported even if its refresh failed, because the streams that it reads
+    work. A sink whose system is down does not count.
     """
     rows = reported(settings)
     if isinstance(rows, str):
@@ -71,13 +71,13 @@ def probe_streams(settings: Settings) -> str | None:
 
 
 def silent_streams(settings: Settings) -> str | None:
-    """Which query of this run is silent; one that waits for Kafka or was refused reports so."""
+    """The queries of this run that do not report; those that wait or were refused do."""
     rows = reported(settings)
     return rows if isinstance(rows, str) else _first_silent(rows)
 
 
 def reported(settings: Settings) -> list[StreamProgress] | str:
-    """What the queries of this run reported last, sinks aside, or why nothing is known of them."""
+    """The last reports of this run's queries, without sinks, or why there are none."""
     record = settings.state / "run" / f"{NAME}.pid"
     if not record.exists():
         return "has not started"

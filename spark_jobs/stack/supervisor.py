@@ -26,7 +26,7 @@ from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.session import SessionRecord
 
-# The kernel's limit on a Unix socket's path, with its closing zero byte.
+# The kernel's limit for the path of a Unix socket, including the terminating zero byte.
 SOCKET_PATH_BYTES = 108
 START_SECONDS = 20
 DO_NOT_WAIT = False
@@ -47,7 +47,7 @@ class ProcessState:
 
 
 class Supervisor:
-    """One supervisord, which keeps the parts of one state directory running."""
+    """The supervisord that keeps the parts of one state directory running."""
 
     def __init__(self, settings: Settings) -> None:
         self.directory = settings.state / "supervisor"
@@ -69,13 +69,13 @@ class Supervisor:
             return False
         record = SessionRecord.read(self.record)
         if record is None:
-            # Whoever started it was cut off before it could record it.
+            # The process that started it was killed before it could record it.
             SessionRecord.of(pid).write(self.record)
             return True
         return record.pid == pid and record.leader_alive()
 
     def start(self, parts: Iterable[Part], environment: Mapping[str, str]) -> None:
-        """Start supervisord with every part known and none started.
+        """Start supervisord with all parts configured and none started.
 
         Raises:
             PartFailedError: supervisord ended, or does not answer.
@@ -87,7 +87,7 @@ class Supervisor:
             self.log.replace(self.log.with_suffix(".log.1"))
         self.config.touch(mode=0o600)
         self.config.write_text(render_config(self, parts, environment))
-        # It forks into a session of its own and its first process ends at once.
+        # It daemonizes: it forks into its own session, and its first process exits.
         answer = subprocess.run(
             [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)],
             stdin=subprocess.DEVNULL,
@@ -113,7 +113,7 @@ class Supervisor:
             return False
 
     def differences(self, parts: Iterable[Part], environment: Mapping[str, str]) -> list[str]:
-        """What the running supervisord was started with otherwise: settings, or else parts."""
+        """What differs from the start of the running supervisord: settings, or else parts."""
         try:
             running = self.config.read_text().splitlines()
         except FileNotFoundError:
@@ -121,22 +121,22 @@ class Supervisor:
         wanted = render_config(self, parts, environment).splitlines()
         old, new = (dict(_settings_in(lines)) for lines in (running, wanted))
         keys = sorted(old.keys() | new.keys())
-        # Values may be secrets, and the files say them.
+        # Only keys: values may be secrets, and the files contain them.
         named = [key for key in keys if old.get(key) != new.get(key)]
         return named or sorted(_programs_that_differ(running, wanted))
 
     def start_part(self, name: str) -> None:
-        """Ask for a part's start, unless it runs already."""
+        """Request the start of a part unless it is running."""
         with self.remote() as remote, ignoring(Faults.ALREADY_STARTED):
             remote.startProcess(name, DO_NOT_WAIT)
 
     def stop_part(self, name: str) -> None:
-        """Ask for a part's end, unless it is stopped already."""
+        """Request the stop of a part unless it is stopped."""
         with self.remote() as remote, ignoring(Faults.NOT_RUNNING):
             remote.stopProcess(name, DO_NOT_WAIT)
 
     def shutdown(self) -> None:
-        """Ask supervisord to end, with all that it keeps."""
+        """Request supervisord to stop, with all its processes."""
         with self.remote() as remote:
             remote.shutdown()
 
@@ -165,7 +165,7 @@ class Supervisor:
 
     @contextmanager
     def remote(self) -> Iterator[Any]:
-        """Supervisord's own calls. A connection serves one thread only, so each use opens one."""
+        """Supervisord's RPC interface; each use opens a connection, which is not thread-safe."""
         transport = SupervisorTransport(None, None, f"unix://{self.socket}")
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
@@ -176,7 +176,7 @@ class Supervisor:
 
 @contextmanager
 def ignoring(fault: int) -> Iterator[None]:
-    """Let one of supervisord's faults pass."""
+    """Ignore one of supervisord's faults."""
     try:
         yield
     except xmlrpc.client.Fault as error:
@@ -185,9 +185,9 @@ def ignoring(fault: int) -> Iterator[None]:
 
 
 def socket_path(state: Path) -> Path:
-    """The control socket: in the state directory, or elsewhere where that path is too long."""
+    """The control socket: in the state directory, or elsewhere if that path is too long."""
     inside = state / "supervisor" / "control.sock"
-    # Supervisord binds a temporary name with its process id appended.
+    # Supervisord first binds a temporary path with its process id appended.
     if len(os.fsencode(inside)) + 12 < SOCKET_PATH_BYTES:
         return inside
     digest = sha256(os.fsencode(state)).hexdigest()[:16]
@@ -197,7 +197,7 @@ def socket_path(state: Path) -> Path:
 def render_config(
     supervisor: Supervisor, parts: Iterable[Part], environment: Mapping[str, str]
 ) -> str:
-    """Supervisord's configuration file; its comments tell which settings it was made for."""
+    """Supervisord's configuration file; its comments contain the settings of the start."""
     lines = [
         *(f"; {key}={value}" for key, value in environment.items() if key.startswith("TIDEMARK_")),
         "[unix_http_server]",
@@ -222,7 +222,7 @@ def render_config(
 
 
 def _settings_in(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The settings that a configuration's comments tell, by their keys with dots."""
+    """The settings in a configuration's comments, by dotted key."""
     for line in lines:
         if line.startswith("; TIDEMARK_"):
             name, _, value = line.removeprefix("; TIDEMARK_").partition("=")
@@ -245,7 +245,7 @@ def _programs(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def program_lines(part: Part, log: Path) -> list[str]:
-    """The section of one part: restarted whenever it ends, stopped with its whole group."""
+    """The section of one part: restarted whenever it exits, stopped with its process group."""
     variables = ",".join(f'{key}="{escaped(value)}"' for key, value in part.environment.items())
     return [
         f"[program:{part.name}]",
@@ -254,7 +254,7 @@ def program_lines(part: Part, log: Path) -> list[str]:
         *([f"user={part.user}"] if part.user else []),
         "autostart=false",
         "autorestart=true",
-        # A part that ends sooner is started again after a pause that grows by a second each time.
+        # A part that exits sooner is restarted after a pause that grows by a second each time.
         "startsecs=5",
         "startretries=1000",
         f"stopsignal={part.stop_signal}",
@@ -268,9 +268,9 @@ def program_lines(part: Part, log: Path) -> list[str]:
 
 
 def launched(part: Part, run: Path) -> tuple[str, ...]:
-    """The part's command, behind the launcher that ends what an earlier process left.
+    """The part's command, run by the launcher that stops processes of an earlier run.
 
-    Another account may not reach the launcher; the one part that has its own needs none.
+    Another account cannot read the launcher; the only part with its own account does not need it.
     """
     if part.user:
         return part.command
@@ -280,5 +280,5 @@ def launched(part: Part, run: Path) -> tuple[str, ...]:
 
 
 def escaped(value: object) -> str:
-    """A value in which supervisord expands nothing."""
+    """A value with ``%`` escaped, so that supervisord does not expand it."""
     return str(value).replace("%", "%%")

@@ -1,7 +1,7 @@
-"""What Kubernetes asks of a part beside its command: how many, how large, which secrets, who calls.
+"""What Kubernetes needs of a part beyond its command: replicas, resources, secrets, callers.
 
-Each part is one workload of the same name. One that must never run twice is a StatefulSet: a
-Deployment makes a second pod while the first one of a lost node may still write.
+Each part is one workload of the same name. A part that must never run twice is a StatefulSet: a
+Deployment creates a second pod while the first one, on a lost node, may still write.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Secrets that the deployer makes. The first one's keys become settings; the files of the next four
-# lie where the local stack has its own; the last has what the object store's clients look for in
-# the environment, and is not needed where a pod's account is enough.
+# Secrets that the deployer creates. The keys of the first become settings; the files of the next
+# four are mounted where the local stack has its own; the last contains the environment variables
+# of the object store's clients, and is not needed if a pod's account is enough.
 SECRET = "tidemark"  # noqa: S105 - a name
 AIRFLOW_FILES = "tidemark-airflow"
 CONNECT_FILES = "tidemark-connect"
 SPARK_FILES = "tidemark-spark-connect"
 ENDPOINT_FILES = "tidemark-endpoint"
 OBJECT_STORE = "tidemark-object-store"
-# The same for the SQL endpoint, whose key needs to read and nothing more.
+# The same for the SQL endpoint, whose key needs read access only.
 ENDPOINT_STORE = "tidemark-endpoint-object-store"
-# The accounts of the images: of the endpoint, and of everything else.
+# Accounts in the images: of the endpoint, and of all other parts.
 USER, ENDPOINT_USER = 10001, 10002
 
 CONTROL_DB = "TIDEMARK_CONTROL_DB"
 SOURCE_DATABASE = "TIDEMARK_SOURCE_DATABASE"
 SINKS = ("TIDEMARK_SINKS__POSTGRES", "TIDEMARK_SINKS__REDIS", "TIDEMARK_SINKS__CASSANDRA")
-# Settings that hold passwords, by the secret's key; a project without sinks has no use for theirs.
+# Settings with passwords, by the secret's key; a project without sinks does not need theirs.
 SECRET_KEYS = {
     CONTROL_DB: "control-db",
     SOURCE_DATABASE: "source-database",
@@ -41,21 +41,21 @@ class Workload:
     """A part on Kubernetes.
 
     Attributes:
-        cpu: cores that it is promised, and those that it may take; a JVM on ``local[*]`` runs as
-            many tasks as it may take cores.
-        memory: GiB, promised and at most.
-        replicas: several where each can do the work of the others.
-        single: never two at once, also while one is replaced or its node is lost.
-        disk: GiB that outlive the pod; 0 where its files are of use to its process only.
+        cpu: requested cores, and the limit; a JVM on ``local[*]`` runs as many tasks as the
+            limit allows cores.
+        memory: requested GiB, and the limit.
+        replicas: more than one if any replica can do the work.
+        single: never two at once, even during a replacement or after the loss of a node.
+        disk: GiB that outlive the pod; 0 if only its process needs the files.
         secrets: settings that come from the secret.
-        files: a secret whose files it reads, and the directory below the state directory.
-        paths: where in that directory each of its keys lies; empty for all of them at its top.
-        variables: settings of its own.
-        object_store: the secret by which it reads or writes the lake; "" for none.
+        files: a secret with files, and their directory below the state directory.
+        paths: the path in that directory for each key; empty: all at its top.
+        variables: additional settings.
+        object_store: the secret for access to the lake; "" for none.
         user: the account that it runs as.
         callers: the workloads that may call it; None for none, ``ANYBODY`` for all.
-        log_port: where it serves the logs of tasks, which callers read instead of its own port.
-        job_type: what Airflow calls its heartbeat.
+        log_port: the port with task logs, which callers read instead of its main port.
+        job_type: the name of its heartbeat in Airflow.
     """
 
     cpu: tuple[str, str]
@@ -96,7 +96,7 @@ WORKLOADS = {
         secrets=(CONTROL_DB,),
         files=(ENDPOINT_FILES, "secrets"),
         paths={"endpoint": "endpoint", "ca.pem": "tls/ca.pem", "endpoint.pem": "tls/endpoint.pem"},
-        # Security here is the endpoint's: it is a client of nothing that the setting concerns.
+        # ``security`` concerns only the endpoint itself here: it is no client of a secured service.
         variables={"TIDEMARK_ENDPOINT__HOST": "0.0.0.0", "TIDEMARK_SECURITY__ENABLED": "true"},  # noqa: S104
         object_store=ENDPOINT_STORE,
         user=ENDPOINT_USER,
@@ -112,7 +112,7 @@ WORKLOADS = {
     "airflow-api-server": Workload(
         cpu=("250m", "1"), memory=2, replicas=2, files=_OF_AIRFLOW, callers=ANYBODY
     ),
-    # Its workers are processes of the same pod, and so are the tasks that they run.
+    # Its workers, and the tasks that they run, are processes of the same pod.
     "airflow-scheduler": Workload(
         cpu=("1", "2"),
         memory=4,
@@ -138,5 +138,5 @@ WORKLOADS = {
         job_type="TriggererJob",
     ),
 }
-# The one task that nothing waits for: streams run whether or not the connector is registered.
+# No other step waits for this task: streams run without a registered connector too.
 CONNECTOR = Workload(cpu=("100m", "1"), memory=1, secrets=(SOURCE_DATABASE,))

@@ -5,7 +5,7 @@ An attempt belongs to the time at which it ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
@@ -17,11 +17,12 @@ from spark_jobs.state.types import JsonObject
 
 @dataclass(frozen=True)
 class Published:
-    """A publication of a gold view: its time, and the versions of its inputs."""
+    """A publication of a gold view: its time, the versions of its inputs, and what it took."""
 
     view: str
     at: datetime
     vector: JsonObject
+    actual: JsonObject = field(default_factory=dict)
 
 
 def outcomes(
@@ -51,11 +52,14 @@ def failed_verdicts(
 def publications(connection: Connection, *, start: datetime, end: datetime) -> list[Published]:
     """The publications, oldest first."""
     columns = ATTEMPTS.c
-    query = select(columns.view, columns.updated_at, columns.vector).where(
+    query = select(columns.view, columns.updated_at, columns.vector, columns.actual).where(
         _between(start, end), columns.status == AttemptStatus.PUBLISHED
     )
     rows = connection.execute(query.order_by(columns.updated_at)).mappings()
-    return [Published(row["view"], row["updated_at"], row["vector"] or {}) for row in rows]
+    return [
+        Published(row["view"], row["updated_at"], row["vector"] or {}, row["actual"] or {})
+        for row in rows
+    ]
 
 
 def _between(start: datetime, end: datetime) -> ColumnElement[bool]:

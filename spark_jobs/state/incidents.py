@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -105,16 +106,40 @@ def open_incident(
     return Incident(**{**row, **change}), told
 
 
-def resolve_incidents(
-    connection: Connection, dag_id: str, *, task_id: str | None, now: datetime
+def open_incidents(
+    connection: Connection, dag_id: str, *, task_id: str | None, locked: bool = False
 ) -> list[Incident]:
-    """Close open incidents of a DAG or of one of its tasks; returns them, oldest first."""
+    """Open incidents of a DAG or of one of its tasks, oldest first."""
     columns = INCIDENTS.c
     mine = (columns.dag_id == dag_id) & columns.resolved_at.is_(None)
     if task_id is not None:
         mine &= columns.task_id == task_id
-    query = select(INCIDENTS).where(mine).order_by(columns.opened_at).with_for_update()
-    found = [Incident(**row) for row in connection.execute(query).mappings()]
+    query = select(INCIDENTS).where(mine).order_by(columns.opened_at)
+    rows = connection.execute(query.with_for_update() if locked else query).mappings()
+    return [Incident(**row) for row in rows]
+
+
+def resolve_incidents(
+    connection: Connection,
+    dag_id: str,
+    *,
+    task_id: str | None,
+    tables: Collection[str | None] | None = None,
+    now: datetime,
+) -> list[Incident]:
+    """Close open incidents of a DAG or of one of its tasks; returns them, oldest first.
+
+    Args:
+        connection: a write transaction.
+        dag_id: the DAG.
+        task_id: None: of all its tasks.
+        tables: only those about one of these tables; None among them: about no table.
+        now: the time of their end.
+    """
+    columns = INCIDENTS.c
+    found = open_incidents(connection, dag_id, task_id=task_id, locked=True)
+    if tables is not None:
+        found = [one for one in found if one.table in tables]
     if found:
         ids = [one.incident_id for one in found]
         ended = update(INCIDENTS).where(columns.incident_id.in_(ids))
@@ -167,12 +192,22 @@ class IncidentStore:
         with self._read() as connection:
             return connection.scalar(query.limit(1)) is not None
 
+    def open_incidents(self, dag_id: str, *, task_id: str | None = None) -> list[Incident]:
+        """See ``incidents.open_incidents``."""
+        with self._read() as connection:
+            return open_incidents(connection, dag_id, task_id=task_id)
+
     def resolve_incidents(
-        self, dag_id: str, *, task_id: str | None = None, now: datetime
+        self,
+        dag_id: str,
+        *,
+        task_id: str | None = None,
+        tables: Collection[str | None] | None = None,
+        now: datetime,
     ) -> list[Incident]:
         """See ``incidents.resolve_incidents``."""
         with self._write() as connection:
-            return resolve_incidents(connection, dag_id, task_id=task_id, now=now)
+            return resolve_incidents(connection, dag_id, task_id=task_id, tables=tables, now=now)
 
     def incidents(self, *, open_only: bool = False, limit: int = 20) -> list[Incident]:
         """Incidents, open ones first."""

@@ -167,33 +167,27 @@ def _transactions(
     frontiers: Frontiers,
     manifest: Callable[[], Manifest],
 ) -> AbstractContextManager[None]:
-    """Record versions that show whole transactions, while the context lasts."""
+    """Record versions that show whole transactions, for the duration of the block."""
     from spark_jobs.streaming.following import following_transactions
 
     return following_transactions(settings, store, topics, frontiers, manifest)
 
 
 def _watching_connector(settings: Settings) -> AbstractContextManager[None]:
-    """Restart the stack's connector after failures as long as the block runs."""
+    """Restart the stack's connector after failures, for the duration of the block."""
     from spark_jobs.streaming.connector_watch import watching_connector
 
     return watching_connector(settings)
 
 
-@contextmanager
 def _announcing(
     settings: Settings, store: ControlStore, manifest: Callable[[], Manifest]
-) -> Iterator[None]:
-    """Emit Airflow's asset events while the context lasts."""
+) -> AbstractContextManager[None]:
+    """Emit Airflow's asset events, for the duration of the block."""
     from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.telemetry.announcer import Announcer
+    from spark_jobs.gold.telemetry.announcer import announcing
     from spark_jobs.stack.airflow_events import airflow_events
 
-    announcer = Announcer(
+    return announcing(
         lambda: GoldContext(settings, manifest(), store), partial(airflow_events, settings)
     )
-    announcer.start()
-    try:
-        yield
-    finally:
-        announcer.stop()

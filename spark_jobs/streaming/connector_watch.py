@@ -1,93 +1,106 @@
-"""Restarts the local stack's connector after it failed.
+"""Restarts the local stack's connector after a failure.
 
-Kafka Connect does not restart a failed task. A database that restarts while the connector
-connects to it fails the task, and silver would stand still until a person came.
+Kafka Connect does not restart a failed task. A database that restarts while the connector is
+connecting to it makes the task fail, and silver would get no changes until someone restarted it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import httpx
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.background import BackgroundLoop
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import (
     CONNECTOR,
     client,
     connector_status,
     first_trace_line,
-    restart_failed,
+    restart_failed_tasks,
     states,
 )
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-# The pause before a restart. It doubles with each failure: a cause may need a person.
+LONGEST_LOOK_SECONDS = 20.0
+# The pause before a restart. It doubles with each failure: a person may have to fix the cause.
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 600.0
-# A connector that has run for this long has recovered: the next failure is a new one.
+# A connector that has run for this long has recovered: the next failure starts at the first pause.
 RECOVERED_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 
 @dataclass
 class ConnectorWatch:
-    """Looks at the connector every few seconds.
+    """Checks the connector; the streaming application calls ``look`` periodically.
+
+    It keeps its connection to a worker until a request fails, and then asks the next worker.
 
     Attributes:
-        api: opens a client of Kafka Connect's REST interface.
+        workers: one function for each Kafka Connect worker, which opens a client of its REST API.
         clock: seconds of a monotonic clock.
     """
 
-    api: Callable[[], httpx.Client]
+    workers: Sequence[Callable[[], httpx.Client]]
     clock: Callable[[], float] = time.monotonic
+    _worker: int = 0
+    _client: httpx.Client | None = None
     _pause: float = FIRST_PAUSE_SECONDS
     _failed_at: float | None = None
     _running_since: float | None = None
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin, in a thread of its own."""
-        self._thread = threading.Thread(target=self._run, name="connector", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End between two looks."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
 
     def look(self) -> bool:
-        """Restart the failed tasks once their pause is over; returns whether it did.
+        """Restart failed tasks if their pause is over; returns whether a restart was requested.
 
         Raises:
-            httpx.HTTPError: Kafka Connect does not answer.
+            httpx.HTTPError: no worker answers.
             SecretMissingError: no worker was ever started here.
         """
+        for left in reversed(range(len(self.workers))):
+            try:
+                return self._check(self._open())
+            except httpx.HTTPError:
+                # A worker that restarts may get a new certificate, so the client is not used again.
+                self.close()
+                self._worker = (self._worker + 1) % len(self.workers)
+                if not left:
+                    raise
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def _open(self) -> httpx.Client:
+        if self._client is None:
+            self._client = self.workers[self._worker]()
+        return self._client
+
+    def _check(self, api: httpx.Client) -> bool:
         now = self.clock()
-        with self.api() as api:
-            status = connector_status(api)
-            if status is None or "FAILED" not in states(status):
-                self._note_running(now)
-                return False
-            self._running_since = None
-            if self._failed_at is None:
-                self._failed_at = now
-            if now - self._failed_at < self._pause:
-                return False
-            logger.warning(
-                "connector restarts connector=%s cause=%s", CONNECTOR, first_trace_line(status)
-            )
-            restart_failed(api)
+        status = connector_status(api)
+        if status is None or "FAILED" not in states(status):
+            self._note_running(now)
+            return False
+        self._running_since = None
+        if self._failed_at is None:
+            self._failed_at = now
+        if now - self._failed_at < self._pause:
+            return False
+        logger.warning(
+            "connector restarts connector=%s cause=%s", CONNECTOR, first_trace_line(status)
+        )
+        restart_failed_tasks(api).raise_for_status()
         self._failed_at, self._pause = None, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
         return True
 
@@ -98,28 +111,30 @@ class ConnectorWatch:
         elif now - self._running_since > RECOVERED_SECONDS:
             self._pause = FIRST_PAUSE_SECONDS
 
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except (httpx.HTTPError, LakehouseError) as error:
-                # The status of the stack says that a worker does not answer.
-                logger.debug("connector not seen error=%r", error)
-
 
 @contextmanager
 def watching_connector(settings: Settings) -> Iterator[None]:
-    """Restart the connector after failures as long as the block runs.
+    """Restart the connector after failures, for the duration of the block.
 
-    A Kafka Connect at ``kafka_connect.url`` belongs to somebody else, whose operator restarts
-    its connectors.
+    A Kafka Connect at ``kafka_connect.url`` is not ours: its operator restarts the connectors.
     """
     if settings.kafka_connect.url:
         yield
         return
-    watch = ConnectorWatch(partial(client, settings))
-    watch.start()
+    numbers = range(1, settings.local.connect_workers + 1)
+    watch = ConnectorWatch([partial(client, settings, number) for number in numbers])
+    loop = BackgroundLoop(
+        "connector",
+        watch.look,
+        "connector not checked",
+        pause=LOOK_SECONDS,
+        longest_pause=LONGEST_LOOK_SECONDS,
+        stop_seconds=STOP_SECONDS,
+        # The status of the stack shows that workers do not answer.
+        level=logging.DEBUG,
+    )
     try:
-        yield
+        with loop:
+            yield
     finally:
-        watch.stop()
+        watch.close()

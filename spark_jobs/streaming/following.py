@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from spark_jobs.background import BackgroundLoop
 from spark_jobs.bronze.commit_positions import CommitPositions
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.topics import Topics
@@ -16,6 +17,10 @@ from spark_jobs.silver.frontier import Frontiers
 from spark_jobs.state.store import ControlStore
 from spark_jobs.streaming.cut_table import CutTable, Places
 from spark_jobs.streaming.transactions import TransactionNotes
+
+LOOK_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 60.0
+STOP_SECONDS = 10.0
 
 
 @contextmanager
@@ -41,11 +46,18 @@ def following_transactions(
 
     positions = CommitPositions(topics.access, settings.kafka_connect.offsets_topic)
     notes = TransactionNotes(store, positions.newest, topics.ends, manifest, table)
-    notes.start()
+    loop = BackgroundLoop(
+        "transactions",
+        notes.look,
+        "transactions not followed",
+        pause=LOOK_SECONDS,
+        longest_pause=LONGEST_PAUSE_SECONDS,
+        stop_seconds=STOP_SECONDS,
+    )
     try:
-        yield
+        with loop:
+            yield
     finally:
-        notes.stop()
         positions.close()
 
 

@@ -8,15 +8,12 @@ of their tables have. See ADR 31.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName, TableVersion
@@ -25,16 +22,11 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.streaming.cut_table import CutTable
 
-logger = logging.getLogger(__name__)
-
-LOOK_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 60.0
 # A table that has not reached the target by then, and is idle, is late: only views that read it
 # wait.
 PATIENCE_SECONDS = 30.0
 # The same for a table in the middle of a batch.
 LONGEST_SECONDS = 300.0
-STOP_SECONDS = 10.0
 # If no position is within what all tables read next, choose one that they reach later.
 WAIT_SECONDS = 5.0
 KEPT = 60
@@ -185,7 +177,7 @@ def _covered(ends: Ends, read: Ends) -> bool:
 
 @dataclass
 class TransactionNotes:
-    """Checks all databases periodically while the streaming application runs.
+    """Checks all databases; the streaming application calls ``look`` periodically.
 
     Attributes:
         positions: returns, by database, the commit up to which all changes are in Kafka.
@@ -202,19 +194,6 @@ class TransactionNotes:
     clock: Callable[[], float] = time.monotonic
     databases: dict[str, Database] = field(default_factory=dict)
     _compiled: Manifest | None = None
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop between two checks."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
 
     def look(self) -> int:
         """Check all databases once; returns the number of recorded versions.
@@ -249,16 +228,3 @@ class TransactionNotes:
                 with table.frontier.still:
                     table.aim(None)
         self._compiled = manifest
-
-    def _run(self) -> None:
-        pause, before = LOOK_SECONDS, ""
-        while not self._stopping.wait(pause):
-            try:
-                self.look()
-            except Exception as error:  # noqa: BLE001 - views wait, and tables go on
-                said = error.primary if isinstance(error, LakehouseError) else repr(error)
-                if said != before:
-                    logger.warning("transactions not followed error=%s", said)
-                pause, before = min(max(pause, 1.0) * 2, LONGEST_PAUSE_SECONDS), said
-            else:
-                pause, before = LOOK_SECONDS, ""

@@ -45,10 +45,10 @@ def test_it_is_a_sink_like_the_others(
 
 
 @pytest.mark.parametrize("failpoint", ["sink_delivered", "sink_recorded"])
-def test_a_killed_delivery_is_taken_up_where_it_ended(
+def test_a_killed_delivery_continues_where_it_ended(
     failpoint: str, table: Table, make: Make, addresses: Addresses
 ) -> None:
-    test_crashes.test_a_killed_delivery_is_taken_up_where_it_ended(
+    test_crashes.test_a_killed_delivery_continues_where_it_ended(
         SinkSystem.CASSANDRA, failpoint, table, make, addresses
     )
 

@@ -1,4 +1,4 @@
-"""What another account gets at each door of the profile `cluster`, and what it should get."""
+"""Unauthenticated access to each service of the profile `cluster`, with the expected result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GUESS = "AWS4-HMAC-SHA256 Credential=tidemark/20260101/us-east-1/s3/aws4_request
 
 
 def attempts(settings: Settings) -> dict[str, str]:
-    """Each door by its name, with the answer to somebody without a secret."""
+    """The answer of each service, by name, to a client without a secret."""
     ports, local = settings.ports, settings.local
     found = {
         "spark connect": doors.spark_connect(settings),
@@ -37,7 +37,7 @@ def attempts(settings: Settings) -> dict[str, str]:
 
 
 def wanted(settings: Settings) -> dict[str, str]:
-    """What the table in docs/security.md promises of them."""
+    """The expected answers, from the table in docs/security.md."""
     local = settings.local
     secure, nodes = settings.security.enabled, range(1, local.kafka_brokers + 1)
     workers = range(1, local.spark_workers + 1)

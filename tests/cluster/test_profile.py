@@ -160,7 +160,7 @@ def test_without_security_kafka_alone_is_open(stack: RunningStack) -> None:
     assert doors.postgres(stack.settings) == "refused"
 
 
-def test_each_part_is_told_and_all_of_them_end(stack: RunningStack) -> None:
+def test_each_part_is_printed_and_all_are_stopped(stack: RunningStack) -> None:
     answer = stack.tidemark("stack", "status", "--json")
     told = {one["part"]: one["ready"] for one in json.loads(answer.stdout)}
     assert {"kafka-3", "connect-2", "spark-master", "spark-worker-2"} <= set(told)

@@ -1,4 +1,4 @@
-"""The events of assets in the tests' Airflow."""
+"""Asset events in the tests' Airflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 
 def events(name: str) -> list[dict[str, Any]]:
-    """What the events of an asset say, the oldest first; they are forgotten then."""
+    """The extras of an asset's events, oldest first; the events are deleted."""
     of_asset = AssetModel.id == AssetEvent.asset_id
     query = select(AssetEvent).join(AssetModel, of_asset).where(AssetModel.name == name)
     with create_session() as session:

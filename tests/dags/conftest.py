@@ -1,7 +1,7 @@
-"""An Airflow of the tests' own, and a tiny project whose input is a Delta table of somebody else.
+"""Airflow for the tests, and a small project whose input is a foreign Delta table.
 
-Airflow reads its configuration when it is first imported, so it is pointed at its home here, where
-pytest comes before any module that imports it.
+Airflow reads its configuration at its first import, so its home is set here: pytest imports this
+file before any module that imports Airflow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(REPOSITORY / "spark_jobs/orchestration/plugins")
-# Tests share DAG ids: what one of them declares must not be hidden by the one before.
+# Tests share DAG ids: declarations of one test must not hide those of the next.
 os.environ["AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL"] = "0"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(REPOSITORY / "dags")
 
@@ -46,7 +46,7 @@ REVENUE_IS_POSITIVE = {
 
 @dataclass
 class Project:
-    """A project directory with one foreign table and one gold view over it."""
+    """A project directory with one foreign table and one gold view that reads it."""
 
     directory: Path
     settings: Settings = field(init=False)
@@ -64,7 +64,7 @@ class Project:
         return f"{self.settings.lake}/gold/order_totals"
 
     def order(self, customer: str, amount: str) -> None:
-        """Append an order, as the table's owner would."""
+        """Append an order, as the table's owner does."""
         rows = pa.table(
             {
                 "customer": [customer],
@@ -79,7 +79,7 @@ class Project:
         return {row["customer"]: row["revenue"] for row in rows}
 
     def compile(self, **changes: Any) -> Manifest:
-        """Write the manifest; ``changes`` go into the gold view."""
+        """Write the manifest, with ``changes`` of the gold view."""
         amount = Column(name="amount", type="decimal(12,2)")
         orders = SourceEntry(
             name="orders",
@@ -137,7 +137,7 @@ def airflow_database() -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A compiled project that the DAG file and the tasks find by environment variables."""
+    """A compiled project, to which environment variables point the DAG file and the tasks."""
     directory = tmp_path / "project"
     monkeypatch.setenv("TIDEMARK_PROJECT", str(directory))
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))

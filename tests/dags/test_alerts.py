@@ -56,7 +56,8 @@ def context(exception: object = None, **changed: Any) -> dict[str, Any]:
 
 
 def alert(exception: object) -> alerts.Alert:
-    return alert_of(context(exception), table="gold.spend", runbook="b.md", environment="test")
+    settings = load_settings().model_copy(update={"environment": "test"})
+    return alert_of(context(exception), table="gold.spend", runbook="b", settings=settings)
 
 
 def held() -> None:
@@ -66,13 +67,14 @@ def held() -> None:
         raise AirflowFailException(str(error)) from None
 
 
-def test_an_error_of_ours_is_told_by_its_condition_and_its_remedy() -> None:
+def test_an_alert_contains_condition_and_hint_of_our_errors() -> None:
     error = SparkUnreachableError("sc://host", "refused", seconds=1)
     found = alert(error)
     assert (found.condition, found.message) == ("SPARK_UNREACHABLE", error.primary)
     assert found.todo == error.hint
     assert found.subject == "[test] gold.spend: SPARK_UNREACHABLE"
-    for part in (found.message, found.todo, "Runbook: b.md", "gold__spend", "http://log"):
+    book = "Runbook: docs/runbooks/gold-refresh.md"
+    for part in (found.message, found.todo, book, "gold__spend", "http://log"):
         assert part in found.text
 
 
@@ -93,6 +95,7 @@ def test_it_is_found_behind_the_word_of_airflow_that_ends_retries() -> None:
 def test_other_failures(exception: object, condition: str, message: str) -> None:
     found = alert(exception)
     assert (found.condition, found.message) == (condition, message)
+    assert found.runbook == "docs/runbooks/b.md"
     assert found.todo
 
 
@@ -125,7 +128,7 @@ def lines(settings: Settings) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (settings.state / alerts.FILE).read_text().splitlines()]
 
 
-def test_a_fault_that_comes_again_is_told_once_and_its_end_too(settings) -> None:
+def test_a_repeated_failure_is_sent_once_and_its_resolution_too(settings) -> None:
     notifier = AlertNotifier(settings, runbook="gold-refresh", table="gold.spend")
     ended = ResolvedNotifier(settings)
     ended(context())
@@ -173,14 +176,14 @@ def test_a_view_s_incident_ends_when_its_newest_attempt_is_published(
     assert [one["status"] for one in lines(settings)] == told
 
 
-def test_what_a_person_asked_for_is_told_each_time(settings) -> None:
+def test_failures_of_manual_runs_are_sent_each_time(settings) -> None:
     notifier = AlertNotifier(settings, runbook="gold-is-wrong", lasts=False)
     for _ in range(2):
         notifier(context(ZeroDivisionError("by zero")))
     assert len(lines(settings)) == 2
 
 
-def test_where_no_incident_can_be_recorded_it_is_told(settings) -> None:
+def test_an_alert_is_sent_if_no_incident_can_be_recorded(settings) -> None:
     elsewhere = settings.model_copy(update={"control_db": "postgresql://nobody@127.0.0.1:1/none"})
     for _ in range(2):
         AlertNotifier(elsewhere, runbook="gold-refresh")(context())
@@ -232,5 +235,5 @@ def test_the_settings_that_the_papers_show_can_be_used(settings) -> None:
     text = Path(REPOSITORY, "docs/watching.md").read_text(encoding="utf-8")
     shown = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
     chosen = AlertSettings.model_validate(shown["alerts"])
-    assert len(chosen.notifiers) == 2
+    assert len(chosen.notifiers) == 3
     AlertNotifier(settings.model_copy(update={"alerts": chosen}), runbook="gold-refresh")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from airflow.timetables.base import TimeRestriction
 from spark_jobs.cli.main import app
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.orchestration import maintenance
+from spark_jobs.orchestration.alerts import VerbCrashedError, alert_of
 from spark_jobs.orchestration.maintenance import CONTROL, MAINTENANCE, maintenance_dags, run_verb
 from spark_jobs.sections import Pools
 from spark_jobs.settings import load_settings
@@ -67,10 +69,11 @@ def test_nothing_is_made_up_for_the_first_run_is_the_next_of_the_schedule(dags) 
         assert first.run_after > datetime.now(UTC)
 
 
-def test_where_only_some_views_are_scheduled_at_first_they_are_made_paused(project) -> None:
+def test_where_only_some_views_are_scheduled_at_first_only_the_watch_is_on(project) -> None:
     gold = project.settings.gold.model_copy(update={"scheduled_at_first": ("order_totals",)})
     made = maintenance_dags(project.settings.model_copy(update={"gold": gold}))
-    assert all(dag.is_paused_upon_creation for dag in made.values())
+    on = [name for name, dag in made.items() if not dag.is_paused_upon_creation]
+    assert on == ["ops__stream_watch"]
 
 
 @pytest.mark.parametrize("one", MAINTENANCE, ids=lambda one: one.dag_id)
@@ -122,7 +125,12 @@ def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) 
     assert line.endswith("; see docs/runbooks/continuous-view.md")
     assert "<li>gold.order_totals: silent, last" in load_settings().status_page.read_text()
     [alert] = (load_settings().state / "alerts.jsonl").read_text().splitlines()
-    assert line in json.loads(alert)["message"]
+    told = json.loads(alert)
+    assert line in told["message"]
+    assert (told["condition"], told["runbook"]) == (
+        "TASK_FAILED",
+        "docs/runbooks/continuous-view.md",
+    )
 
 
 def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:
@@ -130,3 +138,19 @@ def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:
         run_verb(("verify", "no_such_view"), judges=True)
     with pytest.raises(RuntimeError):
         run_verb(("maintain", "no.such_table"), judges=False)
+
+
+def test_a_verb_s_condition_and_remedy_are_those_of_its_alert(project) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_CONTROL_DB", "postgresql://nobody@127.0.0.1:1/none")
+        with pytest.raises(VerbCrashedError) as raised:
+            run_verb(("maintain",), judges=False)
+    told = alert_of(
+        {"ti": SimpleNamespace(dag_id="d", task_id="t", run_id="r"), "exception": raised.value},
+        table=None,
+        runbook="lake-grows",
+        settings=project.settings,
+    )
+    assert told.condition == "CONTROL_UNREACHABLE"
+    assert told.runbook == "docs/runbooks/server-unreachable.md"
+    assert told.todo == "Check that the database runs and that the setting control_db names it."

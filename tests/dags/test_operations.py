@@ -335,7 +335,7 @@ def test_a_refusal_is_one_sentence_and_says_what_to_do(project) -> None:
         _ = 1 // 0
 
 
-def test_a_plan_that_failed_is_told_once(project) -> None:
+def test_a_failed_plan_is_reported_once(project) -> None:
     """The last task fails too, or the run were green; it tells nobody again."""
     settings = load_settings()
     notifier = AlertNotifier(settings, runbook="gold-is-wrong")

@@ -157,7 +157,7 @@ def test_a_backfill_recomputes_the_rows_of_its_interval_and_no_others(project) -
 
 
 def falsify(location: str) -> None:
-    """Change every row under a commit that says it is a publication, as a fault would."""
+    """Change every row in a commit that looks like a publication, as a bug would."""
     mark = latest_publication(location).watermark.as_metadata()
     mark |= {"sequence": mark["sequence"] + 1, "attempt": "wrong"}
     table = DeltaTable(location).to_pyarrow_table()

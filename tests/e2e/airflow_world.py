@@ -40,10 +40,10 @@ PARTS = (
 )
 DAG, DAYS = "gold__order_totals", "gold__order_days"
 REPLAY, ROLLBACK, RELEASE = "ops__replay", "ops__rollback", "ops__release"
-# A writer that waits for a table gives up after so long, and a busy machine needs minutes to start
-# those that a test lets wait.
+# A writer waits this long for a table; on a busy machine it takes minutes until the writers of a
+# test have started.
 PATIENCE = 300
-# Rows that one refresh may read; those of all other tests are fewer.
+# Limit of rows that one refresh may read; all other tests read fewer.
 USUAL, MANY = 500, 2000
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (date(2026, 1, day) for day in (5, 6, 7, 8))
 ENDED = {"success", "failed"}
@@ -121,7 +121,7 @@ class Airflow:
             return answer.json()
 
     def runs(self, dag_id: str = DAG) -> list[dict[str, Any]]:
-        """The newest runs first."""
+        """The runs, newest first."""
         return self.get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=20)["dag_runs"]
 
     def ended(self, run: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Airflow:
         return {one["task_id"]: one["state"] for one in self.get(path)["task_instances"]}
 
     def task_in(self, run: dict[str, Any], state: str) -> str | None:
-        """A task of the run that is in a state."""
+        """A task of the run that is in the given state."""
         return next((task for task, now in self.tasks(run).items() if now == state), None)
 
     def log(self, run: dict[str, Any], task: str, *, attempt: int = 1) -> str:
@@ -151,7 +151,7 @@ class Airflow:
         return self.wait(found)
 
     def wait(self, found: Callable[[], Any], *, seconds: float = 240) -> Any:
-        """Ask again and again until there is an answer."""
+        """Poll until there is a result."""
         deadline = time.monotonic() + seconds
         while not (answer := found()):
             assert time.monotonic() < deadline, [(run, self.tasks(run)) for run in self.runs()]
@@ -159,20 +159,20 @@ class Airflow:
         return answer
 
     def trigger(self, user: str, dag_id: str, conf: dict[str, Any]) -> dict[str, Any]:
-        """A run with a form's values, as a person starts it."""
+        """Trigger a run with a form's values, as a person does."""
         with self.client(user) as client:
             body = {"logical_date": None, "conf": conf}
             return client.post(f"/dags/{dag_id}/dagRuns", json=body).raise_for_status().json()
 
     def storm(self, events: int) -> None:
-        """Say of every table that it has changed, so many times."""
+        """Emit an event for every table, several times."""
         assets = [one["id"] for one in self.get("/assets")["assets"]]
         with self.client("engineer") as engineer:
             for asset in assets * events:
                 engineer.post("/assets/events", json={"asset_id": asset}).raise_for_status()
 
     def approve(self, run: dict[str, Any]) -> None:
-        """Answer the question; who only reads may not, an engineer may."""
+        """Answer the approval; a read-only user may not, an engineer may."""
         answer = {"chosen_options": ["Approve"], "params_input": {}}
         tasks = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances"
         path = f"{tasks}/approve/-1/hitlDetails"
@@ -181,7 +181,7 @@ class Airflow:
             return self.tasks(run).get("approve")
 
         def approved() -> bool:
-            # An answer that comes too soon is asked for again.
+            # After an answer that came too early, Airflow asks again.
             if state() == "awaiting_input":
                 with self.client("engineer") as engineer:
                     said = engineer.patch(path, json=answer)
@@ -194,7 +194,7 @@ class Airflow:
         self.wait(approved)
 
     def act(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """What an engineer does by a button."""
+        """An engineer's action in the user interface."""
         with self.client("engineer") as client:
             return client.request(method, path, json=body).raise_for_status().json()
 
@@ -202,7 +202,7 @@ class Airflow:
         self.act("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
 
     def pause_between_runs(self, dag_id: str) -> None:
-        """Pause a DAG while it has no run: one that is under way would stop in the middle."""
+        """Pause a DAG while it has no run: a running one would stop halfway."""
 
         def paused() -> bool:
             self.pause(dag_id, paused=True)
@@ -213,24 +213,24 @@ class Airflow:
         self.wait(paused)
 
     def backfill(self, dag_id: str, first: date, last: date, **more: Any) -> dict[str, Any]:
-        """Ask for the runs of some days, both included."""
+        """Create a backfill of some days, inclusive."""
         interval = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
         return self.act("POST", "/backfills", {"dag_id": dag_id, **interval, **more})
 
     def clear(self, run: dict[str, Any], task: str) -> None:
-        """Let a task be tried again."""
+        """Clear a task, so that it runs again."""
         body = {"dry_run": False, "dag_run_id": run["dag_run_id"], "task_ids": [task]}
         self.act("POST", f"/dags/{run['dag_id']}/clearTaskInstances", body | {"only_failed": False})
 
     def process(self, run: dict[str, Any], task: str, *, but: int | None = None) -> int:
-        """Wait until a task waits for its table in another process than one; return its number."""
+        """Wait until a task waits for its table in a new process; returns the process id."""
         path = f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances/{task}"
 
         def found() -> int | None:
             now = self.get(path)
             if now["state"] != "running" or now["pid"] == but:
                 return None
-            # Before that it still talks to its supervisor, and would die of its death.
+            # Earlier it still communicates with its supervisor, and would die with it.
             log = self.log(run, task, attempt=now["try_number"])
             return now["pid"] if "waiting table=" in log else None
 
@@ -244,7 +244,7 @@ class Airflow:
         return {row["customer"]: row["revenue"] for row in table.to_pylist()}
 
     def refreshes_unasked(self) -> int:
-        """How many publications of the totals no person asked for: they say what is usual."""
+        """Number of unrequested publications of the totals, which determine the usual size."""
         with ControlStore.open(self.running.settings.control_url) as store:
             done = store.attempts("order_totals", statuses=(AttemptStatus.PUBLISHED,))
         unusual = {*ASKED_FOR, ReasonCode.FIRST_BUILD}
@@ -259,38 +259,38 @@ class Airflow:
         return {row["day"]: row["orders"] for row in table.to_pylist()}
 
     def ordered_days(self) -> dict[date, int]:
-        """What the view's SQL gives now."""
+        """The current result of the view's SQL."""
         orders = DeltaTable(str(self.project / "orders")).to_pyarrow_table()
         return dict(Counter(orders.column("day").to_pylist()))
 
     def refresh_days(self) -> None:
-        """Bring the view up to date by hand; a day's own start may lie hours ahead."""
+        """Refresh the view by hand; its scheduled start may be hours ahead."""
         run = self.ended(self.trigger("engineer", DAYS, {}))
         assert run["state"] == "success", self.tasks(run)
         self.wait(lambda: all(run["state"] in ENDED for run in self.runs(DAYS)))
         assert self.days() == self.ordered_days()
 
     def days_locked(self) -> AbstractContextManager[Path]:
-        """As if another process wrote the view: whoever is to publish it waits."""
+        """Lock the view as another writer would, so that publishing waits."""
         settings = self.running.settings
         locks = lock_directory(settings.lake, settings.state)
         return table_lock(locks, gold_table("order_days"))
 
     def assert_days_published_once(self) -> None:
-        """The view is what its SQL gives, and no attempt has published twice."""
+        """The view equals its SQL, and no attempt was published twice."""
         assert self.days() == self.ordered_days()
         attempts = [one.watermark.attempt for one in publications(self.days_at)]
         assert len(attempts) == len(set(attempts))
 
     def days_made_wrong(self) -> tuple[dict[date, int], dict[date, int]]:
-        """The view's rows as they were, up to date, and as they are after ``falsify_days``."""
+        """The view's correct rows, and its rows after ``falsify_days``."""
         self.refresh_days()
         right = self.days()
         self.falsify_days()
         return right, self.days()
 
     def falsify_days(self) -> None:
-        """Change every row under a commit that says it is a publication, as a fault would."""
+        """Change every row in a commit that looks like a publication, as a bug would."""
         latest = latest_publication(self.days_at)
         assert latest is not None
         mark = latest.watermark.as_metadata()
@@ -301,7 +301,7 @@ class Airflow:
 
 
 def small_airflow(project: Path) -> Iterator[Airflow]:
-    """Airflow, Spark and some orders; nothing has been refreshed yet."""
+    """Airflow, Spark and some orders, before the first refresh."""
     write_files(project, FILES)
     add_order(project, "ada", "2.00")
     add_order(project, "ada", "3.00", TUESDAY)
@@ -326,7 +326,7 @@ def all_succeed(tasks: dict[str, str]) -> bool:
 
 
 def add_order(project: Path, customer: str, amount: str, day: date = MONDAY) -> None:
-    """Append to the foreign table, as its owner would."""
+    """Append to the foreign table, as its owner does."""
     amounts = pa.array([Decimal(amount)], type=pa.decimal128(12, 2))
     rows = pa.table({"customer": [customer], "amount": amounts, "day": [day]})
     write_deltalake(str(project / "orders"), rows, mode="append")

@@ -1,4 +1,4 @@
-"""A bank's three tables and its history, as in TPC-B, and a load in which all four agree."""
+"""A bank's three tables and its history, as in TPC-B, and a load under which their sums agree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def project_files(*views: str) -> dict[str, str]:
         files[f"sources/{name}.yml"] = SOURCE.format(name=name)
         files[f"sql/silver/{name}.sql"] = SILVER.format(name=name)
     for view in views:
-        # The first is what a view is that says nothing.
+        # The first is the default.
         more = "" if view == "transactional" else f"consistency: {view}\n"
         files[f"sql/gold/{view}.sql"] = HEADER.format(more=more) + SUMS + "\n"
     return files
@@ -60,8 +60,8 @@ class Bank:
     """A stack over the bank's database.
 
     Attributes:
-        accounts: how many there are.
-        done: transactions that were committed, and those that were rolled back.
+        accounts: their number.
+        done: number of transactions that were committed, and that were rolled back.
     """
 
     running: RunningStack
@@ -70,7 +70,7 @@ class Bank:
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows each table has that only changes."""
+        """Number of rows of each table without inserts."""
         return dict(zip(TABLES, (self.accounts, TELLERS, BRANCHES), strict=True))
 
     def connect(self) -> psycopg.Connection:
@@ -90,7 +90,7 @@ class Bank:
 
     @contextmanager
     def load(self, *, clients: int, rate: float) -> Iterator[None]:
-        """Transactions of several clients at once, so many a second, while the block runs."""
+        """Run transactions of concurrent clients at a rate per second, during the block."""
         stopping = threading.Event()
         threads = [
             threading.Thread(target=self._client, args=(stopping, clients / rate, seed))
@@ -124,12 +124,12 @@ class Bank:
             connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount * self.accounts])
 
     def alter(self) -> None:
-        """A column more, with a value in every row, as a release of the bank would add it."""
+        """Add a column with a value in every row, as in a release of the bank."""
         with self.connect() as connection:
             connection.execute("ALTER TABLE tellers ADD COLUMN remark TEXT DEFAULT 'none'")
 
     def drop_senders(self) -> int:
-        """End the database's processes that send its log; returns how many."""
+        """Terminate the database's walsenders; returns their number."""
         ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"
         with connect(self.running.settings, "shop") as connection:
             return len(connection.execute(ended).fetchall())
@@ -146,7 +146,7 @@ class Bank:
         return found
 
     def versions(self, view: str) -> list[dict[str, tuple[int, int]]]:
-        """What every published version of a view shows, the oldest first."""
+        """The content of every published version of a view, oldest first."""
         place = Lake(self.running.settings.lake).location(TableName(Layer.GOLD, view))
         if not DeltaTable.is_deltatable(place):
             return []
@@ -157,14 +157,14 @@ class Bank:
         return [one for one in found if one]
 
     def wait_more_than(self, number: int, *, view: str, seconds: float) -> None:
-        """Wait until so many versions of a view were published, and one more."""
+        """Wait until more than this number of versions of a view were published."""
         deadline = time.monotonic() + seconds
         while len(self.versions(view)) <= number:
             assert time.monotonic() < deadline, f"{view} has {len(self.versions(view))} versions"
             time.sleep(0.5)
 
     def wait_shown(self, view: str, *, seconds: float) -> float:
-        """Wait until a view shows what the database holds; how long that took."""
+        """Wait until a view equals the database; returns the duration."""
         wanted, began = self.totals(), time.monotonic()
         while (shown := self.versions(view)[-1:]) != [wanted]:
             assert time.monotonic() < began + seconds, f"{view} shows {shown}, not {wanted}"
@@ -178,7 +178,7 @@ def transfer(
     """TPC-B's transaction."""
     amount = chance.randint(-5000, 5000)
     for name, rows in tables.items():
-        # In one order of tables, and one row of each: clients wait for each other, and that is all.
+        # Always in the same order of tables, so that clients wait for each other without deadlocks.
         number = chance.randint(1, rows)
         connection.execute(
             f"UPDATE {name} SET amount = amount + %s WHERE id = %s", [amount, number]
@@ -187,5 +187,5 @@ def transfer(
 
 
 def torn(shown: list[dict[str, tuple[int, int]]]) -> list[dict[str, tuple[int, int]]]:
-    """The versions in which the sums of the tables differ."""
+    """The versions in which the tables' sums differ."""
     return [one for one in shown if len({total for total, _ in one.values()}) > 1]

@@ -20,9 +20,9 @@ SCHEDULE = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[RunningStack]:
-    """A full stack with security on, as production has it.
+    """A full stack with security, as in production.
 
-    Tests share it, so each uses names and keys of its own.
+    Tests share it, so each uses its own names and keys.
     """
     endpoint = {"account": SOMEBODY} if can_be_somebody() else {}
     yield from full_stack(endpoint=endpoint)
@@ -30,7 +30,7 @@ def stack() -> Iterator[RunningStack]:
 
 @pytest.fixture(scope="session")
 def plain_stack() -> Iterator[RunningStack]:
-    """A full stack as `make up` starts it where nothing is set."""
+    """A full stack as `make up` starts it by default."""
     yield from full_stack(secured=False)
 
 
@@ -57,27 +57,27 @@ def shop(stack: RunningStack) -> str:
 
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """Airflow and Spark for a project over a foreign table: no Kafka is needed."""
+    """Airflow and Spark for a project with a foreign table, without Kafka."""
     yield from small_airflow(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Events]:
-    """A broker and the streaming application: every topic is read to its end."""
+    """A broker and the streaming application; every topic has been read to its end."""
     yield from small_broker(tmp_path_factory.mktemp("topics"))
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningStack]:
-    """A broker alone."""
+    """Only a broker."""
     yield from running_parts("kafka")
 
 
 @pytest.fixture(scope="module")
 def capture() -> Iterator[RunningStack]:
-    """What brings changes of a database to the broker."""
+    """The parts that capture a database's changes into the broker."""
     for running in running_parts("postgres", "connect"):
-        # Streams of a test's own read as the application would.
+        # A test's own streams read with the rights of the application.
         write_manifest(running.settings)
         make_topics(running.settings)
         yield running
@@ -85,7 +85,7 @@ def capture() -> Iterator[RunningStack]:
 
 @pytest.fixture(scope="module")
 def small_stack() -> Iterator[RunningStack]:
-    """A stack that tests may break; in which state the one before left it is not known."""
+    """A stack that tests may break; the previous test may have left it in any state."""
     settings = own_settings()
     try:
         yield RunningStack(settings)

@@ -65,9 +65,9 @@ COLUMNS = {
     "doc": ("JSONB", "STRING"),
     "raw": ("BYTEA", "BINARY"),
 }
-# One for each way in which a table can tell what a row was before.
+# One for each replica identity.
 TABLES = {"corner_default": "DEFAULT", "corner_full": "FULL"}
-# How long to wait for what the streams or the connector bring, on a slow machine.
+# Time limit for the streams and the connector on a slow machine.
 SECONDS = 180
 
 
@@ -75,7 +75,7 @@ class Corner:
     """The tables in Postgres, their connector, and the streams into a lake of their own."""
 
     def __init__(self, stack: RunningStack, spark: SparkSession, root: Path) -> None:
-        # Of the connector, its slot and its topics: Connect remembers how far a name came.
+        # Name of the connector, its slot and its topics: Connect keeps offsets by name.
         self.name = f"corner{next(_NUMBERS)}"
         self.stack, self.spark = stack, spark
         self.shop = dsn(stack.settings, database=SHOP, role=SHOP)
@@ -105,7 +105,7 @@ class Corner:
         self.execute("DROP TYPE IF EXISTS corner_mood")
 
     def slot_dropped(self) -> bool:
-        """Drop the slot once its connector has let go of it; it would keep the log for ever."""
+        """Drop the slot once its connector no longer uses it; it would retain the log forever."""
         role = dsn(self.stack.settings, database=SHOP, role=DEBEZIUM)
         return drop_slot(role, self.name)
 
@@ -115,7 +115,7 @@ class Corner:
         config = connector_config(self.stack.settings, tables) | {
             "topic.prefix": self.name,
             "slot.name": self.name,
-            # As others signal who run a connector of their own: by a table of the database.
+            # Signals by a table of the database, as for connectors that run elsewhere.
             "read.only": "false",
             "signal.enabled.channels": "source",
             "signal.data.collection": "public.corner_signals",
@@ -135,7 +135,7 @@ class Corner:
 
     @contextmanager
     def lagging(self) -> Iterator[None]:
-        """The connector stands still within, and meets later what happens meanwhile."""
+        """Pause the connector during the block; it processes the changes afterwards."""
         with client(self.stack.settings) as api:
             path = f"/connectors/{self.name}"
             api.put(f"{path}/stop").raise_for_status()
@@ -149,13 +149,13 @@ class Corner:
             api.put(f"{path}/resume").raise_for_status()
 
     def execute(self, *statements: str, values: Sequence[Any] = ()) -> None:
-        """Statements of one transaction."""
+        """Execute statements in one transaction."""
         with psycopg.connect(self.shop) as connection:
             for statement in statements:
                 connection.execute(statement.encode(), values or None)
 
     def everywhere(self, *statements: str) -> None:
-        """One transaction over both tables; each statement names the table as THE_TABLE."""
+        """Execute a transaction on all tables; statements contain the placeholder THE_TABLE."""
         self.execute(*(one.replace("THE_TABLE", table) for table in TABLES for one in statements))
 
     def insert(self, **values: Any) -> None:
@@ -179,7 +179,7 @@ class Corner:
         ]
 
     def postgres(self, table: str) -> list[tuple[Any, ...]]:
-        # The connector's word for what is not a number.
+        # The connector's text for NaN.
         amount = "replace(amount::text, 'NaN', 'NAN')"
         texts = {"doc": "doc::text", "amount": amount, "mood": "mood::text"}
         names = ", ".join(texts.get(name, name) for name in COLUMNS)
@@ -193,7 +193,7 @@ class Corner:
         return normal([tuple(row[name] for name in COLUMNS) for row in rows])
 
     def wait_equal(self) -> None:
-        """Wait until silver holds what Postgres holds, and show the difference if it never does."""
+        """Wait until silver equals Postgres, and show the difference otherwise."""
         deadline = time.monotonic() + SECONDS
         for table in TABLES:
             while self.silver(table) != self.postgres(table) and time.monotonic() < deadline:
@@ -228,7 +228,7 @@ def own_project(root: Path, shared: Settings, *, prefix: str) -> Settings:
 
 
 def allow(client: AdminClient, prefix: str) -> None:
-    """Let the worker write the connector's topics, and the streams read them."""
+    """Grant the worker the right to write the connector's topics, and the streams to read them."""
     write = (AclOperation.CREATE, AclOperation.WRITE, AclOperation.DESCRIBE)
     rights = {
         Principal.CONNECT: (write, (f"{prefix}.", f"__debezium-heartbeat.{prefix}")),
@@ -253,7 +253,7 @@ def allow(client: AdminClient, prefix: str) -> None:
 
 
 def normal(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows that can be compared: NaN is NaN, and a time is in UTC."""
+    """Comparable rows: NaN equals NaN, and times are in UTC."""
 
     def one(value: Any) -> Any:
         if isinstance(value, datetime) and value.tzinfo is not None:
@@ -264,7 +264,7 @@ def normal(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def large(seed: int) -> str:
-    """A text that PostgreSQL keeps apart from its row."""
+    """A text that PostgreSQL stores out of line (TOAST)."""
     return "".join(random.Random(seed).choices(string.ascii_letters, k=9000))
 
 
@@ -278,7 +278,7 @@ def values(places: Sequence[str]) -> list[bytes | None]:
 
 
 def assert_sound(corner: Corner, store: ControlStore, *, transactions: int) -> None:
-    """The numbers add up, each transaction is whole, and a rebuild finds nothing to do."""
+    """The balances agree, each transaction is complete, and a rebuild finds no difference."""
     ended = read_transactions(corner.topics, f"{corner.name}.transaction")
     for source in corner.manifest.sources.values():
         changes = ended.changes[source.table or ""]

@@ -1,4 +1,4 @@
-"""What somebody gets at each door of a stack who has an account of this machine, and no secret."""
+"""Access to each service of a stack with an account of this machine, but without a secret."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.e2e.running import RunningStack
 NOBODY = 65534
 OPEN, SILENT, OTHER = "open", "nothing listens", "speaks another protocol"
 LOGIN, TLS = "asks for a login", "asks for TLS"
-# Those that have a door of their own.
+# Parts with their own port.
 PARTS = ("spark-connect", "streams", "connect", "redis", "postgres", "kafka", API_SERVER)
 
 
 def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
-    """What each door of these parts answers; they must run."""
+    """The answer of each service of these parts, which must run."""
     settings = running.settings
     doors: dict[str, dict[str, Callable[[], str]]] = {
         "spark-connect": {
@@ -61,7 +61,7 @@ def tried(running: RunningStack, parts: Iterable[str]) -> dict[str, str]:
 
 
 def expected(settings: Settings, parts: Iterable[str]) -> dict[str, str]:
-    """What each door of these parts should answer; Kafka's are open where nothing is set."""
+    """The expected answer of each service; Kafka's are open by default."""
     secure = settings.security.enabled
     answers = {
         "spark-connect": {
@@ -83,18 +83,18 @@ def expected(settings: Settings, parts: Iterable[str]) -> dict[str, str]:
 
 
 def assert_spark_asks(running: RunningStack, part: str) -> None:
-    """No port of a part's Spark, other than that of Connect, takes a message without a login."""
+    """No port of a part's Spark, except for Connect's, accepts a message without a login."""
     pid = running.part(part).pid
     assert pid
     answers = spark_ports(pid, known=running.settings.ports.spark_connect)
     transports = {port: said for port, said in answers.items() if said != OTHER}
-    # The driver's own, and the one of its blocks.
+    # The ports of the driver and of its block manager.
     assert len(transports) >= 2
     assert set(transports.values()) == {LOGIN}
 
 
 def assert_gold_alone(running: RunningStack) -> None:
-    """Of the state directory another account may read gold, and the way to it."""
+    """In the state directory, another account can only read gold and its parent directories."""
     found = readable(running.settings.state)
     beside = {one for one in found if not f"{one}/".startswith("lake/gold/")}
     assert beside <= {".", "lake"}
@@ -102,7 +102,7 @@ def assert_gold_alone(running: RunningStack) -> None:
 
 
 def assert_no_socket_answers(settings: Settings) -> None:
-    """Another account may connect to none of the stack's own sockets, supervisord's among them."""
+    """Another account cannot connect to the stack's sockets, including supervisord's."""
     sockets = {one for one in settings.state.rglob("*") if one.is_socket()}
     sockets.add(socket_path(settings.state))
     assert [one for one in sockets if _by_nobody("test", "-w", str(one)).returncode == 0] == []
@@ -113,7 +113,7 @@ _API_VERSIONS = 18
 
 
 def spark_connect(settings: Settings, token: str | None = None) -> str:
-    """A call of the server's own protocol; the version, or gRPC's code."""
+    """A call of Spark Connect; returns the version, or gRPC's status code."""
     request = base_pb2.AnalyzePlanRequest(
         session_id="00112233-4455-4677-8899-aabbccddeeff",
         user_context=base_pb2.UserContext(user_id="test"),
@@ -129,7 +129,7 @@ def spark_connect(settings: Settings, token: str | None = None) -> str:
 
 
 def spark_ports(pid: int, *, known: int) -> dict[int, str]:
-    """What each further port of a process of Spark answers to a message without a login.
+    """The answer of each other port of a Spark process to a message without a login.
 
     Args:
         pid: of the process, or of the one that started it.
@@ -137,7 +137,7 @@ def spark_ports(pid: int, *, known: int) -> dict[int, str]:
     """
     ports: set[int] = set()
     for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-        # A worker of Python may end between two questions.
+        # A Python worker may exit between two calls.
         with suppress(psutil.NoSuchProcess):
             if process.name() == "java":
                 ports |= {
@@ -149,7 +149,7 @@ def spark_ports(pid: int, *, known: int) -> dict[int, str]:
 
 
 def spark_rpc(port: int) -> str:
-    """What Spark says to a message of its transport that begins with no login."""
+    """Spark's answer to a message of its RPC protocol without a login."""
     body = b"hello"
     message = struct.pack(">BqI", _RPC_REQUEST, 7, len(body)) + body
     try:
@@ -157,15 +157,15 @@ def spark_rpc(port: int) -> str:
             channel.sendall(struct.pack(">q", 8 + len(message)) + message)
             answer = channel.recv(65536).decode(errors="replace")
     except OSError:
-        # PySpark's gateway waits for a line of its own protocol, which begins with its own secret.
+        # PySpark's gateway waits for a line that starts with its secret.
         return OTHER
-    # The second is the answer where messages are encrypted.
+    # The second is the answer if messages are encrypted.
     asks = ("Expected SaslMessage", "Unknown challenge message")
     return LOGIN if any(one in answer for one in asks) else answer[:200]
 
 
 def connect_rest(settings: Settings, number: int = 1) -> str:
-    """A worker's listing of connectors, for one who trusts any certificate and shows none."""
+    """A worker's list of connectors, for a client without a certificate that trusts any server."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     _, port = settings.ports.of("connect", number)
@@ -179,7 +179,7 @@ def connect_rest(settings: Settings, number: int = 1) -> str:
 
 
 def kafka(settings: Settings, servers: str = "") -> str:
-    """A listing of topics, by all brokers or the named ones."""
+    """The list of topics, from all brokers or the named ones."""
     try:
         client = AdminClient({"bootstrap.servers": servers or settings.kafka, "log_level": 0})
         client.list_topics(timeout=3)
@@ -189,7 +189,7 @@ def kafka(settings: Settings, servers: str = "") -> str:
 
 
 def kafka_controller(settings: Settings, number: int = 1) -> str:
-    """What a controller answers to a request for the versions of its protocol, in the clear."""
+    """A controller's answer to an unencrypted ApiVersions request."""
     request = struct.pack(">hhih", _API_VERSIONS, 0, 7, -1)
     _, port = settings.ports.of("kafka_controller", number)
     try:
@@ -202,13 +202,13 @@ def kafka_controller(settings: Settings, number: int = 1) -> str:
 
 
 def airflow(settings: Settings) -> str:
-    """A listing of DAGs, by nobody."""
+    """The list of DAGs, without a login."""
     status = httpx.get(f"{airflow_address(settings)}/api/v2/dags", trust_env=False).status_code
     return OPEN if status < 400 else str(status)
 
 
 def object_store(settings: Settings, **headers: str) -> str:
-    """A listing of the lake's bucket."""
+    """The list of the lake's bucket."""
     address = f"{settings.store_endpoint}/{BUCKET}?list-type=2"
     status = httpx.get(address, headers=headers, trust_env=False).status_code
     return OPEN if status < 400 else str(status)
@@ -224,7 +224,7 @@ def page(port: int) -> str:
 
 
 def redis_server(settings: Settings) -> str:
-    """A command, by nobody."""
+    """A command without a login."""
     try:
         redis.Redis(LOOPBACK, settings.ports.redis, retry=None).ping()
     except redis.AuthenticationError as error:
@@ -233,7 +233,7 @@ def redis_server(settings: Settings) -> str:
 
 
 def postgres(settings: Settings) -> str:
-    """A login as the superuser, with a password that was guessed."""
+    """A login as the superuser, with a guessed password."""
     address = f"postgresql://postgres:guessed@{LOOPBACK}:{settings.ports.postgres}/postgres"
     try:
         psycopg.connect(address, connect_timeout=5).close()
@@ -243,15 +243,15 @@ def postgres(settings: Settings) -> str:
 
 
 def readable(directory: Path) -> set[str]:
-    """What another account may read or list below a directory: files, folders, sockets."""
+    """Files, directories and sockets below a directory that another account can read or list."""
     found = _by_nobody("find", str(directory), "-readable")
-    # Else there was nothing that is closed, or nothing was looked at.
+    # Otherwise nothing was closed, or nothing was checked.
     assert "Permission denied" in found.stderr, found.stderr
     return {str(Path(one).relative_to(directory)) for one in found.stdout.splitlines()}
 
 
 def _by_nobody(*command: str) -> subprocess.CompletedProcess[str]:
-    """A program as another account."""
+    """Run a program as another account."""
     return subprocess.run(
         command,
         user=NOBODY,

@@ -1,4 +1,4 @@
-"""What is in the services and in the lake, read without the project's own streaming code."""
+"""Reads services and lake without the project's streaming code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.5
 
 
 def kafka_ends(settings: Settings) -> dict[str, int]:
-    """Records that each source's topic ever held."""
+    """Number of records ever written to each source's topic."""
     manifest = Manifest.read(settings.manifest_file)
     consumer = Consumer(_consumer(settings))
     try:
@@ -100,7 +100,7 @@ def served_rows(settings: Settings, dsn: str, table: str) -> dict[Key, Row]:
 
 
 def redis_hashes(url: str, prefix: str) -> dict[str, dict[str, str]]:
-    """The hashes under a prefix, by what follows it."""
+    """The hashes under a prefix, by the rest of the key."""
     with redis.Redis.from_url(url, decode_responses=True) as client:
         return {
             name.removeprefix(prefix): client.hgetall(name) for name in client.keys(f"{prefix}*")
@@ -123,7 +123,7 @@ def topic_records(settings: Settings, topic: str) -> list[tuple[str, str | None]
 
 
 def _consumer(settings: Settings) -> dict[str, Any]:
-    """Options of a client that may read everything."""
+    """Options of a client with the right to read everything."""
     return {**kafka_access(settings, Principal.ADMIN).librdkafka(), "group.id": "oracle"}
 
 
@@ -136,7 +136,7 @@ def _key(row: Row, sink: SinkEntry) -> Key:
 
 
 def wait_until(holds: Callable[[], bool], *, seconds: float, what: str) -> None:
-    """Ask again and again."""
+    """Poll until a condition is true."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"

@@ -1,4 +1,4 @@
-"""A stack of a test's own: its settings, its processes, and the command line that talks to it."""
+"""A stack for tests: settings, processes, and the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK = {"bronze_trigger_seconds": 1, "silver_trigger_seconds": 0.5, "gold_trigg
 
 @dataclass(frozen=True)
 class RunningStack:
-    """A stack with a state directory and ports of its own."""
+    """A stack with its own state directory and ports."""
 
     settings: Settings
 
@@ -51,23 +51,23 @@ class RunningStack:
         return self.stack.status([name])[0]
 
     def kill(self, name: str) -> int:
-        """Kill the part's process as the kernel would, and return its number."""
+        """Kill the part's process by SIGKILL; returns its id."""
         pid = self.part(name).pid
         assert pid, f"{name} does not run"
         kill(pid)
         return pid
 
     def take_away(self, name: str) -> None:
-        """Kill the part's process, and keep it from being started again."""
+        """Kill the part's process, and prevent its restart."""
         self.kill(name)
         self.stop(name)
 
     def start(self, name: str) -> None:
-        """Start one part alone and do not wait; something of the stack must be up already."""
+        """Start one part without waiting; some part of the stack must be running."""
         self.stack.supervisor.start_part(name)
 
     def stop(self, name: str, *, seconds: float = 120) -> None:
-        """Stop one part as an operator would, and wait for its end."""
+        """Stop one part as an operator does, and wait until it has stopped."""
         self.stack.supervisor.stop_part(name)
         deadline = time.monotonic() + seconds
         while (one := self.part(name)).pid:
@@ -76,29 +76,29 @@ class RunningStack:
 
     @contextmanager
     def standing_still(self, name: str) -> Iterator[None]:
-        """Let no process of the part get on, as on a machine that is overcommitted."""
+        """Freeze all processes of the part, as on an overcommitted machine."""
         pid = self.part(name).pid
         assert pid, f"{name} does not run"
         parent = psutil.Process(pid)
-        # First of all the one that starts the others.
+        # The parent process first.
         with suspended(lambda: [parent, *parent.children(recursive=True)]):
             yield
 
     @contextmanager
     def asleep(self, *others: int) -> Iterator[None]:
-        """Let no process of the stack get on, nor any of ``others``, as when a laptop is closed."""
+        """Freeze all processes of the stack and ``others``, as when a laptop is closed."""
         with suspended(lambda: list(map(psutil.Process, (*others, *self.stack.pids())))):
             yield
 
     def wait_ready(self, *names: str, seconds: float = 240) -> None:
-        """Wait until the parts serve; all by default."""
+        """Wait until the parts are ready; all by default."""
         deadline = time.monotonic() + seconds
         while lacking := [one for one in self.stack.status(names) if not one.ready]:
             assert time.monotonic() < deadline, lacking
             time.sleep(POLL_SECONDS)
 
     def wait_restarted(self, name: str, pid: int, *, seconds: float = 240) -> None:
-        """Wait until the part serves from another process than ``pid``."""
+        """Wait until the part is ready in a process other than ``pid``."""
         deadline = time.monotonic() + seconds
         while not (one := self.part(name)).ready or one.pid == pid:
             assert time.monotonic() < deadline, one
@@ -120,7 +120,7 @@ class RunningStack:
 
 @contextmanager
 def suspended(processes: Callable[[], list[psutil.Process]]) -> Iterator[None]:
-    """Stop processes, and those that they start before they stop; let them go on at the end."""
+    """Suspend processes and their new children; resume them at the end of the block."""
     stopped: list[psutil.Process] = []
     try:
         while running := [one for one in processes() if one not in stopped]:
@@ -136,11 +136,11 @@ def suspended(processes: Callable[[], list[psutil.Process]]) -> Iterator[None]:
 
 
 def kill(pid: int) -> None:
-    """Kill a process as the kernel would, and make sure that it died."""
+    """Kill a process by SIGKILL, and check that it died."""
     process = psutil.Process(pid)
     process.kill()
     deadline = time.monotonic() + KILL_SECONDS
-    # One that has died is there as a zombie until its parent takes note.
+    # A dead process is a zombie until its parent reaps it.
     with suppress(psutil.NoSuchProcess):
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < deadline, f"{process} survived"
@@ -160,9 +160,9 @@ def own_settings(
 ) -> Settings:
     """Settings of a project with a new state directory and free ports.
 
-    Security is on, as in production, unless a test says otherwise.
+    Security is on, as in production, unless a test turns it off.
     """
-    # Below pytest's own directories, which belong to one user, PostgreSQL's could not go.
+    # Not below pytest's directories, which PostgreSQL's user cannot traverse.
     state = Path(tempfile.mkdtemp(prefix="tidemark-e2e-"))
     state.chmod(0o755)
     return load_settings(
@@ -186,14 +186,14 @@ def write_files(project: Path, files: Mapping[str, str]) -> None:
 
 def free_ports() -> dict[str, int]:
     """A free port for each of the stack's."""
-    # Test runs set the seed of `random`, so two processes would choose the same ports.
+    # Test runs seed `random`, so two processes would choose the same ports.
     candidates = random.SystemRandom().sample(ports_here(), 1_000)
     free = (port for port in candidates if bindable(port))
     return {name: next(free) for name in Ports.model_fields}
 
 
 def ports_here() -> range:
-    """The ports that are left to this process: what is free may be taken before it is used."""
+    """The range of ports for this process: others must not take a port before its use."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     return PORTS[int(worker) :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
 

@@ -1,4 +1,4 @@
-"""What holds of a stack after anything: everything arrived, and every view is its SQL."""
+"""Invariants of a stack after any fault: everything arrived, and every view equals its SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e import oracle
 from tests.e2e.running import RunningStack
 
 TABLES = ("users", "products", "titles", "orders", "order_items")
-# The harness runs two things at once: a service that restarts and the load.
+# The harness does two things concurrently: it restarts a service and runs the load.
 PATIENCE_SECONDS = 600
 
 
@@ -31,7 +31,7 @@ def shop_of(stack: RunningStack) -> str:
 
 
 def wait_drained(stack: RunningStack, shop: str) -> None:
-    """Wait until bronze holds what the broker holds, and silver what Postgres holds."""
+    """Wait until bronze equals the broker, and silver equals Postgres."""
     settings = stack.settings
 
     def drained() -> bool:
@@ -44,7 +44,7 @@ def wait_drained(stack: RunningStack, shop: str) -> None:
 
 
 def assert_sound(stack: RunningStack, *views: str) -> None:
-    """The project's own checks hold too, for some views or for all."""
+    """The project's own checks pass too, for some views or for all."""
     reconciled = stack.tidemark("reconcile", "--wait", "120", "--json", check=False)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
     verified = stack.tidemark("verify", *(views or ["--all"]), "--json", check=False, seconds=1200)
@@ -53,7 +53,7 @@ def assert_sound(stack: RunningStack, *views: str) -> None:
 
 
 def assert_served(stack: RunningStack) -> None:
-    """Every sink has what its table has: by the project's own word, and by the oracle's."""
+    """Every sink equals its table, according to the project and to the oracle."""
     settings = stack.settings
 
     def caught_up() -> bool:
@@ -82,7 +82,7 @@ def assert_served(stack: RunningStack) -> None:
 
 
 def wait_for_the_views(stack: RunningStack, since: datetime) -> list[str]:
-    """Wait until Airflow's schedule and the streams have taken up what came in until now.
+    """Wait until Airflow's schedule and the streams have processed everything so far.
 
     Returns:
         the views that they refresh.

@@ -87,7 +87,7 @@ def test_a_rollback_is_approved_and_holds_the_view_until_it_is_released(airflow:
     assert airflow.days() == airflow.ordered_days()
 
 
-def test_a_cancelled_backfill_is_taken_up_by_another_and_a_cleared_run_computes_again(
+def test_another_run_continues_a_cancelled_backfill_and_a_cleared_run_recomputes(
     airflow: Airflow,
 ) -> None:
     right, wrong = airflow.days_made_wrong()
@@ -122,7 +122,7 @@ def test_a_cancelled_backfill_is_taken_up_by_another_and_a_cleared_run_computes_
     assert airflow.days()[WEDNESDAY] != right[WEDNESDAY]
 
 
-def test_a_refresh_far_larger_than_usual_is_skipped_until_a_person_lets_it_pass(
+def test_an_unusually_large_refresh_is_skipped_until_a_person_allows_it(
     airflow: Airflow,
 ) -> None:
     while airflow.refreshes_unasked() < FEWEST:
@@ -149,7 +149,7 @@ def test_a_refresh_far_larger_than_usual_is_skipped_until_a_person_lets_it_pass(
     assert airflow.totals()["fay"] == Decimal("0.01") * MANY
 
 
-def test_a_run_outlives_a_database_that_stands_still_and_a_killed_scheduler(
+def test_a_run_survives_a_frozen_database_and_a_killed_scheduler(
     airflow: Airflow,
 ) -> None:
     airflow.order("dora", "1.00")

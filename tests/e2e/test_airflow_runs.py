@@ -31,7 +31,7 @@ STORM = 30
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_scheduled_runs_publish_and_then_skip_and_announce_the_table(airflow: Airflow) -> None:
+def test_scheduled_runs_publish_emit_an_event_and_then_skip(airflow: Airflow) -> None:
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
     maintenance = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
@@ -121,7 +121,7 @@ def test_a_run_waits_for_a_spark_server_that_is_away(airflow: Airflow) -> None:
     assert airflow.ended(run)["state"] == "success", airflow.tasks(run)
 
 
-def test_however_often_a_publishing_task_is_killed_one_commit_wins(airflow: Airflow) -> None:
+def test_a_publishing_task_that_is_killed_repeatedly_commits_once(airflow: Airflow) -> None:
     airflow.order("dora", "1.00")
     # While somebody else has the table the task waits to publish, and can be found.
     with airflow.days_locked():

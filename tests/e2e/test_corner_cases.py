@@ -123,7 +123,7 @@ def test_silver_equals_postgres(corner: Corner) -> None:
         assert_sound(corner, store, transactions=8)
 
 
-def test_tables_that_are_altered_are_said_and_no_false_row_is_written(corner: Corner) -> None:
+def test_altered_tables_are_reported_and_no_wrong_row_is_written(corner: Corner) -> None:
     corner.insert(id=1, body="one", mood="calm", day="2024-02-29", price="1.5")
     corner.insert(id=2, body="two", mood="calm")
     corner.capture()
@@ -220,7 +220,7 @@ def rows_of(corner: Corner, table: str, *columns: str) -> list[tuple[object, ...
 
 
 @pytest.mark.long
-def test_what_a_lost_slot_took_away_is_told_again(corner: Corner) -> None:
+def test_changes_lost_with_a_slot_are_captured_again(corner: Corner) -> None:
     for number in range(1, 7):
         corner.insert(id=number, body="as it was", price=number)
     corner.capture()

@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from spark_jobs.access.kafka import Principal, kafka_access
+from spark_jobs.cli.diff import DIFFERENT
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.demo.background import BackgroundLoad
 from spark_jobs.demo.load import LoadOrder, run_load
@@ -214,7 +215,7 @@ def test_a_breaking_change_is_previewed_built_promoted_and_undone(journey: Journ
         return ended.stdout
 
     print(timed("plan", code=CHANGES))
-    preview = timed("diff", VIEW, "--markdown")
+    preview = timed("diff", VIEW, "--markdown", code=DIFFERENT)
     print(preview)
     assert f"gold.{VIEW}" in preview
     assert f"gold.{READER}" in preview

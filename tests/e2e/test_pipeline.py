@@ -65,7 +65,7 @@ def well_formed(tally: Tally, topic: str) -> int:
     )
 
 
-def test_everything_that_was_sent_has_its_outcome(stack: RunningStack, shop: str):
+def test_every_sent_record_has_an_outcome(stack: RunningStack, shop: str):
     since = datetime.now(UTC)
     before, ends_before = counts(stack), oracle.kafka_ends(stack.settings)
     order = LoadOrder(rate=80, seconds=25, seed=11)

@@ -148,14 +148,14 @@ def test_kafka_answers_nobody_without_a_login(settings):
             AdminClient({**ask, **options}).list_topics(timeout=3)
 
 
-def test_a_wrong_password_is_told(elsewhere, hasty):
+def test_a_wrong_password_is_an_error(elsewhere, hasty):
     wrong = elsewhere(password_name(Principal.STREAMS), "wrong")
     with pytest.raises(LoginRefusedError) as caught:
         topics(wrong, Principal.STREAMS).facts(CAPTURED)
     assert caught.value.user == "streams"
 
 
-def test_a_foreign_authority_is_told_by_kafka_s_and_postgres_s_clients(elsewhere, hasty):
+def test_clients_of_kafka_and_postgres_report_an_unknown_authority(elsewhere, hasty):
     foreign = elsewhere(AUTHORITY, foreign_authority())
     with pytest.raises(CertificateRefusedError) as caught:
         topics(foreign, Principal.STREAMS).facts(CAPTURED)
@@ -195,7 +195,7 @@ def test_postgres_answers_nobody_without_tls(settings):
         psycopg.connect(dsn(settings, database="shop", role="shop"), password="wrong")
 
 
-def test_a_wrong_password_of_postgres_is_told(settings):
+def test_a_wrong_password_of_postgres_is_an_error(settings):
     right = dsn(settings, database="shop", role="shop")
     wrong = right.replace(read_secret(settings, secret_name("shop")), "guessed")
     words = 'password authentication failed for user "shop"'

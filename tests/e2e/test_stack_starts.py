@@ -60,7 +60,7 @@ def test_what_was_stored_is_there_after_a_restart(small_stack):
     assert len(topics["kept"].partitions) == 2
 
 
-def test_changed_settings_restart_what_runs_only_when_told_to(small_stack):
+def test_changed_settings_restart_parts_only_on_request(small_stack):
     small_stack.up("postgres")
     settings = small_stack.settings
     with socket.create_server((LOOPBACK, 0)) as other:
@@ -78,7 +78,7 @@ def test_changed_settings_restart_what_runs_only_when_told_to(small_stack):
         assert connection.info.port == port
 
 
-def test_every_taken_port_is_told_before_anything_starts(small_stack):
+def test_all_taken_ports_are_reported_before_anything_starts(small_stack):
     small_stack.stack.down()
     ports = small_stack.settings.ports
     with (
@@ -110,7 +110,7 @@ def test_down_stops_a_stack_whose_supervisor_was_killed(small_stack):
     assert not small_stack.stack.pids()
 
 
-def test_a_part_that_cannot_start_is_told_with_its_log(small_stack):
+def test_a_part_that_cannot_start_is_reported_with_its_log(small_stack):
     small_stack.up("kafka")
     small_stack.stack.down()
     meta = small_stack.settings.state / "kafka" / "data" / "meta.properties"

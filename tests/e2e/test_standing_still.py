@@ -40,7 +40,7 @@ def send(running: RunningStack, shop: str, *, seed: int) -> None:
     run_load(LoadOrder(rate=80, seconds=10, seed=seed), shop_dsn=shop, kafka=access)
 
 
-def test_a_stack_that_stood_still_goes_on_by_itself(plain_stack: RunningStack) -> None:
+def test_a_frozen_stack_recovers_by_itself(plain_stack: RunningStack) -> None:
     stack, shop = plain_stack, shop_of(plain_stack)
     send(stack, shop, seed=31)
     wait_drained(stack, shop)

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 BACK = "CASE WHEN ratio = 'abc' THEN 2.5 ELSE ratio::double precision END"
 
 
-def test_a_change_that_cannot_be_read_holds_nothing_up(
+def test_an_unreadable_change_does_not_block_others(
     capture: RunningStack, spark: SparkSession, tmp_path: Path
 ) -> None:
     """A column that was a text for a while, before the connector came to it."""

@@ -46,15 +46,15 @@ owner: tests
 SELECT s.event_id, s.happened_at
 FROM bronze.spread AS s
 """
-# Read before anything happens to the topic.
+# Records that are read before the fault.
 READ = 10
-# The application beats every few seconds and compares identities every 15; the rest is patience.
+# The application reports every few seconds and compares topic ids every 15; the rest is margin.
 SECONDS = 240
 
 
 @dataclass
 class Events:
-    """A broker, the streaming application, and records that are numbered by topic and partition."""
+    """A broker, the streaming application, and records numbered by topic and partition."""
 
     running: RunningStack
 
@@ -75,12 +75,12 @@ class Events:
         assert producer.flush(60) == 0
 
     def offsets(self, source: str) -> dict[int, list[int]]:
-        """The offsets that bronze holds, by partition."""
+        """The offsets in bronze, by partition."""
         location = Lake(self.settings.lake).location(TableName(Layer.BRONZE, source))
         return {part: sorted(held) for part, held in bronze_offsets(location).items()}
 
     def stream(self, source: str) -> StreamProgress | None:
-        """What the application last reported of a source."""
+        """The application's last report on a source."""
         with ControlStore.open(self.settings.control_url) as store:
             rows = {row.query: row for row in store.progress()}
         return rows.get(f"bronze.{source}")
@@ -93,7 +93,7 @@ class Events:
         )
 
     def wait_refused(self, source: str) -> str:
-        """Wait until the source is refused; what the operator is told."""
+        """Wait until the source is refused; returns the message."""
 
         def refused() -> bool:
             stream = self.stream(source)
@@ -106,13 +106,13 @@ class Events:
         return stream.error
 
     def resume(self, source: str, *options: str) -> str:
-        """Let a refused source go on; what the operator reads."""
+        """Resume a refused source; returns the output."""
         why = ("--run", "--reason", "a test of what was lost")
         return self.running.tidemark("source", "resume", source, *options, *why).stdout
 
 
 def small_broker(project: Path) -> Iterator[Events]:
-    """Every topic is read to its end, and the application runs."""
+    """A broker and the running application, with every topic read to its end."""
     sources = {f"sources/{name}.yml": SOURCE.format(name=name) for name in PARTITIONS}
     write_files(project, {**sources, "sql/silver/spread.sql": SILVER})
     pace = {
@@ -133,7 +133,7 @@ def small_broker(project: Path) -> Iterator[Events]:
         for name, partitions in PARTITIONS.items():
             for partition in range(partitions):
                 made.send(name, partition, range(READ))
-        # By itself: with its usual needs, Postgres and Connect would start too.
+        # Separately: with its usual dependencies, Postgres and Connect would start too.
         made.running.start("streams")
         for name, partitions in PARTITIONS.items():
             made.wait_read(name, {part: list(range(READ)) for part in range(partitions)})

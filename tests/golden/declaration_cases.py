@@ -1,4 +1,4 @@
-"""Projects with one mistake each: name, the files that differ from a right project, condition."""
+"""Projects with one error each: name, files that differ from a valid project, condition."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PAYMENT = """\
 
 @dataclass(frozen=True)
 class Case:
-    """A mistake. A file whose text is None is not there."""
+    """A project with an error. A file whose text is None does not exist."""
 
     name: str
     condition: str
@@ -144,7 +144,7 @@ columns: {{country: STRING, rate: "DECIMAL(6,4)"}}
 
 
 _LAKE = "format: delta\nlocation: /no/table\n"
-# Nobody knows the columns of these tables; a query over them has no further problem.
+# The columns of these tables are unknown, so a query over them has no further problem.
 _OVER_UNKNOWN = {
     "unqualified_columns": (
         "SELECT k AS k, SUM(v) AS s FROM (SELECT k AS k, CASE WHEN NOT q IS NULL THEN q ELSE p "

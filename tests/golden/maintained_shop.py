@@ -1,4 +1,4 @@
-"""A project with published views whose inputs moved on, written without a JVM."""
+"""A project with published views and newer inputs, written without a JVM."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ STRATEGIES = {"by_hand": "full"}
 
 
 def write_shop(project: Path) -> Settings:
-    """Declare two foreign tables and the views over them, and write the tables."""
+    """Declare two foreign tables and their views, and write the tables."""
     for table, rows in (("orders", ORDERS), ("users", USERS)):
         source = project / "sources" / f"{table}.yml"
         source.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def two_values(kind: str) -> pa.Array:
 
 
 def publish_all(refresher: Refresher) -> None:
-    """Publish every view at the inputs' newest versions; the content is beside the point."""
+    """Publish every view at the inputs' newest versions; the content does not matter."""
     context = refresher.context
     for name, entry in context.manifest.gold.items():
         if name in UNPUBLISHED:
@@ -115,20 +115,20 @@ def publish_all(refresher: Refresher) -> None:
 
 
 def move_on(project: Path) -> None:
-    """One more order."""
+    """Append one order."""
     more = pa.table({name: values[:1] for name, values in ORDERS.items()})
     write_deltalake(project / "data" / "orders", more, mode="append")
 
 
 def opened(settings: Settings, store: ControlStore) -> Refresher:
-    """A refresher whose clock stands an hour after the publications."""
+    """A refresher whose clock is fixed one hour after the publications."""
     manifest = compile_settings(settings)
     return Refresher(settings, manifest, store, now=lambda: NOON + timedelta(hours=1))
 
 
 def _state(refresher: Refresher, view: str, fingerprint: str) -> dict[str, TableVersion]:
     location = refresher.context.lake.state(view, fingerprint, 0)
-    # In two parts, as a refresh may have left them.
+    # In two files, as after some refreshes.
     for count in (2, -1):
         groups = {"k0": [1], "n": [count], "nn0": [count], "sum0": [5 * count]}
         write_deltalake(location, pa.table(groups), mode="append")

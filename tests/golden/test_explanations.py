@@ -82,7 +82,7 @@ def test_every_refresh_is_compiled_as_reviewed(
     compare(text.rstrip() + "\n", SCRIPTS / f"{view}.sql", tmp_path)
 
 
-def test_programs_are_told_everything(
+def test_json_contains_everything(
     tmp_path: Path, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))

@@ -1,4 +1,4 @@
-"""The tests of maintenance that need only DuckDB, one by one, as the mutation run takes them."""
+"""The tests of maintenance that need only DuckDB, for the mutation run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RANDOM, AS_REFRESHED = 24, 24
 
 
 def checks() -> dict[str, Check]:
-    """What is run by its name; each raises an error where it fails."""
+    """The checks by name; each raises an error if it fails."""
     return {**_of_rules(), **_of_duck(), **_of_random_cases()}
 
 

@@ -1,4 +1,4 @@
-"""A plain DuckDB that runs what maintenance programs say: the rules are the same on any engine."""
+"""A plain DuckDB that executes maintenance programs, which are the same on any engine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Engine:
     """A database with the tables before and after a change.
 
     Attributes:
-        splits: whether aggregate state may lie in parts here.
+        splits: whether aggregate state may be stored in parts.
     """
 
     splits = True
 
     def __init__(self) -> None:
         self.connection = duckdb.connect(config={"threads": "1"})
-        # Its rewriting of unions and outer joins over the same subquery loses rows.
+        # This optimizer rule loses rows in unions and outer joins of the same subquery.
         self.connection.execute("PRAGMA disable_optimizer")
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute("CREATE MACRO sequence(a, b) AS generate_series(a, b)")
@@ -32,41 +32,41 @@ class Engine:
         self._tables: dict[str, str] = {}
 
     def load(self, name: str, types: Types, rows: Sequence[Row]) -> None:
-        """Name rows; a weight in addition is a column like others."""
+        """Register rows under a name; a weight is an additional column."""
         text = values_query(types, rows)
         table = self._tables.get(text)
         if table is None:
-            # The same rows come again, as what was before the next change.
+            # The same rows are loaded again as the state before the next change.
             table = self._tables[text] = f"rows_{len(self._tables)}"
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {text}")
         self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {table}")
 
     def rows(self, query: exp.Expr) -> list[Row]:
-        """The rows of a query in Spark's words."""
+        """The rows of a query in Spark's dialect."""
         return self.plain_rows(query)
 
     def plain_rows(self, query: exp.Expr) -> list[Row]:
-        """The same, from this engine alone."""
+        """The same, from this engine only."""
         found = self.connection.execute(self.text(query)).fetchall()
         return [tuple(map(plain, row)) for row in found]
 
     def table(self, name: str) -> list[Row]:
-        """The rows of a relation that was computed."""
+        """The rows of a computed relation."""
         return [tuple(map(plain, r)) for r in self.connection.execute(f"FROM {name}").fetchall()]
 
     def create(self, name: str, query: exp.Expr) -> None:
-        """Compute a query once and name its rows."""
+        """Compute a query once and register its rows."""
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.text(query)}")
 
     def text(self, query: exp.Expr) -> str:
-        """A query in DuckDB's words; that of a tree is written once."""
+        """A query in DuckDB's dialect; generated once per tree."""
         found = self._texts.get(id(query))
         if found is None:
             found = self._texts[id(query)] = (query, _in_duckdb(query))
         return found[1]
 
     def forget(self) -> None:
-        """Another view comes: its queries are others."""
+        """Clear the cache of queries, for the next view."""
         self._texts.clear()
         if len(self._tables) > _MOST_TABLES:
             self._tables.clear()
@@ -82,7 +82,7 @@ def _in_duckdb(query: exp.Expr) -> str:
 
 
 def _written_out(lateral: exp.Lateral) -> None:
-    """LATERAL VIEW OUTER as a join; the parser's writer leaves the OUTER away."""
+    """LATERAL VIEW OUTER as a join; sqlglot's generator omits the OUTER."""
     select = lateral.parent
     if not (lateral.args.get("outer") and isinstance(select, exp.Select)):
         return
@@ -97,7 +97,7 @@ def _written_out(lateral: exp.Lateral) -> None:
 
 
 def by_spark(query: exp.Expr) -> exp.Expr:
-    """A query whose grouping sets give no row for no rows, as Spark's do and DuckDB's do not."""
+    """A query whose grouping sets return no row for empty input, as in Spark but not in DuckDB."""
     for select in query.find_all(exp.Select):
         group = select.args.get("group")
         if group is None or not group.find(exp.Rollup, exp.Cube, exp.GroupingSets):

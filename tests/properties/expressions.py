@@ -1,4 +1,4 @@
-"""Random expressions over typed columns; their constants are values that the tables hold."""
+"""Random expressions over typed columns; constants are values of the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Column = tuple[str, str]
 Columns = Sequence[Column]
 KINDS = (INT, INT, INT, TEXT, DATE, MOMENT, DECIMAL, DOUBLE, FLAG)
 _COMPARE = ("=", "<", ">", "<=", ">=", "<=", ">=", "<>")
-# A value of each kind, made of one of the other.
+# Conversions from one kind to another.
 _MADE: dict[str, dict[str, str]] = {
     INT: {
         TEXT: "LENGTH({})",
@@ -49,17 +49,17 @@ _MADE: dict[str, dict[str, str]] = {
 
 
 class Expressions:
-    """Writes values, conditions and aggregates."""
+    """Generates values, conditions and aggregates."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def constant(self, kind: str) -> str:
-        """A value that the tables may hold."""
+        """A value that may occur in the tables."""
         return literal(self.rng.choice(VALUES[kind]))
 
     def condition(self, columns: Columns, *, clock: bool = False) -> str:
-        """A condition, over one or two of the columns; with a clock, it may read that."""
+        """A condition on one or two columns; with a clock, it may use the current time."""
         one, kind = self.rng.choice([c for c in columns if c[1] != LIST] or columns)
         same = [name for name, other in columns if other == kind]
         compare = self.rng.choice(_COMPARE)
@@ -87,7 +87,7 @@ class Expressions:
         return self.rng.choice(forms)
 
     def value(self, columns: Columns, kind: str) -> str:
-        """A value of a kind: a column, something computed of columns, or a constant."""
+        """A value of a kind: a column, an expression of columns, or a constant."""
         own = [name for name, other in columns if other == kind]
         if own and self.rng.random() < 0.6:
             return self.rng.choice(own)

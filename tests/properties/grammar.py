@@ -1,4 +1,4 @@
-"""Random queries over three small tables, in the part of SQL that has incremental rules."""
+"""Random queries over three small tables, in the incremental subset of SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NULLS = ("", "", " NULLS FIRST", " NULLS LAST")
 
 
 class Grammar:
-    """Writes one query after the other from a generator of random numbers."""
+    """Generates queries from a random number generator."""
 
     def __init__(self, rng: random.Random, *, tables: Tables = TYPES, depth: int = 2) -> None:
         self.rng, self.depth, self.tables = rng, depth, tables
@@ -68,11 +68,11 @@ class Grammar:
         return text, columns
 
     def _tie(self, columns: Columns, others: Columns) -> str:
-        """A condition that ties two relations: mostly that two columns are equal."""
+        """A join condition: mostly that two columns are equal."""
         pairs = [(a, b) for a, its in columns for b, kind in others if its == kind and its != LIST]
         if not pairs:
             return f"{self.write.value(columns, INT)} = {self.write.value(others, INT)}"
-        # Whole numbers meet most often.
+        # Integers match most often.
         ints = [(a, b) for a, b in pairs if (a, INT) in columns]
         one, other = self.rng.choice(ints if ints and self.rng.random() < 0.6 else pairs)
         return f"{one} {self.rng.choice(('=', '=', '=', '=', '<=>', '<'))} {other}"
@@ -143,7 +143,7 @@ class Grammar:
         return f"{self._select(values)} FROM {text}{where}"
 
     def _keys(self, columns: Columns, count: int) -> list[tuple[str, str]]:
-        """What to group by, with its kind: mostly columns."""
+        """The grouping keys with their kinds: mostly columns."""
         known = [column for column in columns if column[1] not in {LIST, DOUBLE}]
         found = []
         for _ in range(count):
@@ -253,7 +253,7 @@ class Grammar:
         return f"ORDER BY {self.rng.choice(names)}{self._way()}"
 
     def _everything(self, columns: Columns) -> str:
-        """An order by all there is: rows that tie are equal, and it is open which comes first."""
+        """An order by all columns, so that ties are equal rows."""
         names = [name for name, _ in columns]
         self.rng.shuffle(names)
         return "ORDER BY " + ", ".join(f"{name}{self._way()}" for name in names)

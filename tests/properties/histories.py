@@ -1,4 +1,4 @@
-"""Random histories of a view's tables, made so that most steps move the view."""
+"""Random histories of a view's tables, in which most steps change the view."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.properties.maintenance import Content, Feed, Maintained, differing, n
 from tests.properties.tables import TYPES, Multiset, Row, Rows, Tables
 
 STEPS = 3
-# How many changes are tried, until one does to the view what it is to do.
+# Number of attempts to find a change with the wanted effect on the view.
 TRIES = 12
-# A query that gives no row is mostly given up for another one.
+# A query without rows is mostly replaced by another one.
 QUERIES = 5
 MOST_ROWS = 14
-# A first result of so many rows can change in many ways.
+# A first result with this many rows can change in many ways.
 ROWS_ENOUGH = 4
-# Of the steps, with so many a table gets a column.
+# Share of steps in which a table gets a column.
 GROWING = 0.2
 
 
 @dataclass
 class Yield:
-    """What the cases were worth: a case is one step of a history."""
+    """Statistics of the cases; a case is one step of a history."""
 
     cases: int = 0
     moved: int = 0
@@ -37,7 +37,7 @@ class Yield:
     queries: int = 0
 
     def add(self, other: Yield) -> None:
-        """Count other cases too."""
+        """Add the counts of other cases."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
@@ -53,7 +53,7 @@ def run(engine: Engine, seed: int, tables: Tables = TYPES) -> Yield:
     """Maintain one query through a history.
 
     Raises:
-        AssertionError: what was maintained is not what the query gives.
+        AssertionError: the maintained result differs from the query's.
     """
     rng = random.Random(seed)
     found = Yield()
@@ -76,7 +76,7 @@ def view_of(engine: Engine, rng: random.Random, tables: Tables) -> Maintained:
     """A random view.
 
     Raises:
-        NotIncrementalError: it has no rule.
+        NotIncrementalError: it has no incremental strategy.
     """
     parts = random.Random(rng.random()) if rng.random() < 0.5 else None
     keeps, all_large = rng.random() < 0.6, rng.random() < 0.5
@@ -85,10 +85,10 @@ def view_of(engine: Engine, rng: random.Random, tables: Tables) -> Maintained:
 
 
 def follow(history: History, before: Multiset, found: Yield, title: str) -> None:
-    """Maintain a view step by step, and count what the steps are worth.
+    """Maintain a view step by step, and count the effects of the steps.
 
     Raises:
-        AssertionError: what was maintained is not what the query gives.
+        AssertionError: the maintained result differs from the query's.
     """
     view = history.view
     for step in range(STEPS):
@@ -103,16 +103,16 @@ def follow(history: History, before: Multiset, found: Yield, title: str) -> None
 
 
 class History:
-    """Contents of the tables of one view, one after the other."""
+    """A sequence of contents of the tables of one view."""
 
     def __init__(self, rng: random.Random, view: Maintained) -> None:
         self.rng, self.view = rng, view
         self.makers = {table: Rows(rng, view.types[table]) for table in view.tables}
-        # Of its own, so that the cases of a seed stay as they are.
+        # A separate generator, so that the cases of a seed do not change.
         self.growth = random.Random(view.sql)
 
     def start(self) -> Multiset:
-        """Publish the view over a first content; now and then tables are empty."""
+        """Publish the view over a first content, sometimes with empty tables."""
         best: tuple[Multiset, Content] = Counter(), {}
         for _ in range(TRIES):
             content = {
@@ -129,7 +129,7 @@ class History:
         return self.view.start(best[1])
 
     def step(self, before: Multiset) -> tuple[Content, datetime, Feed]:
-        """The next content, what the clock shows then, and how a feed tells the change."""
+        """The next content, the time, and the change feed."""
         goal = self.rng.choices(("lose", "move", "any"), (6, 5, 1))[0]
         view, content = self.view, self.view.content
         clock = view.clock
@@ -146,7 +146,7 @@ class History:
         return content, clock, feed
 
     def growing(self) -> list[str]:
-        """The tables that get a column now, which the view does not read."""
+        """The tables that get a column that the view does not read."""
         return [table for table in self.view.tables if self.growth.random() < GROWING]
 
     def _changed(self) -> Mapping[str, Multiset]:
@@ -162,7 +162,7 @@ class History:
         return found
 
     def _noisy(self, feed: Feed, content: Content) -> Feed:
-        """A feed as it is before anybody nets it: row by row, with what comes and goes again."""
+        """A feed before netting: row by row, including rows that appear and disappear."""
         if self.rng.random() < 0.5:
             return feed
         found = {}

@@ -1,4 +1,4 @@
-"""A view that goes from one content of its inputs to the next, maintained and computed again."""
+"""A view over changing inputs, maintained incrementally and recomputed for comparison."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tests.properties.engine import Engine, by_spark
 from tests.properties.tables import TYPES, Multiset, Row, Types
 
 Content = Mapping[str, Sequence[Row]]
-# A change as a feed tells it: rows with weights, which may cancel out.
+# A change feed: rows with weights, which may cancel out.
 Feed = Mapping[str, Sequence[Row]]
 NOON = datetime(2026, 1, 3, 12, tzinfo=UTC)
-# A column that a table got after the view was written, which the view does not read.
+# A column that was added to a table after the view was written; the view does not read it.
 LATER = "later"
 
 
 @dataclass(frozen=True)
 class InDuckDb:
-    """Names of the relations that a program reads."""
+    """Names of the relations that a program reads in DuckDB."""
 
     changed: frozenset[str]
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class InDuckDb:
         return self.all_large
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        """The types of groups that lie in parts."""
+        """The types of groups that are stored in parts."""
         return self.parts.get(table)
 
     def content(self, table: str, when: When) -> exp.Table:
@@ -60,7 +60,7 @@ class InDuckDb:
 
 
 def canonical(sql: str) -> str:
-    """A query as the compiled project holds it."""
+    """A query in the form of the compiled project."""
     tree = parse(sql)
     schemas = {TableName.parse(table): dict(columns) for table, columns in TYPES.items()}
     resolved = resolve(tree, schemas, SqlText("query", sql), "query")  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def canonical(sql: str) -> str:
 
 
 def content_of(query: str, when: When, clock: datetime = NOON) -> exp.Expr:
-    """The query over the tables before or after the change, at a moment."""
+    """The query over the tables before or after the change, at a given time."""
     tree = by_spark(parse(freeze_clock(query, clock)))
     for table in list(tree.find_all(exp.Table)):
         if table.db:
@@ -85,12 +85,12 @@ class Maintained:
 
     Attributes:
         sql: the view's query.
-        engine: where it is run.
+        engine: that runs it.
         types: of the columns of its tables.
-        keeps: whether groups are kept where they can be.
+        keeps: whether aggregate state is kept if possible.
         all_large: whether its tables count as large.
-        parts: lets aggregate state lie in parts, and says when those are rewritten; None: whole.
-        grown: the tables that have a column that the view was not written with.
+        parts: whether parts of aggregate state are rewritten; None: the state is not in parts.
+        grown: the tables with a column that was added later.
     """
 
     sql: str
@@ -127,7 +127,7 @@ class Maintained:
         return self._published()
 
     def peek(self, content: Content, clock: datetime = NOON) -> Multiset:
-        """What the view would hold over another content."""
+        """The result of the view over another content."""
         self._load(content, When.NEW)
         return Counter(self.engine.plain_rows(self.computed(clock)))
 
@@ -138,13 +138,13 @@ class Maintained:
         feed: Feed | None = None,
         grown: Collection[str] = (),
     ) -> tuple[Multiset, Multiset]:
-        """Maintain the view, and compute it again: both results.
+        """Maintain the view, and recompute it; returns both results.
 
         Args:
             content: of the tables, after the change.
-            clock: what it shows then.
-            feed: the change; None: what differs.
-            grown: tables that get a column with it.
+            clock: the time after the change.
+            feed: the change; None: the difference.
+            grown: tables that get a column in this change.
         """
         self._load(self.content, When.OLD)
         self.grown.update(grown)
@@ -184,14 +184,14 @@ class Maintained:
         return {**self.types[table], LATER: "int"} if table in self.grown else self.types[table]
 
     def _wide_feed(self, table: str, rows: Sequence[Row], content: Content) -> Sequence[Row]:
-        """The change with the new column, in which alone some rows differ."""
+        """The change with the new column, which is the only difference of some rows."""
         if table not in self.grown:
             return rows
         filled = [(*row, *pair) for row in content[table][:2] for pair in ((None, -1), (1, 1))]
         return [(*row[:-1], at % 3 or None, row[-1]) for at, row in enumerate(rows)] + filled
 
     def _program(self, changed: frozenset[str], clock: datetime) -> Program:
-        """The program; one that was derived before for the same tables is taken again."""
+        """The program, cached for the same tables."""
         key = (changed, frozenset(self.in_parts), (self.clock, clock) if self.reads_clock else None)
         if key not in self._programs:
             clocks = {When.OLD: self.clock, When.NEW: clock} if self.reads_clock else {}
@@ -202,7 +202,7 @@ class Maintained:
         return self._programs[key]
 
     def _change(self, program: Program) -> Multiset:
-        """What the program says that changes; state may lie in parts, and be appended to."""
+        """The change that the program computes; state may be in parts, and appended to."""
         for step in program.steps:
             if isinstance(step, StateUpdate):
                 self._keep(step)
@@ -232,7 +232,7 @@ class Maintained:
         self.engine.create(f"{name}_new", step.update)
 
     def _split(self) -> None:
-        """Put aggregate state into parts; before a program is derived, which is told so."""
+        """Split aggregate state into parts, before the program is derived for it."""
         for state in self.cutter.states if self.parts and self.engine.splits else ():
             name = state.table.replace(".", "_")
             if state.table in self.kept and state.table not in self.in_parts:
@@ -250,7 +250,7 @@ class Maintained:
 
 
 def net_feed(before: Content, after: Content) -> Feed:
-    """What changed, one row for each row."""
+    """The net change, one row for each row."""
     found = {}
     for table, rows in after.items():
         change = Counter(rows)
@@ -269,7 +269,7 @@ def parts_of(state: State, whole: exp.Select) -> exp.Query:
 
 
 def differing(maintained: Multiset, computed: Multiset) -> dict[Row, int]:
-    """The rows in which two results differ: how many more of each were maintained."""
+    """The rows in which two results differ, with the surplus in the maintained one."""
     difference = Counter(maintained)
     difference.subtract(computed)
     return {row: count for row, count in difference.items() if count}

@@ -1,7 +1,7 @@
-"""What silver must hold, from a plain reading of a database's history; and such histories.
+"""A model of silver tables from a database's history, and a generator of histories.
 
-A history is a list of changes in the order of their commits. The model goes through it once and
-knows nothing of batches, offsets or sequences.
+A history is a list of changes in commit order. The model processes it once, without batches,
+offsets or sequences.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 KEPT = "__debezium_unavailable_value"
-# The SELECT leaves rows of this status out.
+# The SELECT filters rows with this status.
 HIDDEN = "hidden"
 Values = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change as Debezium tells it.
+    """A change as in Debezium's records.
 
     Attributes:
         key: None for a truncation.
-        transaction: its number, in order of commits.
-        number: the change's place in its transaction.
-        at: when the transaction was committed, in seconds; clocks can step back.
-        body: a large value; KEPT where the update left it alone.
+        transaction: its number, in commit order.
+        number: the change's position in its transaction.
+        at: commit time in seconds; clocks can step back.
+        body: a large value; KEPT if the update did not change it.
     """
 
     key: int | None
@@ -64,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Database:
-    """The clock and the truncations that all histories of a table share."""
+    """The clock and the truncations, which all histories of a table share."""
 
     times: tuple[int, ...]
     truncations: tuple[Change, ...]
@@ -100,7 +100,7 @@ class Database:
             if transaction in cuts:
                 current = None
             elif current and rng.random() < 0.2:
-                # A snapshot reads the row that is there.
+                # A snapshot reads the current row.
                 found.append(Change(key, "r", transaction, 8, at, *current))
         return found
 
@@ -108,11 +108,11 @@ class Database:
 def _step(
     rng: random.Random, current: Values | None, *, large: bool
 ) -> tuple[str, Values | None, tuple[str, str | None]]:
-    """An operation, the values after it, and the values that are told."""
+    """An operation, the values after it, and the values in the record."""
     if current and rng.random() < 0.25:
         return "d", None, ("", None)
     status = rng.choice(("a", "b", "c", HIDDEN))
-    # Of a row that the SELECT leaves out nothing is known, so nothing can be taken from it.
+    # Filtered rows are not stored, so no value can be taken from them.
     if current and current[0] != HIDDEN and large and rng.random() < 0.5:
         return "u", (status, current[1]), (status, KEPT)
     body = rng.choice((None, "x", "y"))
@@ -120,7 +120,7 @@ def _step(
 
 
 def current_rows(history: Iterable[Change]) -> set[tuple[object, ...]]:
-    """The rows that are there in the end."""
+    """The rows at the end."""
     rows: dict[int | None, Values] = {}
     for change in sorted(history, key=lambda one: one.place):
         if change.operation == "t":
@@ -134,9 +134,9 @@ def current_rows(history: Iterable[Change]) -> set[tuple[object, ...]]:
 
 
 def history_rows(history: Iterable[Change]) -> set[tuple[object, ...]]:
-    """The rows of one key with the seconds from and to which each held.
+    """The rows of one key with their validity in seconds.
 
-    Each change rewrites what is believed of its own time and after.
+    Each change replaces the history from its own time on.
     """
     spans: list[tuple[int, Values | None]] = []
     values: Values | None = None

@@ -1,4 +1,4 @@
-"""The tables of the random tests: without keys, of every type, with few distinct values."""
+"""Tables of the random tests: without keys, of every type, with few distinct values."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TYPES: dict[str, dict[str, str]] = {
     "silver.b": {"k": INT, "x": INT, "z": INT, "t": TEXT, "m": DECIMAL, "s": MOMENT},
     "silver.c": {"j": INT, "y": INT, "z": INT, "d": DATE, "f": DOUBLE, "xs": LIST},
 }
-# The same without what DuckDB is rarely trusted with.
+# The same without types for which DuckDB is rarely used.
 EXACT_TYPES = {
     table: {name: kind for name, kind in types.items() if kind not in {DOUBLE, LIST}}
     for table, types in TYPES.items()
 }
-# Doubles are sums of powers of two, so that their sums are the same in any order. A query's
-# constants are among these values, so that its conditions are true of some rows.
+# Doubles are sums of powers of two, so that sums do not depend on the order. A query's constants
+# are among these values, so that its conditions are true for some rows.
 VALUES: dict[str, tuple[object, ...]] = {
     INT: (0, 1, 2, 3),
     TEXT: ("a", "b", "B", "ab", ""),
@@ -47,7 +47,7 @@ VALUES: dict[str, tuple[object, ...]] = {
 
 
 def literal(value: object) -> str:  # noqa: PLR0911 - one case for each type
-    """A value in the SQL of either engine; lists are DuckDB's."""
+    """A literal for both engines; lists are in DuckDB's syntax."""
     match value:
         case None:
             return "NULL"
@@ -70,7 +70,7 @@ def literal(value: object) -> str:  # noqa: PLR0911 - one case for each type
 
 
 def in_duckdb(kind: str) -> str:
-    """A type as DuckDB writes it."""
+    """A type in DuckDB's syntax."""
     if kind.startswith("array<"):
         return f"{in_duckdb(kind[6:-1])}[]"
     found = kind_of(kind)
@@ -95,7 +95,7 @@ def _in_duckdb(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """A value as it is compared: what an engine gives out may be a list, or in another zone."""
+    """A comparable value: engines return lists, or times in other zones."""
     if isinstance(value, list | tuple):
         return tuple(map(plain, value))
     if isinstance(value, datetime):
@@ -104,7 +104,7 @@ def plain(value: object) -> object:
 
 
 class Rows:
-    """Makes rows of one table: skewed, with a column that is mostly NULL, and duplicates."""
+    """Generates rows of one table: skewed, with a column that is mostly NULL, and duplicates."""
 
     def __init__(self, rng: random.Random, types: Types) -> None:
         self.rng, self.types = rng, types
@@ -134,7 +134,7 @@ class Rows:
         return found
 
     def change(self, before: Multiset) -> Multiset:
-        """A signed change that takes away no more than there is."""
+        """A weighted change that deletes no more rows than exist."""
         kinds = ("all", "few", "few", "new", "update", "update", "both", "both")
         match self.rng.choice(kinds) if before else "new":
             case "all":
@@ -156,7 +156,7 @@ class Rows:
         return Counter(taken)
 
     def _more(self, before: Multiset) -> Multiset:
-        """New rows, and copies of those there are."""
+        """New rows, and copies of existing ones."""
         new = self.multiset(4)
         for row in before:
             if self.rng.random() < 0.15:
@@ -164,7 +164,7 @@ class Rows:
         return new
 
     def _updated(self, before: Multiset) -> Multiset:
-        """Rows of which a value or two become other ones; their keys mostly stay."""
+        """Updates of one or two values; keys mostly stay."""
         change: Multiset = Counter()
         names = list(self.types)
         for row in before:

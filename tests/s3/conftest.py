@@ -15,7 +15,7 @@ from tests.e2e.running import RunningStack, own_settings, remove
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Settings]:
-    """The settings of a stack of which the object store alone runs."""
+    """The settings of a stack that only runs the object store."""
     settings = own_settings(secured=False, local={"object_store": True})
     try:
         RunningStack(settings).up("object-store")
@@ -26,14 +26,14 @@ def served() -> Iterator[Settings]:
 
 @pytest.fixture
 def store(served: Settings) -> Settings:
-    """The same, and this process reaches it: other tests have stores of their own."""
+    """The same, with this process as a client; other tests have their own stores."""
     use_object_store(served)
     return served
 
 
 @pytest.fixture(scope="session")
 def spark(served: Settings) -> Iterator[SparkSession]:
-    """A classic session whose lake is in the store."""
+    """A classic session with its lake in the store."""
     use_object_store(served)
     session = driver_session(served, "tests", conf={"spark.ui.enabled": "false"})
     yield session
@@ -42,5 +42,5 @@ def spark(served: Settings) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def location(store: Settings) -> str:
-    """Where a test may have a table of its own."""
+    """The location for a test's table."""
     return f"{store.lake}/bronze/{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""A proxy between clients and an object store that fails as networks do, by a seeded choice."""
+"""A proxy between clients and an object store that injects network faults by a seed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 
 
 class Fault(Enum):
-    """What becomes of a request."""
+    """The fate of a request."""
 
     NONE = auto()
-    # It never arrives: the server refuses it, or the connection ends before.
+    # It never arrives: it is refused, or the connection is closed before.
     REFUSED = auto()
     CUT_OFF = auto()
-    # It arrives and is carried out, and nobody learns of it.
+    # It is executed, but the response is lost.
     ANSWER_LOST = auto()
 
 
@@ -30,7 +30,7 @@ HARMFUL = (Fault.REFUSED, Fault.CUT_OFF, Fault.ANSWER_LOST)
 
 
 def half_fail(seed: int) -> Choice:
-    """Every second request fails, by chance."""
+    """On average every second request fails."""
     chance, lock = random.Random(seed), threading.Lock()
 
     def choose(method: str, path: str, conditional: bool) -> Fault:
@@ -42,7 +42,7 @@ def half_fail(seed: int) -> Choice:
 
 @contextmanager
 def proxy(server: int, choose: Choice) -> Iterator[tuple[int, Counter[Fault]]]:
-    """A proxy of the server at a port; its own port, and how often it did what."""
+    """A proxy for the server at a port; yields its own port, and counts by fault."""
     done: Counter[Fault] = Counter()
     front = ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(_Handler, server=server, choose=choose, done=done)
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*arguments)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
-        # Each method has a function of its own name, and all are passed on alike.
+        # Every HTTP method is forwarded in the same way.
         if name.startswith("do_"):
             return self.pass_on
         raise AttributeError(name)
@@ -75,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         back = http.client.HTTPConnection("127.0.0.1", self.behind, timeout=60)
         back.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
-            # It would answer before the body, which is there already.
+            # Otherwise it would answer before the body is read.
             if name.lower() != "expect":
                 back.putheader(name, value)
         back.endheaders(body)

@@ -1,4 +1,4 @@
-"""Spark drivers in processes of their own and delta-rs, all appending rows to one table."""
+"""Spark drivers in separate processes and delta-rs, which append rows to one table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Row = tuple[str, int]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What writers were told, and what is in the table.
+    """The writers' results, and the content of the table.
 
     Attributes:
-        acknowledged: rows that a writer was told are committed, by writer and number.
-        tried: all that were to be written.
-        found: how often each row is in the table.
-        versions: commits after the one that made the table.
+        acknowledged: rows whose commit was acknowledged, by writer and number.
+        tried: all rows that were to be written.
+        found: number of copies of each row in the table.
+        versions: number of commits after the creation of the table.
     """
 
     acknowledged: frozenset[Row]
@@ -57,13 +57,13 @@ def race(
     port: int = 0,
     pause: float = 0.1,
 ) -> Outcome:
-    """Let two drivers append rows, and delta-rs as long as they do.
+    """Append rows by two drivers, and by delta-rs in the meantime.
 
     Args:
-        store: the settings by which the store is reached.
-        location: of a table that is made.
-        rows: how many each driver appends, one a commit.
-        log_store: what drivers commit by; empty for the one of the settings.
+        store: settings of the store.
+        location: of the table, which is created.
+        rows: number of rows per driver, one in each commit.
+        log_store: the drivers' log store; empty: that of the settings.
         port: of a proxy before the store; 0 for none.
         pause: seconds between two commits of delta-rs, without which it would win most races.
     """

@@ -105,7 +105,7 @@ def test_a_write_whose_answer_is_lost_is_known_for_ones_own(
     assert lines(file) == ["mine"]
 
 
-def test_anothers_commit_is_told_from_ones_own_when_the_answer_is_lost(
+def test_after_a_lost_response_our_commit_is_distinguished_from_others(
     write, lines, store: Settings, location: str
 ):
     file = version(location, 0)

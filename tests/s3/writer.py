@@ -1,4 +1,4 @@
-"""A Spark driver of its own that appends rows to a table and tells which were acknowledged.
+"""A Spark driver that appends rows to a table and prints which were acknowledged.
 
 ``python -m tests.s3.writer PROJECT LOCATION NAME ROWS CONF``, with the environment of a stack; CONF
 is more of Spark's configuration, as JSON. It waits for a line on its input, so that several can

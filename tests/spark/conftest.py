@@ -1,4 +1,4 @@
-"""A lake of its own for each test."""
+"""A separate lake for each test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FROM silver.orders AS o GROUP BY o.customer"""
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings of an empty project directory with a state directory of its own."""
+    """Settings of an empty project directory with its own state directory."""
     project = tmp_path / "project"
     project.mkdir()
     return load_settings(
@@ -38,7 +38,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    """Tables of which tests begin with copies."""
+    """Template tables, which tests copy."""
     return Templates(tmp_path_factory.mktemp("templates"))
 
 
@@ -53,7 +53,7 @@ def gold(spark: SparkSession, settings: Settings, templates: Templates) -> Itera
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What both engines are asked for, Spark computes in the long tier, if not marked otherwise."""
+    """Of tests with both engines, those on Spark are in the long tier unless marked otherwise."""
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         by_spark = parameters.get("each_engine") is Engine.SPARK
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", params=Engine)
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """What computes refreshes, one after the other: settings that are loaded after it say so."""
+    """Parametrizes the engine of refreshes, in settings that are loaded later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_GOLD__ENGINE", request.param)
         yield request.param

@@ -128,7 +128,7 @@ def test_both_ways_of_joining_leave_the_rows(
     assert compaction.join_small_files(location, MAINTENANCE, spark=lambda: project.spark) is None
 
 
-def test_an_error_is_told_and_fails_nobody(
+def test_an_error_is_logged_and_raises_nothing(
     project: GoldProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     location = project.location("gold.t")

@@ -203,7 +203,7 @@ def test_a_killed_application_that_starts_again_publishes_once(
     gold.assert_right("totals")
 
 
-def test_it_stops_between_two_steps_and_goes_on_there(
+def test_it_stops_between_two_steps_and_continues_there(
     gold: GoldProject, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staged = staging.stage
@@ -279,7 +279,7 @@ def test_a_view_that_reads_the_clock_is_refreshed_by_time(
     gold.assert_right("timed")
 
 
-def test_the_application_follows_until_it_is_told_to_stop(gold: GoldProject) -> None:
+def test_the_application_runs_until_it_is_stopped(gold: GoldProject) -> None:
     gold.view("totals", TOTALS, maintained=True, policy="continuous")
     quick = gold.settings.model_copy(update={"streams": StreamSettings(gold_trigger_seconds=0.1)})
     stopping = threading.Event()

@@ -239,7 +239,7 @@ def test_a_query_that_works_for_too_long_is_stopped(client: SqlClient) -> None:
     assert client.rows("SELECT 1 AS one") == [(1,)]
 
 
-def test_a_version_that_is_not_kept_is_told(client: SqlClient) -> None:
+def test_a_version_that_was_removed_is_an_error(client: SqlClient) -> None:
     declare(client.settings.project_dir, "kept", BY_CITY, "Kept for a while.")
     compile_settings(client.settings)
     place = f"{client.settings.lake}/gold/kept"

@@ -158,7 +158,7 @@ def forget_in(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("point", once(environments.FAILPOINTS[:4], "environment.build.recorded"))
-def test_a_killed_build_goes_on(shop: Shop, tmp_path: Path, point: str) -> None:
+def test_a_killed_build_continues(shop: Shop, tmp_path: Path, point: str) -> None:
     shop.write(totals=DOUBLED)
     kill_at(point, build_in, tmp_path)
     # What it had pinned still counts, however production has moved on.
@@ -178,7 +178,7 @@ def test_a_killed_build_goes_on(shop: Shop, tmp_path: Path, point: str) -> None:
 @pytest.mark.parametrize(
     "point", once([*environments.FAILPOINTS[4:], *copies.FAILPOINTS], "environment.drop.begun")
 )
-def test_a_killed_deletion_goes_on(shop: Shop, tmp_path: Path, point: str) -> None:
+def test_a_killed_deletion_continues(shop: Shop, tmp_path: Path, point: str) -> None:
     shop.write(totals=DOUBLED)
     shop.build()
     again = forget_in if point in copies.FAILPOINTS else drop_in

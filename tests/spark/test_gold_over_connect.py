@@ -323,7 +323,7 @@ def test_a_blocked_view_keeps_its_content_and_stops_no_other(project: Project) -
 
 
 @pytest.mark.long
-def test_a_release_that_is_killed_is_taken_up_by_the_same_command(project: Project) -> None:
+def test_the_same_command_continues_a_killed_release(project: Project) -> None:
     project.tidemark("refresh", "by_city")
     project.write("expectations/gold/by_city.json", json.dumps(AT_MOST_TWO))
     project.add("Bonn", "Bonn")
@@ -339,7 +339,7 @@ def test_a_release_that_is_killed_is_taken_up_by_the_same_command(project: Proje
 
 
 @pytest.mark.long
-def test_a_rollback_that_is_killed_is_taken_up_by_the_same_command(project: Project) -> None:
+def test_the_same_command_continues_a_killed_rollback(project: Project) -> None:
     project.tidemark("refresh", "by_city")
     project.add("Bonn")
     project.tidemark("refresh", "by_city")
@@ -355,7 +355,7 @@ def test_a_rollback_that_is_killed_is_taken_up_by_the_same_command(project: Proj
 
 
 @pytest.mark.long
-def test_a_killed_replay_is_taken_up_by_the_same_command_and_a_rollback_holds(
+def test_the_same_command_continues_a_killed_replay_and_a_rollback_stays(
     project: Project,
 ) -> None:
     header = HEADER.format("Parcels per day.").replace(

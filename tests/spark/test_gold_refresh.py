@@ -205,7 +205,7 @@ def test_a_new_definition_replaces_rows_and_columns_at_once(
     gold.assert_right("shaped")
 
 
-def test_the_clock_stands_still_at_the_plan(gold: GoldProject) -> None:
+def test_the_clock_is_fixed_at_the_plan(gold: GoldProject) -> None:
     query = "SELECT CURRENT_TIMESTAMP() AS seen, CURRENT_DATE AS day FROM silver.orders AS o"
     gold.view("clock", query, reads_clock=True)
     outcome = gold.refresh("clock", "t1")

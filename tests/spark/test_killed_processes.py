@@ -52,7 +52,7 @@ def land(settings: Settings, folder: Path) -> None:
 @pytest.mark.parametrize(
     "point", ["rebuild.built", "rebuild.after_quarantine", "rebuild.after_table"]
 )
-def test_a_rebuild_goes_on(
+def test_an_interrupted_rebuild_continues(
     spark: SparkSession, settings: Settings, store: ControlStore, point: str
 ) -> None:
     live = Live(spark, settings, store, (EVENTS, CLICKS))
@@ -70,7 +70,7 @@ def test_a_rebuild_goes_on(
 
 
 @pytest.mark.parametrize("point", ["expiry.after_count", "expiry.after_tombstones"])
-def test_an_expiry_goes_on(
+def test_an_interrupted_expiry_continues(
     spark: SparkSession,
     settings: Settings,
     store: ControlStore,

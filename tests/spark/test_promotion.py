@@ -63,7 +63,7 @@ def assert_caught_up(shop: Shop) -> None:
         shop.assert_right(view)
 
 
-def test_rows_are_published_as_they_were_built_and_refreshes_go_on_from_there(shop: Shop) -> None:
+def test_rows_are_published_as_built_and_refreshes_continue_from_there(shop: Shop) -> None:
     moved_on(shop)
     shop.refresh("production goes on")
     applied = shop.promote()
@@ -182,7 +182,7 @@ def promote_in(folder: Path) -> None:
         for one in promotion.FAILPOINTS
     ],
 )
-def test_a_killed_promotion_goes_on(shop: Shop, tmp_path: Path, point: str) -> None:
+def test_a_killed_promotion_continues(shop: Shop, tmp_path: Path, point: str) -> None:
     moved_on(shop)
     kill_at(point, promote_in, tmp_path)
     # Each view shows all of its old rows or all of its new ones.

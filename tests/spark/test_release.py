@@ -105,7 +105,7 @@ def test_what_was_judged_is_published_whatever_came_since(blocked: GoldProject) 
     assert blocked.rows("totals") == WITH_ANN, "the rules stay"
 
 
-def test_a_release_that_is_killed_goes_on_and_publishes_once(blocked: GoldProject, kill_at) -> None:
+def test_a_killed_release_continues_and_publishes_once(blocked: GoldProject, kill_at) -> None:
     for name in (*FAILPOINTS, "gold.publish.before_commit"):
         kill_at(name)
         with pytest.raises(Killed, match=name):

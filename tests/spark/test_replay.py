@@ -112,7 +112,7 @@ RIGHT = {"2026-01-01": 1, "2026-01-02": 2, "2026-01-03": 1}
 DAYS = {"start": "2026-01-01", "end": "2026-01-04", "chunk": "1 day"}
 
 
-def test_a_replay_mends_the_rows_of_its_range_and_no_others(shop: GoldProject) -> None:
+def test_a_replay_corrects_only_the_rows_of_its_range(shop: GoldProject) -> None:
     assert sales(shop) == WRONG
     before = log.table_version(shop.location("gold.daily"))
     record = run(shop, start="2026-01-02", end="2026-01-03")
@@ -150,7 +150,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("names", KILLS, ids=lambda names: names[0])
-def test_a_replay_that_is_killed_anywhere_goes_on_and_publishes_once(
+def test_a_replay_that_is_killed_anywhere_continues_and_publishes_once(
     shop: GoldProject, kill_at, names: list[str]
 ) -> None:
     for name in names:
@@ -197,7 +197,7 @@ def test_a_refresh_that_is_faster_is_caught_up_with(shop: GoldProject, fields: d
     assert versions == sorted(versions), "never back in time"
 
 
-def test_a_refresh_that_a_replay_overtook_goes_on_top_of_it(gold: GoldProject) -> None:
+def test_a_refresh_that_a_replay_overtook_is_published_on_top_of_it(gold: GoldProject) -> None:
     gold.append("silver.sales", SALES)
     # A change of spoiled rows would be held otherwise: it does not find those that it replaces.
     declare(gold, maintained=True, suite=SHARED)
@@ -280,7 +280,7 @@ def back(gold: GoldProject, *, to: int) -> Rollbacker:
     return rollbacker
 
 
-def test_a_rollback_that_is_killed_anywhere_goes_on_and_publishes_once(
+def test_a_rollback_that_is_killed_anywhere_continues_and_publishes_once(
     shop: GoldProject, kill_at
 ) -> None:
     names = [*rollback.FAILPOINTS[:-1], "gold.stage.recorded", "gold.publish.recorded"]

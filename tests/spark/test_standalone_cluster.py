@@ -114,7 +114,7 @@ def test_executors_compute_for_the_server_and_for_a_driver_of_its_own(settings: 
     assert [one[:200] for one in lines if secret in one] == []
 
 
-def test_nobody_else_is_let_in(settings: Settings) -> None:
+def test_other_users_are_refused(settings: Settings) -> None:
     for kind in ("spark_master", "spark_worker"):
         _, port = settings.ports.of(kind)
         assert doors.spark_rpc(port) == LOGIN

@@ -189,7 +189,7 @@ def test_a_query_reads_gold_and_silver_together(gold: GoldProject, run: Any) -> 
     assert json.loads(result.stdout) == [{"order_id": 1, "customer": "ann", "amount": "10.00"}]
 
 
-def test_more_rows_than_the_limit_are_said_to_be_there(gold: GoldProject, run: Any) -> None:
+def test_rows_beyond_the_limit_are_mentioned(gold: GoldProject, run: Any) -> None:
     result = run("query", "SELECT order_id FROM silver.orders", "-f", "csv", "--limit", "1")
     assert len(list(csv.reader(result.stdout.splitlines()))) == 2
     assert "there are more" in result.stderr
@@ -227,7 +227,7 @@ def test_personal_data_is_masked_unless_it_is_asked_for(gold: GoldProject, run: 
     assert json.loads(run("query", plain, "-f", "json", "--pii").stdout) == [{"amount": "10.00"}]
 
 
-def test_a_version_that_is_not_kept_is_told(gold: GoldProject, run: Any) -> None:
+def test_a_version_that_was_removed_is_an_error(gold: GoldProject, run: Any) -> None:
     location = gold.location("silver.orders")
     gold.execute("DELETE FROM {} WHERE order_id = 1", "silver.orders")
     for file in needless_files(location):
@@ -370,7 +370,7 @@ def test_a_declared_table_that_was_never_written_is_named(run: Any) -> None:
         ("SELECT order_id + DATE'2024-01-01' AS a FROM silver.orders", "DATATYPE_MISMATCH"),
     ],
 )
-def test_what_spark_refuses_is_told_in_one_sentence(run: Any, sql: str, cause: str) -> None:
+def test_an_error_of_spark_is_one_sentence(run: Any, sql: str, cause: str) -> None:
     error = problem_of(run("query", sql))
     assert isinstance(error, QueryRejectedError)
     assert error.spark_condition.startswith(cause)
@@ -380,7 +380,7 @@ def test_what_spark_refuses_is_told_in_one_sentence(run: Any, sql: str, cause: s
         assert noise not in error.primary
 
 
-def test_a_misspelt_column_is_told_with_the_nearest_one(run: Any) -> None:
+def test_a_misspelt_column_is_reported_with_a_suggestion(run: Any) -> None:
     error = problem_of(run("query", "SELECT o.amounts FROM silver.orders AS o"))
     assert isinstance(error, QueryColumnUnknownError)
     assert error.column == "o.amounts"
@@ -388,13 +388,13 @@ def test_a_misspelt_column_is_told_with_the_nearest_one(run: Any) -> None:
     assert len(error.render().splitlines()) == 2
 
 
-def test_a_misspelt_function_is_told_with_the_nearest_one(run: Any) -> None:
+def test_a_misspelt_function_is_reported_with_a_suggestion(run: Any) -> None:
     error = problem_of(run("query", "SELECT date_trunk('DAY', current_date()) AS a"))
     assert isinstance(error, QueryFunctionUnknownError)
     assert error.hint == 'Did you mean "date_trunc"?'
 
 
-def test_the_page_tells_what_the_last_publication_changed(gold: GoldProject, run: Any) -> None:
+def test_the_page_shows_what_the_last_publication_changed(gold: GoldProject, run: Any) -> None:
     gold.refresh("totals", "t1")
     gold.append("silver.orders", ONE_MORE)
     gold.refresh("totals", "t2")

@@ -155,7 +155,7 @@ def runs(row: StreamProgress | None) -> bool:
     return row is not None and row.state is StreamState.RUNNING and row.batch_id >= 0
 
 
-def test_queries_run_and_report_until_they_are_told_to_stop(supervise, store, tmp_path) -> None:
+def test_queries_run_and_report_until_they_are_stopped(supervise, store, tmp_path) -> None:
     with supervise(Ticking("a", tmp_path), Ticking("b", tmp_path)) as row:
         wait_until(lambda: runs(row("a")) and runs(row("b")))
         seen = row("a").batch_id
@@ -166,7 +166,7 @@ def test_queries_run_and_report_until_they_are_told_to_stop(supervise, store, tm
     }
 
 
-def test_a_query_that_fails_is_started_again_and_the_others_go_on(supervise, tmp_path) -> None:
+def test_a_failed_query_is_restarted_and_the_others_continue(supervise, tmp_path) -> None:
     failing = Ticking("failing", tmp_path, FAILING_ROW, RuntimeError("not yet"), ROW)
     steady = Ticking("steady", tmp_path)
     with supervise(failing, steady) as row:

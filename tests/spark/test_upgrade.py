@@ -19,7 +19,7 @@ from spark_jobs.storage.tables import append
 from tests.spark.silver.world import EVENTS
 
 
-def test_bronze_gets_the_columns_that_it_lacks_and_its_reader_goes_on(
+def test_bronze_gets_missing_columns_and_its_reader_continues(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = load_settings(tmp_path, state_dir=tmp_path / "state")

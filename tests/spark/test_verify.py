@@ -140,7 +140,7 @@ def test_what_a_bucket_is_told_by(gold: GoldProject) -> None:
     assert found.differing == (0,)
 
 
-def test_hashes_tell_which_value_is_null(gold: GoldProject) -> None:
+def test_hashes_distinguish_null(gold: GoldProject) -> None:
     left = gold.spark.sql("SELECT 1 AS id, 'a' AS x, CAST(NULL AS STRING) AS y")
     right = gold.spark.sql("SELECT 1 AS id, CAST(NULL AS STRING) AS x, 'a' AS y")
     assert sample_of(left, right, key=["id"], numbers=EVERY).differing

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from spark_jobs.cli.cases import Ended, tell
+from spark_jobs.cli.cases import Ended, print_case
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.settings import REPOSITORY, load_settings
@@ -70,7 +70,7 @@ when:
 """
 
 
-def test_what_differs_is_told(spark: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
+def test_differences_are_reported(spark: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
     file = tmp_path / "orders_by_status.yml"
     file.write_text(WRONG, encoding="utf-8")
     settings = load_settings(REPOSITORY, state_dir=tmp_path / "state", lake_root="", control_db="")
@@ -83,7 +83,7 @@ def test_what_differs_is_told(spark: SparkSession, shipped: Manifest, tmp_path: 
     assert step.unexpected == ({"status": "placed", "orders": 1},)
     assert not result.passed
     text = io.StringIO()
-    tell(Console(file=text, width=80), Ended(file.stem, result))
+    print_case(Console(file=text, width=80), Ended(file.stem, result))
     assert [line.split() for line in text.getvalue().splitlines() if "placed" in line] == [
         ["│", "-", "│", "placed", "│", "2", "│"],
         ["│", "+", "│", "placed", "│", "1", "│"],

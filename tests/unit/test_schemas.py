@@ -116,7 +116,7 @@ def test_a_length_of_time_fits_the_schema_where_it_is_read(text: str) -> None:
         assert parse_duration(text) is None
 
 
-def test_the_project_tells_editors_where_the_schemas_are(tmp_path: Path) -> None:
+def test_editor_settings_name_the_schemas(tmp_path: Path) -> None:
     write_schemas(tmp_path)
     settings = json.loads((REPOSITORY / EDITOR_SETTINGS).read_text(encoding="utf-8"))
     assert settings == json.loads((tmp_path / EDITOR_SETTINGS).read_text(encoding="utf-8"))

@@ -41,7 +41,22 @@ def test_a_profile_has_a_state_directory_of_its_own(project: Path) -> None:
     assert large.state.parent == plain.state.parent
 
 
-def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> None:
+def test_settings_move_to_another_directory_without_reading_the_file_again(
+    project: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(project, lake_root="s3a://shop", control_db="sqlite:///x.db")
+    before = (settings.state, settings.lake, settings.control_url, settings.secrets_dir)
+    (project / "tidemark.yml").write_text("environment: later\n")
+    moved = settings.moved_to(tmp_path / "work")
+    assert moved.state == tmp_path / "work"
+    assert moved.lake == str(tmp_path / "work/lake")
+    assert moved.control_url == f"sqlite:///{tmp_path}/work/control.db"
+    assert moved.secrets_dir == tmp_path / "work/secrets"
+    assert (moved.environment, moved.ports) == ("plain", settings.ports)
+    assert (settings.state, settings.lake, settings.control_url, settings.secrets_dir) == before
+
+
+def test_an_unknown_profile_is_reported_with_the_known_ones(project: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         load_settings(project, profile="huge")
     [problem] = caught.value.problems
@@ -53,9 +68,7 @@ def test_an_unknown_profile_is_told_with_those_that_there_are(project: Path) -> 
 @pytest.mark.parametrize(
     ("profile", "file"), [("large", "profiles/large.yml"), ("", "tidemark.yml")]
 )
-def test_a_wrong_value_is_told_with_the_file_that_holds_it(
-    project: Path, profile: str, file: str
-) -> None:
+def test_a_wrong_value_is_reported_with_its_file(project: Path, profile: str, file: str) -> None:
     (project / file).write_text("ports: {kafka: many}\n")
     with pytest.raises(ProblemsError) as caught:
         load_settings(project, profile=profile)
@@ -85,7 +98,7 @@ def test_old_names_are_read_with_a_warning(
     assert "airflow.lanes is called airflow.pools" in caplog.text
 
 
-def test_an_unknown_key_under_an_old_name_is_told(project: Path) -> None:
+def test_an_unknown_key_under_an_old_name_is_an_error(project: Path) -> None:
     (project / "tidemark.yml").write_text("care: {retention: 3}\n")
     with pytest.raises(ProblemsError) as caught:
         load_settings(project)

@@ -166,7 +166,7 @@ def test_modules_that_take_longest_begin_first() -> None:
     assert found == [*LONGEST[:2], names[0], names[2]], "others stay as they were shuffled"
 
 
-def test_the_long_tier_goes_on_where_it_stopped(
+def test_the_long_tier_continues_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long, ran, fails = script("long"), tmp_path / "ran", tmp_path / "fails"

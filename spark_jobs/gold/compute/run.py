@@ -13,9 +13,9 @@ from spark_jobs.gold.compute.aggregate_state import (
 )
 from spark_jobs.gold.compute.increment import program_of
 from spark_jobs.gold.compute.pinned import check_inputs
+from spark_jobs.gold.compute.protocol import Engine, Prepared
 from spark_jobs.gold.compute.relations import Relations, prefix_of
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.engine.protocol import Engine, Prepared
 from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.delta import StateUpdate, Step
 from spark_jobs.graph.maintenance.program import Program

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from spark_jobs import sections
+from spark_jobs.gold.compute.protocol import Engine
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.database import DuckError
 from spark_jobs.gold.engine.duck import DuckEngine
-from spark_jobs.gold.engine.protocol import Engine
 from spark_jobs.gold.engine.spark import SparkEngine
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.planning.plan import RefreshPlan

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, assert_never
 
 from spark_jobs.gold.compute.increment import base_of
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
+from spark_jobs.gold.compute.protocol import SPARK, Engine
 from spark_jobs.gold.compute.ranges import write_range
 from spark_jobs.gold.compute.row_change import change_here, change_in_spark
 from spark_jobs.gold.compute.run import StagedChange, staged_change
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
-from spark_jobs.gold.engine.protocol import SPARK, Engine
 from spark_jobs.gold.errors import AttemptStateError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.type_agreement import compared

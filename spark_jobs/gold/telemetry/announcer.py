@@ -10,25 +10,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any
 
+from spark_jobs.background import BackgroundLoop
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.context import GoldContext, gold_table
 from spark_jobs.gold.publications import Publication, publications
 from spark_jobs.gold.telemetry.asset_events import event_of_publication
-from spark_jobs.gold.telemetry.verdict_events import (
-    CURSOR,
-    VerdictOutbox,
-    quality_asset_name,
-    verdict_event,
-)
+from spark_jobs.gold.telemetry.event_sender import Events, EventSender
+from spark_jobs.gold.telemetry.verdict_events import VerdictOutbox
 from spark_jobs.names import TableVersion
 from spark_jobs.state.asset_cursors import AssetCursor
-from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 
@@ -38,70 +35,46 @@ PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 # An Airflow task emits its own event when it ends; after this time it counts as dead.
 TASK_ENDS = timedelta(minutes=15)
-# Reasons why events wait that are not failures: nobody could receive them.
-ASSET_UNKNOWN = "Airflow has no such asset yet: no DAG names it"
-NO_AIRFLOW = "the password of Airflow is not known"
-
-
-class Events(Protocol):
-    """Airflow's REST API for asset events; see ``access.airflow.AssetEvents``."""
-
-    def asset(self, name: str) -> int | None:
-        """The id of an asset, or None."""
-
-    def attempts(self, asset: int) -> set[str]:
-        """The attempts named by its newest events."""
-
-    def emit(self, asset: int, extra: dict[str, Any]) -> None:
-        """Emit an event."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 @dataclass
 class Announcer:
-    """Polls the published tables and emits events of new publications.
+    """Emits the events of new publications and verdicts; ``announcing`` calls ``look``.
 
     Attributes:
         context: called in each round, because deployments change the views.
-        airflow: opens a client, on first use and after a failure; None: no password of an Airflow
-            is known.
+        sender: the connection to Airflow.
+        stopping: set this event to end a round after the current view.
     """
 
     context: Callable[[], GoldContext]
-    airflow: Callable[[], Events | None]
+    sender: EventSender
     now: Callable[[], datetime] = utc_now
-    _client: Events | None = None
-    _assets: dict[str, int] = field(default_factory=dict)
-    _verdicts: VerdictOutbox = field(default_factory=VerdictOutbox)
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _verdicts: VerdictOutbox = field(init=False)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="asset-events", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop after the current event."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(PAUSE_SECONDS)
-        self._forget()
+    def __post_init__(self) -> None:
+        self._verdicts = VerdictOutbox(self.sender)
 
     def look(self) -> int:
-        """Emit the events of all new publications; returns their number.
+        """Emit all new events; returns their number.
 
         Raises:
             AirflowAwayError: Airflow does not answer; the events wait.
         """
+        try:
+            return self._look()
+        except LakehouseError:
+            self.sender.close()
+            raise
+
+    def _look(self) -> int:
         context = self.context()
         known = context.store.asset_cursors()
         emitted = 0
         for view in sorted(context.manifest.gold):
-            if self._stopping.is_set():
-                break
+            if self.stopping.is_set():
+                return emitted
             found = log.table_version(context.published_at(view))
             cursor = known.get(view)
             if cursor is None:
@@ -114,34 +87,7 @@ class Announcer:
                 cursor.version,
             ):
                 emitted += self._emit_new(context, cursor, found)
-        return emitted + self._emit_verdicts(context, known.get(CURSOR))
-
-    def _emit_verdicts(self, context: GoldContext, cursor: AssetCursor | None) -> int:
-        emitted = 0
-        for attempt in self._verdicts.waiting(context, cursor, now=self.now()):
-            try:
-                emitted += self._emit_verdict(attempt)
-            except LakehouseError:
-                self._forget()
-                raise
-        return emitted
-
-    def _emit_verdict(self, attempt: RefreshAttempt) -> bool:
-        """Emit the event of a verdict; False where Airflow has it, or nobody can hear of it."""
-        self._client = airflow = self._client or self.airflow()
-        if airflow is None:
-            return False
-        asset = self._asset(airflow, quality_asset_name(attempt.view))
-        if asset is None or attempt.attempt_id in airflow.attempts(asset):
-            return False
-        airflow.emit(asset, verdict_event(attempt))
-        return True
-
-    def _asset(self, airflow: Events, name: str) -> int | None:
-        asset = self._assets.get(name) or airflow.asset(name)
-        if asset is not None:
-            self._assets[name] = asset
-        return asset
+        return emitted + self._verdicts.deliver(context, known, now=self.now())
 
     def _first(self, view: str, found: TableVersion | None) -> AssetCursor:
         if found is None:
@@ -160,7 +106,6 @@ class Announcer:
                     problem = self._emit(one, event)
                 except LakehouseError as error:
                     self._waits(context, reached, one, error.primary)
-                    self._forget()
                     raise
                 if problem is not None:
                     self._waits(context, reached, one, problem)
@@ -176,18 +121,16 @@ class Announcer:
 
     def _emit(self, published: Publication, event: dict[str, Any]) -> str | None:
         """Emit an event unless Airflow has it; returns why it has to wait, or None."""
-        self._client = airflow = self._client or self.airflow()
-        if airflow is None:
-            return NO_AIRFLOW
         mark = published.watermark
-        asset = self._asset(airflow, str(gold_table(mark.view)))
-        if asset is None:
-            return ASSET_UNKNOWN
-        if mark.attempt in airflow.attempts(asset):
+        asset = str(gold_table(mark.view))
+        obstacle = self.sender.obstacle(asset)
+        if obstacle is not None:
+            return obstacle
+        if self.sender.has(asset, mark.attempt):
             return None
         if mark.announced and self.now() - published.at < TASK_ENDS:
             return f"the task of attempt {mark.attempt} has not ended"
-        airflow.emit(asset, event)
+        self.sender.emit(asset, event)
         logger.info("asset event view=%s version=%d", mark.view, published.version)
         return None
 
@@ -197,22 +140,29 @@ class Announcer:
         if reached.error != why or reached.waits_since != one.at:
             context.store.set_asset_cursor(replace(reached, error=why, waits_since=one.at))
 
-    def _forget(self) -> None:
-        """Drop the connection and the asset ids: Airflow may assign new ones."""
-        if self._client is not None:
-            self._client.close()
-        self._client = None
-        self._assets.clear()
 
-    def _run(self) -> None:
-        pause, before = PAUSE_SECONDS, ""
-        while not self._stopping.wait(pause):
-            try:
-                self.look()
-            except Exception as error:  # noqa: BLE001 - events wait, and publications go on
-                said = error.primary if isinstance(error, LakehouseError) else repr(error)
-                if said != before:
-                    logger.warning("asset events wait error=%s", said)
-                pause, before = min(pause * 2, LONGEST_PAUSE_SECONDS), said
-            else:
-                pause, before = PAUSE_SECONDS, ""
+@contextmanager
+def announcing(
+    context: Callable[[], GoldContext], airflow: Callable[[], Events | None]
+) -> Iterator[None]:
+    """Emit asset events in a thread, for the duration of the block.
+
+    Args:
+        context: returns the current project.
+        airflow: opens a client of Airflow; None: no password is known.
+    """
+    announcer = Announcer(context, EventSender(airflow))
+    loop = BackgroundLoop(
+        "asset-events",
+        announcer.look,
+        "asset events wait",
+        pause=PAUSE_SECONDS,
+        longest_pause=LONGEST_PAUSE_SECONDS,
+        stop_seconds=PAUSE_SECONDS,
+        stopping=announcer.stopping,
+    )
+    try:
+        with loop:
+            yield
+    finally:
+        announcer.sender.close()

@@ -12,7 +12,7 @@ from spark_jobs.storage.history import rows_of_commit
 def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
     """The event of an attempt; None if it published nothing or changed no row.
 
-    The table's own log knows, also where the process ended before it told the ledger.
+    It reads the table's log: the process may have ended before it updated the ledger.
 
     Raises:
         AttemptNotFoundError: there is no such attempt.
@@ -27,10 +27,8 @@ def event_of_publication(context: GoldContext, published: Publication) -> dict[s
 
     Returns:
         ``version`` of the table, ``changed``, ``rows`` of the table, ``rows_changed`` (about how
-            many rows the commit wrote or removed), ``inputs`` (versions by table name) and
-            ``attempt``. Unknown numbers are None.
-        about how many the commit wrote, changed or removed, ``inputs``: the version of each by
-        name, and ``attempt``. Numbers that are not known are None.
+        many rows the commit wrote or removed), ``inputs`` (versions by table name) and
+        ``attempt``. Unknown numbers are None.
     """
     mark = published.watermark
     if not mark.changed:

@@ -1,7 +1,7 @@
-"""An Airflow plugin: the page of all tables, in the navigation of Airflow's own pages.
+"""An Airflow plugin: the status page of all tables, in Airflow's navigation.
 
-Every component of Airflow loads plugins, and only the api-server answers requests, so that what
-answering needs is imported with the first of them.
+Every component of Airflow loads plugins, but only the api-server answers requests, so the
+application is imported at the first request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX = "/tidemark"
 
 
 class StatusPage:
-    """An ASGI application that is made when it is first asked."""
+    """An ASGI application that is created at the first request."""
 
     @cached_property
     def _app(self) -> FastAPI:
@@ -40,6 +40,6 @@ class StatusPagePlugin(AirflowPlugin):
         {"app": StatusPage(), "url_prefix": PREFIX, "name": "Tidemark"}
     ]
     external_views: list[Any] = [  # noqa: RUF012 - the same
-        # Relative, as Airflow's pages may lie below a path of their server.
+        # Relative, because Airflow may be served below a path.
         {"name": "Tidemark", "href": f"{PREFIX[1:]}/status", "url_route": "tidemark"}
     ]

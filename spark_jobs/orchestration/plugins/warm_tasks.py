@@ -1,10 +1,8 @@
-"""An Airflow plugin: the timetable of views, and tasks that need not import.
-
-The scheduler imports what refresh tasks need, so that they inherit it.
+"""An Airflow plugin: the timetable of views, and imports that tasks inherit.
 
 LocalExecutor's workers are forks of the scheduler, and each task is a fork of a worker. What the
-scheduler imported before the first fork costs a task nothing; otherwise each audit would import
-Great Expectations for seconds. Only modules are loaded: no connection, no thread, no session.
+scheduler imports before the first fork is already loaded in a task; otherwise each audit would
+spend seconds on importing Great Expectations. No connection, thread or session is opened here.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 class WarmTasks:
-    """The listener. Airflow calls it when any of its components starts."""
+    """The listener, which Airflow calls when one of its components starts."""
 
     @hookimpl
     def on_starting(self, component: Any) -> None:
-        # A job does not say which one it is before it runs; the command line does. Tasks are
-        # components too, and have the scheduler's command line, since they are its forks.
+        # Only the command line shows which component starts. Tasks are components too, and have the
+        # scheduler's command line, because they are its forks.
         if type(component).__name__ == "Job" and sys.argv[1:2] == ["scheduler"]:
             preload()
 
@@ -42,7 +40,7 @@ class TidemarkPlugin(AirflowPlugin):
 
 
 def preload() -> None:
-    """Import what tasks import; a failure costs speed and is theirs to report."""
+    """Import what tasks import; after a failure the tasks import it and report the error."""
     started = time.perf_counter()
     try:
         import pyspark.sql.connect.session  # noqa: F401

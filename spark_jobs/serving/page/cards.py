@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.page.facts import NOTHING, Card, Tone
+from spark_jobs.serving.page.history import history
 from spark_jobs.serving.page.incident_lines import view_links
+from spark_jobs.serving.page.trends import DAYS, Trend, trends
+from spark_jobs.serving.report.quality import first_change
 from spark_jobs.serving.report.sink_status import SinkStatus, behind_text, sink_status
 from spark_jobs.serving.report.status_check import Trouble, troubles
 from spark_jobs.serving.report.status_tables import (
@@ -58,6 +61,8 @@ class Cards:
         }
         self._context = GoldContext(project.settings, project.manifest, project.store)
         self._ended = project.store.outcomes(start=now - timedelta(days=1), end=now)
+        start = now - timedelta(days=DAYS)
+        self._published = project.store.publications(start=start, end=now)
         self.troubles = troubles(project, now=now)
         self._wrong: Mapping[str, Trouble] = {one.name: one for one in self.troubles}
 
@@ -125,6 +130,8 @@ class Cards:
                 ),
                 runbook=_runbook(entry, state),
                 links=view_links(entry.name),
+                trends=self._trends(entry),
+                history=history(self._context.store, entry.name, now=self._now),
             )
 
         return self._guarded(
@@ -242,6 +249,15 @@ class Cards:
         total = sum(ended.values())
         attempts = f"{total:,} attempt{'' if total == 1 else 's'}"
         return ", ".join((attempts, *other))
+
+    def _trends(self, entry: GoldEntry) -> tuple[Trend, ...]:
+        seconds, locations = entry.freshness_seconds, self._context.locations
+        return trends(
+            [one for one in self._published if one.view == entry.name],
+            now=self._now,
+            target=None if seconds is None else timedelta(seconds=seconds),
+            first_change=lambda before, after: first_change(locations, before, after),
+        )
 
     def _delivered(self, one: SinkStatus) -> str:
         if one.delivered_at is None:

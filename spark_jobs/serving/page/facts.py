@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.page.trends import Trend
 
 # An empty cell.
 NOTHING: Final = "-"
@@ -78,6 +81,8 @@ class Card:
         cells: the row in the section's table, in the order of its heads.
         runbook: where to start if the state is bad.
         links: to pages about it.
+        trends: charts of the last 30 days.
+        history: its last attempts, in the order of ``history.HEADS``.
     """
 
     name: str
@@ -89,6 +94,8 @@ class Card:
     cells: tuple[str, ...]
     runbook: str
     links: tuple[Link, ...] = ()
+    trends: tuple[Trend, ...] = ()
+    history: tuple[tuple[str, ...], ...] = ()
 
     @property
     def title(self) -> str:

@@ -19,7 +19,9 @@ def rendered(facts: PageFacts) -> str:
 
     from spark_jobs.orchestration.page_age import NOTICE, SCRIPT, opening, script_source
     from spark_jobs.serving.page.facts import NOTHING
+    from spark_jobs.serving.page.history import HEADS
     from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
+    from spark_jobs.serving.page.trends import BAR_WIDTH, HEIGHT, WIDTH
 
     environment = Environment(
         loader=PackageLoader("spark_jobs", "serving/page"),
@@ -34,6 +36,10 @@ def rendered(facts: PageFacts) -> str:
         box_width=BOX_WIDTH,
         box_height=BOX_HEIGHT,
         nothing=NOTHING,
+        history_heads=HEADS,
+        chart_width=WIDTH,
+        chart_height=HEIGHT,
+        bar_width=BAR_WIDTH,
         opening=opening(facts.at),
         notice=NOTICE,
         script=SCRIPT,

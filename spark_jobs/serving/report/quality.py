@@ -137,14 +137,12 @@ def _late(
         # A change between two publications is not older than the first of them.
         if after.at < start or after.at - before.at <= target:
             continue
-        since = _first_change(locations, before, after)
+        since = first_change(locations, before, after)
         if since is not None and after.at - since > target:
             yield after.at - since
 
 
-def _first_change(
-    locations: TableLocations, before: Published, after: Published
-) -> datetime | None:
+def first_change(locations: TableLocations, before: Published, after: Published) -> datetime | None:
     """Time of the oldest commit that only the second publication contains.
 
     Inputs that were recreated, or whose old log is gone, are left out.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 _SILENT, _REFUSED = "stream-silent", "stream-refused"
+_CONNECTOR = "connector-failed"
 # Text by health, before the time of the last heartbeat.
 _GONE = {"silent": "last seen", "down": "should run and stopped"}
 _WRONG = frozenset({"failed", "refused", "blocked"})
@@ -24,6 +25,7 @@ _WRONG = frozenset({"failed", "refused", "blocked"})
 WAITED_LONG = timedelta(minutes=5)
 # If at least this many queries are expected and none reports, the application itself is down.
 FEWEST_OF_AN_APPLICATION = 2
+_DRIFT = "schema-drift"
 _VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 
@@ -53,6 +55,12 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
     return sorted(found, key=lambda one: one.name)
 
 
+def first_to_solve(found: Sequence[Trouble]) -> Trouble:
+    """The problem that probably causes the others: the one nearest to the sources."""
+    order = (_CONNECTOR, _SILENT, _REFUSED, _DRIFT)
+    return min(found, key=lambda one: order.index(one.runbook) if one.runbook in order else 9)
+
+
 def _waiting(project: OpenProject) -> Iterator[Trouble]:
     """Views whose next refresh is so large that it waits for a person."""
     from spark_jobs.planning.decision import ReasonCode
@@ -68,24 +76,26 @@ def _drift(project: OpenProject) -> Iterator[Trouble]:
     for one in drift_tellings(project):
         if one.to_review:
             name = str(TableName(Layer.BRONZE, one.drift.source))
-            yield Trouble(name, one.words, "schema-drift")
+            yield Trouble(name, one.words, _DRIFT)
 
 
 def _unsent_events(project: OpenProject, now: datetime) -> Iterator[Trouble]:
-    """Publications whose asset events have been waiting for a while."""
-    from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW, TASK_ENDS
+    """Publications and verdicts whose asset events have been waiting for a while."""
+    from spark_jobs.gold.telemetry.announcer import TASK_ENDS
+    from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
+    from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
 
-    for cursor in project.store.asset_cursors().values():
-        since = cursor.waits_since
-        nobody = cursor.error in {ASSET_UNKNOWN, NO_AIRFLOW}
-        if since is None or nobody or cursor.view not in project.manifest.gold:
-            continue
-        if now - since > TASK_ENDS + WAITED_LONG:
-            name = str(project.manifest.gold[cursor.view].table_name)
-            what = (
-                f"its publication of {ago(since, now=now)} is no event in Airflow: {cursor.error}"
-            )
-            yield Trouble(name, what, "asset-events")
+    cursors = project.store.asset_cursors()
+    for view, entry in project.manifest.gold.items():
+        for name, event in ((view, "publication"), (verdict_cursor(view), "verdict")):
+            cursor = cursors.get(name)
+            if cursor is None or cursor.waits_since is None:
+                continue
+            nobody = cursor.error in {ASSET_UNKNOWN, NO_AIRFLOW}
+            if not nobody and now - cursor.waits_since > TASK_ENDS + WAITED_LONG:
+                when = ago(cursor.waits_since, now=now)
+                what = f"its {event} of {when} is no event in Airflow: {cursor.error}"
+                yield Trouble(str(entry.table_name), what, "asset-events")
 
 
 def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
@@ -107,7 +117,7 @@ def _capture(project: OpenProject) -> Iterator[Trouble]:
     if any(source.format is SourceFormat.DEBEZIUM for source in sources):
         problem = capture_problem(project.settings)
         if problem is not None:
-            yield Trouble(f"connector {CONNECTOR}", problem, "connector-failed")
+            yield Trouble(f"connector {CONNECTOR}", problem, _CONNECTOR)
 
 
 def _troubles(

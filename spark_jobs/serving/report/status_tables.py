@@ -93,10 +93,10 @@ def attempt_cell(status: ViewStatus) -> Text:
         return cell.append("none", style="dim")
     if not (status.blocked and last.status == "blocked"):
         cell.append_text(_styled(last.status.value)).append("; ")
-    return cell.append(_decision(last))
+    return cell.append(decision_text(last))
 
 
-def _decision(attempt: RefreshAttempt) -> str:
+def decision_text(attempt: RefreshAttempt) -> str:
     """The decision, the maintenance strategy if there is one, and the reason."""
     rule = "" if attempt.rule is None else f" ({strategy_words(attempt.rule)})"
     return f"{attempt.decision}{rule}: {attempt.reason}"
@@ -170,7 +170,7 @@ def history_table(attempts: Sequence[RefreshAttempt], *, now: datetime) -> Table
             ago(one.started_at, now=now),
             one.tick,
             _styled(one.status.value),
-            Text(_decision(one)),
+            Text(decision_text(one)),
             "" if rows is None else f"{rows:,}",
             f"{sum(seconds.values()):.1f}" if seconds else "",
             "" if one.published_version is None else str(one.published_version),

@@ -93,7 +93,7 @@ def test_a_renamed_column_that_is_read_holds_the_table_with_nothing_written(
 
 
 @pytest.mark.parametrize("policy", [OnDrift.WARN, OnDrift.EVOLVE])
-def test_by_another_policy_a_vanished_column_is_recorded_and_the_table_goes_on(
+def test_with_another_policy_a_vanished_column_is_recorded_and_the_table_continues(
     spark: SparkSession, lake: Lake, store: ControlStore, policy: OnDrift
 ) -> None:
     source = CHANGES.model_copy(update={"on_drift": policy})
@@ -141,7 +141,7 @@ def test_records_from_before_a_column_was_added_show_nothing_in_any_order(
     assert told(store) == []
 
 
-def test_a_column_that_never_arrived_is_said_until_it_does(
+def test_a_column_that_never_arrived_is_reported_until_it_does(
     spark: SparkSession, lake: Lake, store: ControlStore
 ) -> None:
     work = watching(spark, lake, store, CHANGES, ORDERS)
@@ -151,7 +151,7 @@ def test_a_column_that_never_arrived_is_said_until_it_does(
     assert told(store) == []
 
 
-def test_other_types_and_values_are_said_and_deletions_and_placeholders_are_not(
+def test_other_types_and_values_are_reported_but_not_deletes_and_placeholders(
     spark: SparkSession, lake: Lake, store: ControlStore
 ) -> None:
     columns = [

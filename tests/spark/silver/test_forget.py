@@ -121,7 +121,7 @@ def test_gold_follows_to_the_bytes(gold: GoldProject) -> None:
     assert not held(gold.location("silver.orders"))
 
 
-def test_a_change_is_told_by_its_key_only(
+def test_a_change_is_reported_by_its_key_only(
     spark: SparkSession, settings: Settings, store: ControlStore
 ) -> None:
     live = Live(spark, settings, store, KINDS["history"])

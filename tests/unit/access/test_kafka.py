@@ -82,7 +82,7 @@ def asked(settings):
     return caught.value
 
 
-def test_a_certificate_out_of_date_is_told(tmp_path, authority, secured, hasty):
+def test_an_expired_certificate_is_an_error(tmp_path, authority, secured, hasty):
     with tls_server(tmp_path, signed(KAFKA, *authority, days=-1)) as port:
         error = asked(secured(port))
     assert isinstance(error, CertificateRefusedError)
@@ -91,7 +91,7 @@ def test_a_certificate_out_of_date_is_told(tmp_path, authority, secured, hasty):
     assert "make up" in error.hint
 
 
-def test_a_certificate_of_a_foreign_authority_is_told(tmp_path, secured, hasty):
+def test_a_certificate_of_an_unknown_authority_is_an_error(tmp_path, secured, hasty):
     with tls_server(tmp_path, signed(KAFKA, *new_authority(), days=9)) as port:
         error = asked(secured(port))
     assert isinstance(error, CertificateRefusedError)
@@ -149,7 +149,7 @@ def test_what_the_broker_says_becomes_a_condition(secured):
     assert isinstance(access.refusal("_AUTHENTICATION", "no"), LoginRefusedError)
 
 
-def test_a_login_that_is_fixed_is_not_told_again(secured):
+def test_a_fixed_login_is_not_reported_again(secured):
     access = kafka_access(secured(1), Principal.STREAMS)
     access.said.add("_AUTHENTICATION")
     assert isinstance(access.refusal("_TRANSPORT", "down"), LoginRefusedError)

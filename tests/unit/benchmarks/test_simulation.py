@@ -66,7 +66,7 @@ def test_what_must_be_alone_waits_and_lets_others_pass() -> None:
     assert ends == {"a": 1.0, "b": 2.0, "c": 1.0}
 
 
-def test_time_can_be_stopped_and_go_on() -> None:
+def test_time_can_be_stopped_and_resumed() -> None:
     ends, one = Ends(), machine()
     one.at(3.0, lambda: one.submit(ends.run("a", task(2.0))))
     one.run(until=4.0)

@@ -49,7 +49,7 @@ def test_records_that_expired_are_left_out_by_name() -> None:
     assert found == Start(HELD, {0: 5, 1: 7}, (OffsetRange(1, 3, 7),))
 
 
-def test_a_start_is_kept_and_spark_is_told_of_every_partition(tmp_path: Path) -> None:
+def test_a_start_is_kept_and_spark_gets_every_partition(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "2")
     assert read_start(checkpoint) is None
     start = Start(HELD, {0: 5, 1: 7}, (OffsetRange(1, 3, 7),))

@@ -138,7 +138,7 @@ def test_a_mark_windows_ends_and_another_order_are_read() -> None:
     assert read(b"\xef\xbb\xbfv,k\r\na,1\r\n\xc3\xa9,2\r\n") == ([(1, "a"), (2, "\u00e9")], [])
 
 
-def test_a_bad_line_is_told_with_its_number_past_values_with_line_ends() -> None:
+def test_a_bad_line_is_reported_with_its_number_after_multiline_values() -> None:
     text = b'k,v\n1,"a\nb\r\nc"\n2\nx,y\n3,a,b\n,z\n1,again\n4,\xff\n5,ok\n\n6,ok\n'
     values, bad = read(text)
     assert [one[0] for one in values] == [1, 5, 6]

@@ -67,18 +67,18 @@ def test_a_topic_that_ends_before_the_next_offset_is_refused() -> None:
         ({11: Record(None, (b"k", b"v"))}, KEPT, 0, 11),
     ],
 )
-def test_the_same_record_or_none_goes_on(
+def test_the_same_record_or_none_continues(
     held: Mapping[int, Record], landed: Record, first: int, at: int
 ) -> None:
     check(50, held, landed=landed, first=first, at=at)
 
 
-def test_a_partition_that_bronze_has_nothing_of_goes_on() -> None:
+def test_a_partition_without_bronze_rows_continues() -> None:
     facts = TopicFacts(topic="t", topic_id="A", first={0: 0, 1: 0}, end={0: 5, 1: 5})
     check_tail(facts, read_to={0: 3}, landed={}, held=lambda _: {})
 
 
-def test_the_last_records_of_bronze_are_found_and_forgotten_ones_tell_their_time(
+def test_the_last_records_of_bronze_are_found_and_expired_ones_have_a_time(
     tmp_path: Path,
 ) -> None:
     rows = pa.table(

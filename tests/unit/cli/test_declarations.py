@@ -39,7 +39,7 @@ def test_new_refuses_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.rglob("*.yml"))
 
 
-def test_validate_tells_problems_to_programs(tmp_path: Path) -> None:
+def test_validate_prints_problems_as_json(tmp_path: Path) -> None:
     project = write_project(tmp_path, {"sources/more.yml": "format: jsn\n"})
     result = tidemark(project, "validate", "--json")
 

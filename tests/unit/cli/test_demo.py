@@ -115,7 +115,7 @@ def test_a_stall_names_what_does_not_balance():
     assert words in stalled(balance).render()
 
 
-def test_steps_say_what_runs_and_how_long_it_took():
+def test_steps_print_what_runs_and_its_duration():
     text = io.StringIO()
     steps = Steps(Console(file=text, width=100))
     with steps.step("count to three") as note:

@@ -90,7 +90,7 @@ def test_a_view_that_becomes_full_fails_with_its_place(project: Path) -> None:
     assert f"[{BecameFullError.condition}]" in shown.stdout
 
 
-def test_a_view_that_becomes_incremental_is_told(project: Path) -> None:
+def test_a_view_that_becomes_incremental_is_reported(project: Path) -> None:
     write(project, "most", SUMS)
 
     assert changes(project) == [("most", "became_incremental")]

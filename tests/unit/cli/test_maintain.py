@@ -218,9 +218,7 @@ def test_the_table_for_people(project: Path, lake: Path, store: ControlStore) ->
     assert "0 silver batches and 0 incidents would leave" in shown
 
 
-def test_a_dry_run_tells_which_rows_have_expired(
-    project: Path, lake: Path, store: ControlStore
-) -> None:
+def test_a_dry_run_lists_expired_rows(project: Path, lake: Path, store: ControlStore) -> None:
     header = RIGHT["sql/silver/clicks.sql"].replace("*/", "ttl: 90 days\n*/")
     write_project(project, {"sql/silver/clicks.sql": header})
     today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)

@@ -23,6 +23,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.graph.compile import compile_project
 from spark_jobs.orchestration.page_age import SCRIPT, marked
 from spark_jobs.serving.page.facts import (
     Attention,
@@ -35,12 +36,17 @@ from spark_jobs.serving.page.facts import (
 )
 from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
 from spark_jobs.serving.page.rendering import rendered
+from spark_jobs.serving.page.trends import trends
+from spark_jobs.serving.report.quality import first_change
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.days import Published
 from spark_jobs.state.incidents import Incident
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
+from spark_jobs.storage.lake import Lake, TableLocations
 from tests.golden.declaration_cases import RIGHT, write_project
 
 NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
@@ -409,3 +415,84 @@ def test_a_table_that_does_not_read_is_on_the_page_too(project: Path, tmp_path: 
     assert "unreadable" in row(text, "gold.spend")
     assert "unreadable" in row(text, "sink.spend_redis")
     assert "<li>gold.spend: unreadable; see <span>docs/runbooks/gold-refresh.md</span></li>" in text
+
+
+def publication(day: datetime, number: int = 0, **changed: Any) -> RefreshAttempt:
+    attempt = {
+        "attempt_id": f"{day:%m%d}-{number}",
+        "view": "spend",
+        "tick": f"{day:%m%d}-{number}",
+        "status": AttemptStatus.PUBLISHED,
+        "decision": "full",
+        "reason": HOSTILE[0],
+        "epoch": 1,
+        "actual": {"rows": 1000 + number, "seconds": {"plan": 0.5, "stage": float(number)}},
+        "started_at": day,
+        "updated_at": day,
+        "published_version": number,
+    }
+    return RefreshAttempt(**(attempt | changed))
+
+
+def more(text: str) -> str:
+    """What is below the row of the gold view."""
+    [found] = re.findall(r'<tr class="more">(.*?)</details>', text, re.DOTALL)
+    return found
+
+
+def test_thirty_days_are_bars_and_the_newest_attempts_a_table(
+    project: Path, store: ControlStore
+) -> None:
+    now = utc_now()
+    for number in range(40):
+        store.create_attempt(publication(now - timedelta(days=39 - number), number))
+    failed = publication(now, 77, status=AttemptStatus.FAILED, actual=None, published_version=None)
+    store.create_attempt(failed)
+    store.create_attempt(publication(now, 78, status=AttemptStatus.SKIPPED))
+    found = more(page(project))
+    took, rows = re.findall(r"<figure>(.*?)</figure>", found, re.DOTALL)
+    assert "<b>39 s</b>" in took
+    assert "<b>1,039</b>" in rows
+    assert took.count("<rect ") == rows.count("<rect ") == 30
+    assert f"<title>{now:%Y-%m-%d}: 1,039</title>" in rows
+    today = re.findall(r'x="(\d+)" y="0" width="4" height="24"', took)
+    assert today == ["145"]
+    lines = re.findall(r"<tr><td.*?</tr>", found)
+    assert len(lines) == 10
+    assert "failed" in lines[0]
+    assert "skipped" not in found
+    assert HOSTILE[0] not in found
+
+
+def test_a_change_that_waited_too_long_is_a_red_bar(
+    project: Path, store: ControlStore, tmp_path: Path
+) -> None:
+    orders = str(tmp_path / "state/lake/silver/orders")
+    for number in range(3):
+        write_deltalake(orders, pa.table({"id": [number]}), mode="append")
+    first, table = log.committed_at(orders, 1), log.table_version(orders)
+    assert first is not None
+    assert table is not None
+    late = first + timedelta(minutes=31)
+    for version, end in ((0, first), (2, late)):
+        vector = {"silver.orders": {"id": table.table_id, "version": version}}
+        store.create_attempt(publication(end, version, vector=vector))
+    locations = TableLocations(Lake(str(tmp_path / "state/lake")), compile_project(project))
+    made = trends(
+        store.publications(start=first, end=late + timedelta(seconds=1)),
+        now=late,
+        target=timedelta(minutes=30),
+        first_change=lambda before, after: first_change(locations, before, after),
+    )
+    waited = next(one for one in made if one.title == "longest wait for a change")
+    assert (waited.newest, [one.late for one in waited.bars]) == ("31 min", [True])
+
+
+def test_days_without_a_publication_have_no_bar() -> None:
+    one = Published("spend", NOW - timedelta(days=3), {}, {"rows": 0, "seconds": {"plan": 2.0}})
+    old = replace(one, at=NOW - timedelta(days=30))
+    took, rows = trends([old, one], now=NOW, target=None, first_change=lambda *_: None)
+    assert [(bar.x, bar.height, bar.text) for bar in took.bars] == [(130, 24, "2024-04-29: 2.0 s")]
+    assert [(bar.height, bar.text) for bar in rows.bars] == [(1, "2024-04-29: 0")]
+    assert rows.text == "rows, last 30 days: 1 with a value, from 0 to 0"
+    assert trends([], now=NOW, target=timedelta(1), first_change=lambda *_: None) == ()

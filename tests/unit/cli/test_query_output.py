@@ -36,7 +36,7 @@ ROWS = pa.table(
 )
 
 
-def test_csv_tells_null_from_an_empty_string_and_keeps_decimals() -> None:
+def test_csv_distinguishes_null_from_an_empty_string_and_keeps_decimals() -> None:
     out = io.StringIO()
     write_csv(ROWS, out)
     header, first, second = out.getvalue().splitlines()

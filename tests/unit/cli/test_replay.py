@@ -97,7 +97,7 @@ def test_a_view_after_replay_is_a_dry_run(project: Path) -> None:
         (["release", "daily"], NothingToReleaseError),
     ],
 )
-def test_what_cannot_be_done_is_said(project: Path, words: list[str], error: type) -> None:
+def test_an_impossible_request_is_an_error(project: Path, words: list[str], error: type) -> None:
     with pytest.raises(error):
         tidemark(*words)
 

@@ -131,7 +131,7 @@ def test_a_whole_record() -> None:
     assert "  tried   3" in shown
 
 
-def test_outcomes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outcomes_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     found = [
         Reprocessed(0, 7, Disposition.APPLIED, None, None),
         Reprocessed(0, 8, Disposition.QUARANTINED, "TYPE_MISMATCH", "tags"),

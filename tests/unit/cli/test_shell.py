@@ -59,7 +59,7 @@ def test_a_table_is_described_by_its_columns(
     assert all(part in answer.stdout for part in parts), answer.stdout
 
 
-def test_an_error_is_told_and_does_not_end_the_shell(state: Path) -> None:
+def test_an_error_is_printed_and_does_not_end_the_shell(state: Path) -> None:
     answer = typed(
         "DELETE FROM gold.user_revenue;",
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.gold.telemetry.announcer import ASSET_UNKNOWN, NO_AIRFLOW
+from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
+from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
+from spark_jobs.serving.report.status_check import Trouble, first_to_solve
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
@@ -239,7 +242,7 @@ def test_what_is_not_as_declared_is_named_until_it_is_accepted(
         (None, 300, False),
     ],
 )
-def test_publications_that_airflow_did_not_hear_of_are_named(
+def test_publications_and_verdicts_whose_events_wait_are_named(
     project: Path, store: ControlStore, error: str | None, minutes: int, named: bool
 ) -> None:
     for name in EXPECTED:
@@ -247,9 +250,20 @@ def test_publications_that_airflow_did_not_hear_of_are_named(
     since = utc_now() - timedelta(minutes=minutes)
     waits = None if error is None else since
     store.set_asset_cursor(AssetCursor("spend", "t", 3, since, error=error, waits_since=waits))
+    verdict = verdict_cursor("spend")
+    store.set_asset_cursor(AssetCursor(verdict, "", -1, since, error=error, waits_since=waits))
     store.set_asset_cursor(AssetCursor("gone", "t", 3, since, error="x", waits_since=since))
     done = check(project)
     assert done.exit_code == int(named)
     if named:
-        assert "gold.spend: its publication of 30 min ago is no event" in done.stdout
+        for event in ("publication", "verdict"):
+            line = rf"gold.spend: its {event} of 3\d min ago is no event"
+            assert re.search(line, done.stdout)
         assert "docs/runbooks/asset-events.md" in done.stdout
+
+
+def test_the_cause_nearest_to_the_sources_is_solved_first():
+    books = ("continuous-view", "sink-behind", "stream-refused", "connector-failed")
+    found = [Trouble(f"table {number}", "is late", book) for number, book in enumerate(books)]
+    assert first_to_solve(found).runbook == "connector-failed"
+    assert first_to_solve(found[:2]) == found[0]

@@ -50,7 +50,7 @@ def status(project: Path, *options: str) -> str:
     return CliRunner().invoke(app, words, catch_exceptions=False).stdout
 
 
-def test_the_position_of_all_tables_is_told_and_who_is_behind(
+def test_the_common_position_and_late_tables_are_reported(
     project: Path, store: ControlStore
 ) -> None:
     assert "Database shop" not in status(project)

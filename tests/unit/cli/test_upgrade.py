@@ -113,7 +113,7 @@ def test_a_manifest_that_another_release_wrote_is_recompiled(settings) -> None:
         assert json.loads(settings.manifest_file.read_text()) == whole
 
 
-def test_it_tells_which_views_are_recomputed(settings) -> None:
+def test_recomputed_views_are_listed(settings) -> None:
     upgrade(settings)
     assert "gold.spend" not in upgrade(settings)
     publish(settings, Manifest.read(settings.manifest_file).gold["spend"].fingerprint)
@@ -124,7 +124,7 @@ def test_it_tells_which_views_are_recomputed(settings) -> None:
     assert told["outcome"].startswith("defined otherwise")
 
 
-def test_it_tells_what_the_streams_will_do(settings) -> None:
+def test_the_plan_shows_what_the_streams_will_do(settings) -> None:
     held = [one for one in COLUMNS if one.name != BronzeColumn.HEADERS]
     bronze = f"{settings.lake}/bronze/orders"
     write_deltalake(bronze, pa.table({column.name: ["x"] for column in held}))

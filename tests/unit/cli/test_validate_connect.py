@@ -91,7 +91,7 @@ def test_each_wrong_key_is_named_with_its_file(
     assert validate(project).exit_code == 0
 
 
-def test_what_is_wrong_in_the_files_is_told_beside_it(
+def test_problems_of_the_files_are_reported_with_it(
     project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", dsn)

@@ -1,4 +1,4 @@
-"""``tidemark watch`` without a JVM: what it looks at, says, and would run."""
+"""``tidemark watch`` without a JVM: the files that it watches, its output, the chosen cases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import io
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.watch import Rounds, declares, follow
+from spark_jobs import settings as settings_module
+from spark_jobs.cli import watch as watch_module
+from spark_jobs.cli.cases import Ended
+from spark_jobs.cli.watch import Rounds, declaration_filter, follow
+from spark_jobs.settings import SETTINGS_FILE, Settings, read_settings_file
 from spark_jobs.testing.case_files import CASES
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -27,7 +32,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-class Told:
+class Recorded:
     """Rounds over a project, with what they printed and which cases they would run."""
 
     def __init__(self, project: Path, directory: Path) -> None:
@@ -40,35 +45,60 @@ class Told:
     def saved(self, file: str, text: str) -> list[str]:
         path = self.project / file
         path.write_text(text)
-        manifest = self.rounds.validate()
-        found = [] if manifest is None else self.rounds.cases(manifest, [path])
+        validated = self.rounds.validate()
+        found = [] if validated is None else self.rounds.cases(validated.manifest, [path])
         self.rounds.run([path])
         return [one.name for one in found]
 
 
 @pytest.fixture
-def told(project: Path, tmp_path: Path) -> Told:
-    return Told(project, tmp_path / "work")
+def recorded(project: Path, tmp_path: Path) -> Recorded:
+    return Recorded(project, tmp_path / "work")
 
 
-def test_a_save_runs_the_cases_of_what_changed(told: Told) -> None:
-    assert told.saved(SPEND, RIGHT[SPEND].replace("SUM", "MAX")) == ["spend.yml"]
-    # A table above: both views read it, and one of them reads the column.
+def test_a_save_runs_the_cases_of_what_changed(recorded: Recorded) -> None:
+    assert recorded.saved(SPEND, RIGHT[SPEND].replace("SUM", "MAX")) == ["spend.yml"]
+    # An upstream table: both views read it, and one of them reads the column.
     silver = RIGHT["sql/silver/orders.sql"].replace("amount,", "CAST(amount AS INT) AS amount,")
-    assert told.saved("sql/silver/orders.sql", silver) == ["spend.yml"]
-    assert told.saved(f"{CASES}/counted.late.yml", "description: B.\n") == ["counted.late.yml"]
-    assert told.saved("sources/clicks.yml", RIGHT["sources/clicks.yml"] + "owner: a\n") == []
+    assert recorded.saved("sql/silver/orders.sql", silver) == ["spend.yml"]
+    assert recorded.saved(f"{CASES}/counted.late.yml", "description: B.\n") == ["counted.late.yml"]
+    assert recorded.saved("sources/clicks.yml", RIGHT["sources/clicks.yml"] + "owner: a\n") == []
 
 
-def test_a_mistake_is_told_and_the_next_round_goes_on(told: Told) -> None:
-    assert told.saved(SPEND, RIGHT[SPEND].replace("o.amount", "o.amuont")) == []
-    assert "UNKNOWN_COLUMN" in told.text.getvalue()
-    assert "1 problem found" in told.text.getvalue()
-    assert told.saved(SPEND, RIGHT[SPEND].replace("SUM", "MIN")) == ["spend.yml"]
+def test_an_error_is_printed_and_the_next_round_runs(recorded: Recorded) -> None:
+    assert recorded.saved(SPEND, RIGHT[SPEND].replace("o.amount", "o.amuont")) == []
+    assert "UNKNOWN_COLUMN" in recorded.text.getvalue()
+    assert "1 problem found" in recorded.text.getvalue()
+    assert recorded.saved(SPEND, RIGHT[SPEND].replace("SUM", "MIN")) == ["spend.yml"]
+
+
+def test_a_round_reads_the_settings_once(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    lakes: list[Settings] = []
+
+    def read(project_dir: Path, name: str) -> dict[str, Any]:
+        reads.append(name)
+        return read_settings_file(project_dir, name)
+
+    def run(files: object, manifest: object, settings: Settings, spark: object) -> list[Ended]:
+        lakes.append(settings)
+        return []
+
+    rounds = Rounds(project, tmp_path / "work", Console(file=io.StringIO()), test=True)
+    rounds.validate()
+    monkeypatch.setattr(settings_module, "read_settings_file", read)
+    monkeypatch.setattr(watch_module, "run_files", run)
+    monkeypatch.setattr(Rounds, "_spark", lambda *_: None)
+    (project / SPEND).write_text(RIGHT[SPEND].replace("SUM", "MAX"))
+    rounds.run([project / SPEND])
+    assert reads == [SETTINGS_FILE]
+    assert [one.state for one in lakes] == [tmp_path / "work/1"]
 
 
 @pytest.mark.parametrize(
-    ("file", "looked_at"),
+    ("file", "watched"),
     [
         ("sql/gold/a.sql", True),
         ("tidemark.yml", True),
@@ -79,26 +109,26 @@ def test_a_mistake_is_told_and_the_next_round_goes_on(told: Told) -> None:
         ("README.md", False),
     ],
 )
-def test_only_declarations_are_looked_at(tmp_path: Path, file: str, looked_at: bool) -> None:
-    assert declares(tmp_path)(None, str(tmp_path / file)) is looked_at  # type: ignore[arg-type]
+def test_only_declarations_are_watched(tmp_path: Path, file: str, watched: bool) -> None:
+    assert declaration_filter(tmp_path)(None, str(tmp_path / file)) is watched  # type: ignore[arg-type]
 
 
-def test_a_save_begins_a_round(told: Told) -> None:
+def test_a_save_starts_a_round(recorded: Recorded) -> None:
     stop = threading.Event()
     thread = threading.Thread(
-        target=follow, args=(told.project, told.rounds), kwargs={"stop": stop}, daemon=True
+        target=follow, args=(recorded.project, recorded.rounds), kwargs={"stop": stop}, daemon=True
     )
     thread.start()
     wrong = RIGHT[SPEND].replace("o.amount", "o.amuont")
-    # A save before the folder is watched is not seen, so it comes again.
+    # A save before the folder is watched is missed, so the file is written repeatedly.
     for at in range(100):
-        (told.project / SPEND).write_text(f"{wrong}-- {at}\n")
+        (recorded.project / SPEND).write_text(f"{wrong}-- {at}\n")
         time.sleep(0.5)
-        if "UNKNOWN_COLUMN" in told.text.getvalue():
+        if "UNKNOWN_COLUMN" in recorded.text.getvalue():
             break
     stop.set()
     thread.join(30)
 
-    assert "saved: spend.sql" in told.text.getvalue()
-    assert "UNKNOWN_COLUMN" in told.text.getvalue()
+    assert "saved: spend.sql" in recorded.text.getvalue()
+    assert "UNKNOWN_COLUMN" in recorded.text.getvalue()
     assert not thread.is_alive()

@@ -89,7 +89,7 @@ def test_the_newest_publication_counts():
     assert not judge([a_run(1)], [an_attempt(None), an_attempt(1)]).complete
 
 
-def test_a_blocked_attempt_is_told_until_a_later_one_passes():
+def test_a_blocked_attempt_is_reported_until_a_later_one_passes():
     blocked = an_attempt(2, AttemptStatus.BLOCKED)
     assert judge([a_run(2, "failed")], [blocked, an_attempt(1)]).blocked == blocked
     assert judge([a_run(3), a_run(2, "failed")], [an_attempt(3), blocked]).blocked is None

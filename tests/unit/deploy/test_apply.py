@@ -257,7 +257,7 @@ def killed(state: Path, folder: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", FAILPOINTS)
-def test_an_apply_that_is_killed_goes_on(settings: Settings, point: str) -> None:
+def test_a_killed_apply_continues(settings: Settings, point: str) -> None:
     with ControlStore.open(settings.control_url) as store:
         run(settings, store)
     done = len(carried(settings))

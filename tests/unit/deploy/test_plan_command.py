@@ -137,7 +137,7 @@ def test_a_contract_is_held_until_a_person_breaks_it(project: Path) -> None:
     assert tidemark(project, "plan", "--break-contract", "gold.spend").exit_code == CHANGES
 
 
-def test_wrong_files_are_told_before_anything_is_compared(project: Path) -> None:
+def test_wrong_files_are_reported_before_the_comparison(project: Path) -> None:
     (project / "sql/gold/spend.sql").write_text(VIEW.replace("user_id, ", "user, "))
     result = tidemark(project, "plan")
 

@@ -70,7 +70,7 @@ def test_it_waits_in_the_ledger_until_a_person_lets_it_pass_once(refresher: Refr
     assert refresher.plan("sums", tick="later").reason.code is ReasonCode.WAITS_FOR_PERSON
 
 
-def test_its_impact_is_told_before_somebody_lets_it_pass(refresher: Refresher) -> None:
+def test_the_impact_is_shown_before_a_person_allows_it(refresher: Refresher) -> None:
     found = {
         one.plan.view: one
         for one in impact(refresher.context, "bronze.orders", versions=None, now=NOON).views
@@ -90,7 +90,7 @@ def test_a_view_without_a_history_passes(refresher: Refresher) -> None:
     assert refresher.plan("notes", tick=TICK).word == "incremental"
 
 
-def test_passes_over_a_continuous_view_tell_the_ledger_once(refresher: Refresher) -> None:
+def test_passes_over_a_continuous_view_are_recorded_once(refresher: Refresher) -> None:
     found = [refresher.follow("sums", pin=newest) for _ in range(3)]
     assert {one.reason.code for one in found} == {ReasonCode.WAITS_FOR_PERSON}
     rows = refresher.context.store.attempts("sums", statuses=(AttemptStatus.SKIPPED,))

@@ -80,7 +80,7 @@ def test_a_range_counts_only_its_own_changes(shop: Shop) -> None:
     assert mixed.arrivals["bronze.orders"].rows == RowsMoved(1, 1), "the rest is published"
 
 
-def test_a_change_of_a_gold_view_goes_on_from_there(shop: Shop) -> None:
+def test_a_change_of_a_gold_view_continues_from_there(shop: Shop) -> None:
     write_deltalake(shop.context.published_at("sums"), pa.table({"row": [1]}), mode="append")
     found = shop.asked("gold.sums")
     assert list(found) == ["best"]
@@ -163,7 +163,7 @@ def test_versions_that_cleaning_up_took_are_named(shop: Shop) -> None:
         shop.asked(versions="0..3")
 
 
-def test_the_command_tells_people_and_programs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_text_and_json(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(shop.project / "state"))
     monkeypatch.setenv("COLUMNS", "200")
     shop.update("amount", "amount + 1", "order_id < 3")

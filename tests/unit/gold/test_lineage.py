@@ -138,7 +138,7 @@ def test_a_publication_is_a_run_from_versions_to_a_version(to_file, file, tmp_pa
     assert tags == expected
 
 
-def test_a_failure_is_told_with_its_error_and_a_skip_is_no_run(to_file, file) -> None:
+def test_a_failure_is_reported_with_its_error_and_a_skip_is_no_run(to_file, file) -> None:
     open_attempt(to_file, plan(SKIP), epoch=1, seconds=0.1)
     attempt = open_attempt(to_file, plan(FULL), epoch=1, seconds=0.1)
     LINEAGE.wait()
@@ -164,7 +164,7 @@ def test_a_transport_that_does_not_work_fails_nothing(context, transport, caplog
     assert "lineage events of" in caplog.text
 
 
-def test_what_is_slow_holds_nothing_up_and_nothing_piles_up(caplog) -> None:
+def test_a_slow_receiver_blocks_nothing_and_no_backlog_grows(caplog) -> None:
     sender, release, sent = Sender("letters"), threading.Event(), []
 
     def slow() -> None:
@@ -182,7 +182,7 @@ def test_what_is_slow_holds_nothing_up_and_nothing_piles_up(caplog) -> None:
     assert sent == ["slow", "next"]
 
 
-def test_an_event_tells_where_columns_come_from(shop: Shop) -> None:
+def test_an_event_contains_column_lineage(shop: Shop) -> None:
     context = shop.context
     entry = context.manifest.gold["best"]
     attempt = open_attempt(context, plan(FULL), epoch=1, seconds=0.1)

@@ -84,7 +84,7 @@ def points(request: ExportMetricsServiceRequest) -> dict[str, list[tuple[dict[st
     return found
 
 
-def test_a_publication_tells_rows_seconds_verdict_and_freshness(context: GoldContext) -> None:
+def test_a_publication_records_rows_seconds_verdict_and_freshness(context: GoldContext) -> None:
     orders = context.locations.of(ORDERS)
     write_deltalake(orders, pa.table({"id": [1]}))
     version = log.table_version(orders)
@@ -132,7 +132,7 @@ def documented() -> list[str]:
     return [row.split("`")[1] for row in rows]
 
 
-def test_what_is_skipped_or_fails_is_told_too(context: GoldContext) -> None:
+def test_skipped_and_failed_tasks_are_reported_too(context: GoldContext) -> None:
     with receiver() as server:
         told_context = told(context, server.address)
         open_attempt(told_context, plan(SKIP), epoch=1, seconds=0.1)
@@ -151,7 +151,7 @@ def test_by_default_nothing_is_sent(context: GoldContext, monkeypatch) -> None:
         assert not server.asked.is_set()
 
 
-def test_a_receiver_that_does_not_answer_holds_nothing_up(context: GoldContext) -> None:
+def test_a_receiver_that_does_not_answer_blocks_nothing(context: GoldContext) -> None:
     with receiver() as server:
         server.answer.clear()
         told_context = told(context, server.address)

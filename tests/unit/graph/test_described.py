@@ -57,7 +57,7 @@ def test_a_column_that_is_not_there_is_named_with_its_place(tmp_path: Path, laye
     assert (problem.location.file, problem.location.line) == (f"sql/{layer}/{file}.sql", line + 1)
 
 
-def test_a_word_that_stands_twice_in_the_tree_is_said_once(tmp_path: Path):
+def test_a_repeated_word_of_the_tree_is_listed_once(tmp_path: Path):
     view = VIEW.format(column="spend").replace("o.user_id,", "o.user_id, -- who\n")
     entry = compile_project(write_project(tmp_path, {"sql/gold/spend.sql": view})).gold["spend"]
 

@@ -12,7 +12,7 @@ def found(sql: str) -> list[ImplicitAliasError]:
     return list(implicit_aliases(SqlText("a.sql", sql), subject='gold view "a"'))
 
 
-def test_a_missing_comma_is_told_with_its_place() -> None:
+def test_a_missing_comma_is_reported_with_its_location() -> None:
     (one,) = found("SELECT\n  o.order_id\n  status\nFROM silver.orders AS o")
     assert (one.column, one.alias) == ("order_id", "status")
     assert str(one.location) == "a.sql:3:3"
@@ -27,7 +27,7 @@ def test_a_missing_comma_is_told_with_its_place() -> None:
         "SELECT o.order_id as /* why */ status FROM silver.orders AS o",
     ],
 )
-def test_what_is_meant_is_left_alone(sql: str) -> None:
+def test_harmless_aliases_raise_no_doubt(sql: str) -> None:
     assert not found(sql)
 
 

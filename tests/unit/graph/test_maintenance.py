@@ -127,7 +127,7 @@ def operators(query: str) -> list[Node]:
         ),
     ],
 )
-def test_what_spark_tells_apart_is_not_taken_for_the_same(
+def test_values_that_spark_distinguishes_stay_distinct(
     query: str, kind: type[Node], attribute: str
 ) -> None:
     found = [one for one in operators(query.format(*_SORTED, *_SORTED)) if isinstance(one, kind)]
@@ -135,14 +135,14 @@ def test_what_spark_tells_apart_is_not_taken_for_the_same(
     assert len({to_sql(value) for _, value in values}) == len(_SORTED)
 
 
-def test_an_order_that_spark_tells_from_a_column_of_the_output_is_a_column_of_its_own() -> None:
+def test_an_order_that_differs_from_the_output_column_is_a_separate_column() -> None:
     found = operators("SELECT {} AS u FROM silver.b AS a ORDER BY {}, {} LIMIT 2".format(*_SORTED))
     top = next(one for one in found if isinstance(one, TopK))
     assert len(top.columns) == len(_SORTED)
     assert len({to_sql(one) for one in top.order}) == len(top.order)
 
 
-def test_windows_of_partitions_that_spark_tells_apart_are_operators_of_their_own() -> None:
+def test_windows_with_different_partitions_are_separate_operators() -> None:
     counts = ", ".join(
         f"COUNT(*) OVER (PARTITION BY {one}) AS n{i}" for i, one in enumerate(_SORTED)
     )
@@ -188,7 +188,7 @@ def test_what_is_joined_next_is_what_a_condition_ties() -> None:
     assert next_tied([("b",), ("c",)], {"x"}, conditions) == 0
 
 
-def test_kept_groups_are_told_in_words_of_sql() -> None:
+def test_aggregate_state_is_described_in_terms_of_sql() -> None:
     query = "SELECT a.k, SUM(a.x) AS s, COUNT(a.y) AS n FROM silver.a AS a GROUP BY a.k"
     assert state_columns(query, TYPES) == {
         "state.0": (

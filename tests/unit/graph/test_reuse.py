@@ -242,7 +242,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, wrong: str) -> No
     assert (first.location.file, first.location.line, first.location.column) == (file, line, column)
 
 
-def test_a_misspelt_variable_is_told_with_the_nearest_one(tmp_path: Path) -> None:
+def test_a_misspelt_variable_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     folder = project(
         tmp_path, sql__gold__v="SELECT o.order_id, @leest AS n FROM bronze.orders AS o"
     )

@@ -192,7 +192,7 @@ def test_otherwise_a_new_definition_computes_all(
         ),
     ],
 )
-def test_the_reason_is_told(observed: ViewObservation, line: str) -> None:
+def test_the_reason_is_printed(observed: ViewObservation, line: str) -> None:
     assert plan_refresh(ENTRY, observed, tick="t", clock=NOON).line == line
 
 
@@ -286,7 +286,7 @@ def test_the_clock_alone_can_be_followed() -> None:
     assert plan.line == "incremental: the clock moved; affected-group recompute"
 
 
-def test_an_obstacle_is_told() -> None:
+def test_an_obstacle_is_reported() -> None:
     refused = Maintenance(rule=MaintenanceStrategy.FULL, obstacle="X", detail="a thing has no rule")
     entry = ENTRY.model_copy(update={"maintenance": refused})
     line = plan_refresh(entry, MOVED, tick="t", clock=NOON).line

@@ -34,7 +34,7 @@ def test_a_grain_is_unique_and_a_null_in_it_is_reported() -> None:
     assert two["expectations"][0]["kwargs"] == {"column_list": ["day", "country"]}
 
 
-def test_what_the_suite_says_itself_stands() -> None:
+def test_explicit_values_of_a_suite_are_kept() -> None:
     written = [
         {"type": UNIQUE_TOGETHER, "kwargs": {"column_list": ["Country", "day"]}},
         {"type": NOT_NULL, "kwargs": {"column": "day"}, "severity": "info"},

@@ -80,7 +80,7 @@ def test_a_batch_that_was_cut_off(tables: SilverTables, tmp_path: Path, place: s
     assert found(tables, tmp_path, 0) is None
 
 
-def test_what_cannot_be_told(tables: SilverTables, tmp_path: Path) -> None:
+def test_an_unclear_position_is_none(tables: SilverTables, tmp_path: Path) -> None:
     # A part of a version, and a stream that starts over under a table that has rows.
     batch(tmp_path, 0, version=3, index=7, ends=True)
     assert found(tables, tmp_path, 0) is None

@@ -95,7 +95,7 @@ def test_a_released_record_counts_where_it_ended():
     assert corrected(TOTALS, RELEASED, epoch=2).duplicate == TOTALS.duplicate + 1
 
 
-def test_a_release_that_was_cut_off_is_told():
+def test_an_interrupted_release_is_reported():
     found = balance(replace(FACTS, silver=Counter([(0, 0), (0, 1), (0, 3)]), released=RELEASED))
     [problem] = found.problems
     assert problem.startswith("1 records are being reprocessed")

@@ -60,7 +60,7 @@ def deliver(sink: Delivery, *, failpoint: str) -> int:
 
 @pytest.mark.parametrize("system", [SinkSystem.POSTGRES, SinkSystem.REDIS])
 @pytest.mark.parametrize("failpoint", ["sink_delivered", "sink_recorded"])
-def test_a_killed_delivery_is_taken_up_where_it_ended(
+def test_a_killed_delivery_continues_where_it_ended(
     system: SinkSystem, failpoint: str, table: Table, make: Make, addresses: Addresses
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob"}))

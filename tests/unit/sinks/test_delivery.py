@@ -145,7 +145,7 @@ def test_redis_holds_a_hash_for_each_key(table: Table, make: Make, addresses: Ad
 
 
 @every_system
-def test_the_columns_of_a_key_tell_rows_apart(system: SinkSystem, table: Table, make: Make) -> None:
+def test_key_columns_identify_rows(system: SinkSystem, table: Table, make: Make) -> None:
     two = pa.table({"a": ["x:y", "x"], "b": ["z", "y:z"], "n": [1, 2]})
     table.create(two)
     sink = make(system, columns=("a", "b", "n"), keys=("a", "b"))
@@ -176,7 +176,7 @@ def test_a_new_sink_takes_no_place_that_holds_rows(
 
 
 @every_system
-def test_a_gap_is_refused_and_a_rebuild_mends_it(
+def test_a_gap_is_refused_and_a_rebuild_closes_it(
     system: SinkSystem, table: Table, make: Make
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob"}))
@@ -232,7 +232,7 @@ def test_other_columns_are_a_gap_and_a_rebuild_brings_them(
 
 
 @every_system
-def test_verify_tells_what_differs(
+def test_verify_reports_differences(
     system: SinkSystem, table: Table, make: Make, addresses: Addresses
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob", 3: "Cat"}))
@@ -291,7 +291,7 @@ def test_of_two_who_deliver_at_once_one_gives_way(
 
 
 @every_system
-def test_a_build_that_was_cut_off_goes_on_by_itself(
+def test_an_interrupted_build_continues_by_itself(
     system: SinkSystem, table: Table, make: Make
 ) -> None:
     table.create(rows({1: "Ann", 2: "Bob"}))
@@ -352,7 +352,9 @@ class CutOff:
 
 
 @every_system
-def test_what_is_not_there_is_said(system: SinkSystem, table: Table, make: Make, tmp_path) -> None:
+def test_missing_tables_and_addresses_are_errors(
+    system: SinkSystem, table: Table, make: Make, tmp_path
+) -> None:
     sink = make(system)
     with pytest.raises(TableMissingError):
         sink.step()

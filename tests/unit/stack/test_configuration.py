@@ -49,7 +49,7 @@ def test_the_worker_listens_on_loopback_to_who_shows_its_certificate(settings):
     assert {one.stat().st_mode & 0o777 for one in files} == {0o600}
 
 
-def test_a_worker_elsewhere_is_told_so(tmp_path):
+def test_a_worker_on_another_machine_is_an_error(tmp_path):
     own = {"listeners": "http://0.0.0.0:8083"}
     settings = load_settings(tmp_path, kafka_connect={"conf": own})
     assert worker_properties(settings, 1)["listeners"] == own["listeners"]
@@ -187,7 +187,7 @@ def test_all_parts_but_those_on_demand_are_chosen_by_default(settings):
     assert check_part_names(steps, ["kafka", "postgres"]) == ("postgres", "kafka")
 
 
-def test_an_unknown_part_is_told_with_a_suggestion(settings):
+def test_an_unknown_part_is_reported_with_a_suggestion(settings):
     with pytest.raises(UnknownPartError) as caught:
         check_part_names(all_steps(settings), ["kafak"])
     assert caught.value.name == "kafak"

@@ -65,7 +65,7 @@ def test_workers_that_form_their_group_first_are_waited_for(
         register(settings, manifest)
 
 
-def test_workers_that_never_answer_are_told(
+def test_workers_that_never_answer_are_an_error(
     manifest: Manifest, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connect, "ANSWER_SECONDS", 0.1)

@@ -108,7 +108,7 @@ def test_it_serves_once_it_lets_its_user_in(settings: Settings, server: socket.s
     assert probe_endpoint(settings) == "does not let its user in"
 
 
-def test_a_server_that_lets_nobody_in_any_more_ends(
+def test_a_server_that_refuses_all_logins_exits(
     settings: Settings, server: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_jobs.stack.endpoint.PULSE_SECONDS", 0)

@@ -202,7 +202,7 @@ def test_a_jvm_has_room_beside_its_heap(shipped, pods) -> None:
         assert int(memory.removesuffix("Gi")) >= 1.5 * int(heap.removesuffix("g"))
 
 
-def test_secrets_come_by_reference_and_each_is_told_to_the_deployer(resources, pods) -> None:
+def test_secrets_are_references_and_each_is_documented(resources, pods) -> None:
     told = (REPOSITORY / "docs/deploying.md").read_text()
     assert not of_kind(resources, "Secret")
     for template in pods.values():

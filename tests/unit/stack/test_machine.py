@@ -43,7 +43,7 @@ def java(tmp_path, monkeypatch):
     return tells
 
 
-def test_every_taken_port_is_told_at_once_with_its_setting_and_holder(listener):
+def test_all_taken_ports_are_reported_with_setting_and_process(listener):
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(PortsTakenError) as caught,
@@ -66,7 +66,7 @@ def test_a_port_on_all_interfaces_is_taken_too():
     assert not listening(port)
 
 
-def test_too_little_disk_is_told_for_a_directory_that_does_not_exist_yet(tmp_path):
+def test_too_little_disk_is_reported_for_a_directory_that_does_not_exist_yet(tmp_path):
     with pytest.raises(TooLittleDiskError) as caught:
         check_disk(tmp_path / "not/yet/there", 1e6)
     assert caught.value.needed_gib == 1e6
@@ -115,7 +115,7 @@ def test_a_directory_that_another_account_cannot_enter_is_named(tmp_path):
     assert caught.value.blocking in {private, *private.parents}
 
 
-def test_every_lack_of_the_machine_is_told_at_once(tmp_path, monkeypatch):
+def test_all_missing_requirements_are_reported_together(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     settings = load_settings(
         tmp_path,

@@ -82,7 +82,7 @@ def test_no_record(tmp_path):
     assert SessionRecord.read(tmp_path / "session.json") is None
 
 
-def test_the_launcher_ends_what_the_last_process_left_and_becomes_the_part(tmp_path):
+def test_the_launcher_stops_left_over_processes_and_becomes_the_part(tmp_path):
     record = tmp_path / "run" / "part.pid"
     script = f"""
 import os, subprocess, sys, time
@@ -141,7 +141,7 @@ def test_a_failed_step_stops_those_that_need_it():
     assert not ran
 
 
-def test_failures_at_the_same_time_are_told_together():
+def test_simultaneous_failures_are_reported_together():
     def fail() -> None:
         time.sleep(0.2)
         raise SettingError("ports.kafka", "no luck")

@@ -50,7 +50,9 @@ def test_it_serves_who_knows_the_password_and_keeps_what_it_holds(tmp_path: Path
     assert not any(password in word for word in part.command)
 
 
-def test_a_machine_without_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_reported_with_its_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(ProgramMissingError) as caught:
         check_redis()

@@ -60,7 +60,7 @@ def test_every_client_of_the_worker_logs_in(settings):
         assert 'username="connect"' in properties[f"{prefix}sasl.jaas.config"]
 
 
-def test_storage_that_knows_no_users_is_told(tmp_path):
+def test_storage_without_users_is_an_error(tmp_path):
     old = load_settings(tmp_path, security={"enabled": True})
     meta = kafka_directory(old) / "data" / "meta.properties"
     meta.parent.mkdir(parents=True)
@@ -70,7 +70,7 @@ def test_storage_that_knows_no_users_is_told(tmp_path):
     assert caught.value.directory == meta.parent
 
 
-def test_postgres_lets_nobody_in_who_is_not_encrypted(settings):
+def test_postgres_refuses_unencrypted_connections(settings):
     files = server_files(settings)
     assert "ssl = on" in files["tidemark.conf"]
     assert all(line.startswith("hostssl") for line in files["tidemark_hba.conf"].splitlines())

@@ -40,7 +40,7 @@ def failed(store: ControlStore) -> Callable[..., tuple[Incident, bool]]:
     return fail
 
 
-def test_the_same_fault_is_told_once_and_counted(store: ControlStore, failed) -> None:
+def test_the_same_failure_is_sent_once_and_counted(store: ControlStore, failed) -> None:
     first, told = failed(0, "3 of 7 rows do not fit")
     assert told
     for minutes in (15, 30):
@@ -57,14 +57,14 @@ def test_the_same_fault_is_told_once_and_counted(store: ControlStore, failed) ->
     [{"message": "something else"}, {"task_id": "audit"}, {"dag_id": "gold__other"}],
     ids=lambda one: next(iter(one)),
 )
-def test_another_fault_is_told_beside_it(store: ControlStore, failed, other) -> None:
+def test_a_different_failure_is_sent_separately(store: ControlStore, failed, other) -> None:
     failed()
     _, told = failed(1, **other)
     assert told
     assert len(store.incidents(open_only=True)) == 2
 
 
-def test_one_that_lasts_is_told_again(failed) -> None:
+def test_a_lasting_failure_is_sent_again(failed) -> None:
     told = [failed(60 * hours)[1] for hours in (0, 23.9, 24, 30, 48)]
     assert told == [True, False, True, False, True]
 

@@ -177,7 +177,7 @@ def test_tables_have_leases_of_their_own(store: ControlStore) -> None:
         pass
 
 
-def test_the_same_owner_is_let_in_again_and_fences_its_past(store: ControlStore) -> None:
+def test_the_same_owner_gets_the_lease_again_and_fences_its_past(store: ControlStore) -> None:
     with store.lease(ORDERS, owner="one", seconds=60) as before:
         with store.lease(ORDERS, owner="one", seconds=60) as after:
             assert after.fencing > before.fencing
@@ -264,7 +264,7 @@ def test_a_batch_that_runs_twice_is_counted_once(store: ControlStore) -> None:
     assert store.silver_totals("orders").accounted == 9
 
 
-def test_totals_tell_epochs_apart(store: ControlStore) -> None:
+def test_totals_distinguish_epochs(store: ControlStore) -> None:
     store.record_silver_batch(batch(0, records=5, applied=5))
     store.record_silver_batch(replace(batch(0, records=7, applied=6), epoch=2))
     assert store.silver_totals("orders", epoch=2).records == 7

@@ -37,7 +37,7 @@ def started(place: Path, script: str) -> None:
         pytest.fail("it never said where it listens")
 
 
-def test_one_that_ends_is_told_with_its_status(place: Path) -> None:
+def test_a_process_that_exits_is_reported_with_its_status(place: Path) -> None:
     with pytest.raises(JvmNotStartedError) as caught:
         started(place, "exit 3")
     assert (caught.value.account, caught.value.status) == ("nobody", 3)

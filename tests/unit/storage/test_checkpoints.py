@@ -53,7 +53,7 @@ def test_a_missing_file_is_named(checkpoint: Path, file: str) -> None:
     assert damage(str(checkpoint)) == f"{checkpoint / file} is missing"
 
 
-def test_an_epoch_is_told_by_its_checkpoint_or_a_file_beside_it(tmp_path: Path) -> None:
+def test_an_epoch_is_read_from_its_checkpoint_or_a_file_beside_it(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     assert newest_epoch(lake, "bronze.orders") == 1
     checkpoints = Path(lake.checkpoints("bronze.orders"))

@@ -47,9 +47,7 @@ def test_a_local_spark_binds_loopback_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("master", "own"), [("local[2]", True), ("spark://127.0.0.1:7077", False), ("yarn", False)]
 )
-def test_a_driver_that_stood_still_does_not_lose_itself(
-    tmp_path: Path, master: str, own: bool
-) -> None:
+def test_a_frozen_local_driver_is_not_declared_lost(tmp_path: Path, master: str, own: bool) -> None:
     """An executor of another process can be lost, and is replaced as Spark does by default."""
     conf = session_conf(settings(tmp_path, spark=SparkSettings(master=master)))
     timeouts = {

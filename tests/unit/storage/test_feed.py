@@ -70,7 +70,7 @@ def test_an_update_of_another_column_is_no_change(fed: str) -> None:
     assert net(fed, 0, 1, "k", "weight") == RowsMoved(5, 5)
 
 
-def test_all_columns_are_told_apart_where_none_is_named(fed: str) -> None:
+def test_all_columns_are_compared_if_none_is_named(fed: str) -> None:
     DeltaTable(fed).update(updates={"Weight": "7.0"}, predicate="k < 5")
     flat = change_feed(fed, after=0, upto=1, columns={"k", "weight"})
     assert flat is not None
@@ -94,7 +94,7 @@ def test_without_a_column_only_the_number_of_rows_matters(fed: str) -> None:
     assert net(fed, 2, 2, "k") == NO_ROWS
 
 
-def test_it_says_so_where_files_alone_do_not_tell(
+def test_there_is_no_result_if_files_alone_are_not_enough(
     fed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_deltalake(fed, rows([7]), mode="append")
@@ -103,7 +103,7 @@ def test_it_says_so_where_files_alone_do_not_tell(
     assert net(fed, 0, 1, "k") is None, "too many rows"
 
 
-def test_files_that_are_gone_tell_nothing(fed: str) -> None:
+def test_deleted_files_give_no_bounds(fed: str) -> None:
     DeltaTable(fed).delete("k < 3")
     for file in (Path(fed) / "_change_data").iterdir():
         file.unlink()

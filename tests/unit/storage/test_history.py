@@ -189,7 +189,7 @@ def test_files_of_another_table_are_no_feed(tmp_path: Path) -> None:
     ],
     ids=["same", "dropped and added again", "renamed", "widened", "required"],
 )
-def test_a_column_is_told_by_where_the_files_keep_it(
+def test_a_column_is_identified_by_its_position_in_the_files(
     tmp_path: Path, column: dict[str, Any], reshaped: bool
 ) -> None:
     location = str(tmp_path)

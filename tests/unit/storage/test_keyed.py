@@ -205,7 +205,7 @@ def test_a_transaction_is_committed_once(location: str) -> None:
     assert DeltaTable(location).transaction_version("app") == 7
 
 
-def test_another_commit_in_between_is_told(location: str) -> None:
+def test_a_commit_in_between_is_reported(location: str) -> None:
     one, other = DeltaTable(location), DeltaTable(location)
     arrow_tables.append(one, table_of([row(500, 11)]), txn=Txn("app", 1))
     source = table_of([row(3, 90)]).append_column("gone", pa.array([False]))

@@ -25,7 +25,7 @@ def report(end: object, latest: object) -> dict[str, object]:
     }
 
 
-def test_lag_is_told_for_kafka_only():
+def test_lag_is_reported_for_kafka_only():
     kafka = read_progress("q", report({"t": {"0": 5, "1": 2}}, {"t": {"0": 9, "1": 2, "2": 1}}))
     assert (kafka.batch_id, kafka.records, kafka.lag_records) == (4, 12, 5)
     assert kafka.at == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -33,7 +33,7 @@ def test_lag_is_told_for_kafka_only():
     assert read_progress("q", report('{"t": {"0": 1}}', '{"t": {"0": 2}}')).lag_records == 1
 
 
-def test_a_checkpoint_tells_what_was_planned_and_what_ended(tmp_path: Path):
+def test_a_checkpoint_shows_planned_and_finished_batches(tmp_path: Path):
     place = str(tmp_path / "checkpoint")
     assert (last_planned(place), last_committed(place), read_text(place)) == (None, None, None)
     for batch in (9, 10, 11):
@@ -47,7 +47,7 @@ def test_a_checkpoint_tells_what_was_planned_and_what_ended(tmp_path: Path):
     assert (committed.batch_id, committed.offsets) == (10, {"t": {"0": 10}})
 
 
-def test_a_checkpoint_tells_when_a_batch_was_planned_and_whose_it_is(tmp_path: Path):
+def test_a_checkpoint_shows_when_a_batch_was_planned_and_its_owner(tmp_path: Path):
     place = str(tmp_path / "checkpoint")
     assert query_id(place) is None
     write_text(f"{place}/metadata", '{"id":"a-b-c"}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import httpx
+import pytest
 
 from spark_jobs.streaming.connector_watch import (
     FIRST_PAUSE_SECONDS,
@@ -16,13 +17,19 @@ from spark_jobs.streaming.connector_watch import (
 
 @dataclass
 class Worker:
-    """Answers as a worker of Kafka Connect does."""
+    """Answers as a worker of Kafka Connect does, unless it is ``away``."""
 
     task: str = "RUNNING"
     now: float = 0.0
+    away: bool = False
+    opened: int = 0
+    requests: list[str] = field(default_factory=list)
     restarts: list[float] = field(default_factory=list)
 
     def answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request.method)
+        if self.away:
+            raise httpx.ConnectError("connection refused", request=request)
         if request.method == "POST":
             assert dict(request.url.params) == {"includeTasks": "true", "onlyFailed": "true"}
             self.restarts.append(self.now)
@@ -32,12 +39,13 @@ class Worker:
         tasks = [{"state": self.task, "trace": "no TypeRegistry\n at ..."}]
         return httpx.Response(200, json={"connector": {"state": "RUNNING"}, "tasks": tasks})
 
-    def watch(self) -> ConnectorWatch:
-        def api() -> httpx.Client:
-            transport = httpx.MockTransport(self.answer)
-            return httpx.Client(transport=transport, base_url="http://worker")
+    def api(self) -> httpx.Client:
+        self.opened += 1
+        transport = httpx.MockTransport(self.answer)
+        return httpx.Client(transport=transport, base_url="http://worker")
 
-        return ConnectorWatch(api, clock=lambda: self.now)
+    def watch(self) -> ConnectorWatch:
+        return ConnectorWatch([self.api], clock=lambda: self.now)
 
     def run(self, watch: ConnectorWatch, seconds: float) -> None:
         until = self.now + seconds
@@ -63,7 +71,71 @@ def test_pauses_double_until_the_connector_has_run_for_a_while() -> None:
     assert worker.restarts == [began + FIRST_PAUSE_SECONDS]
 
 
-def test_a_connector_that_is_not_there_is_left_alone() -> None:
+def test_a_connector_that_does_not_exist_is_not_restarted() -> None:
     worker = Worker(task="")
     worker.run(worker.watch(), 60)
     assert worker.restarts == []
+
+
+def test_a_watch_keeps_its_client_and_asks_for_the_status_once() -> None:
+    worker = Worker(task="FAILED")
+    watch = worker.watch()
+    worker.run(watch, FIRST_PAUSE_SECONDS + 1)
+    assert worker.opened == 1
+    assert worker.requests == ["GET"] * 11 + ["POST"]
+
+
+def test_a_client_is_opened_again_after_a_worker_did_not_answer() -> None:
+    worker = Worker(away=True)
+    watch = worker.watch()
+    for _ in range(2):
+        with pytest.raises(httpx.ConnectError):
+            watch.look()
+    worker.away = False
+    assert watch.look() is False
+    assert worker.opened == 3
+
+
+def test_the_next_worker_restarts_the_connector_when_one_does_not_answer() -> None:
+    first, second = Worker(task="FAILED"), Worker(task="FAILED")
+    now = 0.0
+    watch = ConnectorWatch([first.api, second.api], clock=lambda: now)
+    watch.look()
+    assert second.opened == 0
+    first.away, now = True, FIRST_PAUSE_SECONDS
+    assert watch.look() is True
+    assert (first.restarts, len(second.restarts)) == ([], 1)
+    # The worker that answered is asked from now on, until it fails.
+    asked = len(first.requests)
+    watch.look()
+    assert len(first.requests) == asked
+    first.away, second.away = False, True
+    watch.look()
+    assert len(first.requests) > asked
+    first.away = True
+    with pytest.raises(httpx.ConnectError):
+        watch.look()
+
+
+def test_a_restart_that_connect_refuses_is_requested_again() -> None:
+    worker = Worker(task="FAILED")
+    refused = httpx.Response(409, json={"message": "rebalance in progress"})
+    answers = [refused]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and answers:
+            found = answers.pop()
+            found.request = request
+            return found
+        return worker.answer(request)
+
+    def api() -> httpx.Client:
+        return httpx.Client(transport=httpx.MockTransport(answer), base_url="http://worker")
+
+    watch = ConnectorWatch([api], clock=lambda: worker.now)
+    worker.run(watch, FIRST_PAUSE_SECONDS)
+    with pytest.raises(httpx.HTTPStatusError):
+        watch.look()
+    worker.now += 1
+    assert watch.look() is True
+    assert worker.restarts == [FIRST_PAUSE_SECONDS + 1]

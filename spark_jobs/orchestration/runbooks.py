@@ -1,0 +1,44 @@
+"""The runbook of each condition that an alert can carry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BY_RUNBOOK: Final = {
+    "gold-refresh": "GATE_BLOCKED STILL_BLOCKED GATE_CRASHED SUITE_REFUSED QUERY_FAILED "
+    "UNTYPED_COLUMN INPUT_REPLACED BASE_MOVED ATTEMPT_STATE ATTEMPT_NOT_FOUND RECOMPUTE_OVERTAKEN "
+    "RELEASE_REFUSED NOTHING_TO_RELEASE SAME_PERSON LEASE_TAKEN LEASE_LOST TABLE_LOCKED "
+    "TABLE_MOVED TABLE_MISSING VERSIONS_GONE DELTA_LOG_UNREADABLE SPARK_UNREACHABLE",
+    "gold-is-wrong": "NOT_PUBLISHED ROLLBACK_REFUSED REPLAY_REQUEST REPLAY_NOT_FOUND "
+    "REPLAY_REJECTED SELECTION_SYNTAX NOTHING_SELECTED VERSION_RANGE VIEW_UNKNOWN NOT_AN_INPUT "
+    "TABLE_UNKNOWN",
+    "stream-refused": "TOPIC_MISSING TOPIC_RECREATED TOPIC_TRUNCATED OFFSETS_EXPIRED DATA_LOSS "
+    "CHECKPOINT_LOST CHECKPOINT_DAMAGED CHECKPOINT_FORMAT RECORDS_EXPIRED TYPES_DIFFER",
+    "changes-lost": "DELETION_TOO_LARGE",
+    "schema-drift": "SCHEMA_DRIFT",
+    "silver-is-wrong": "SILVER_UNSETTLED BRONZE_INCOMPLETE REBUILD_OVERTAKEN",
+    "records-in-quarantine": "NOT_IN_QUARANTINE",
+    "server-unreachable": "CONTROL_UNREACHABLE CONTROL_SCHEMA_NEWER WATERMARK_NEWER "
+    "DATABASE_UNREACHABLE SOURCE_DATABASE_UNSET KAFKA_UNREACHABLE AIRFLOW_AWAY SECRET_MISSING "
+    "CERTIFICATE_REFUSED LOGIN_REFUSED TOKEN_REFUSED ACCESS_DENIED STATE_DIRECTORY JAVA_MISSING "
+    "JVM_NOT_STARTED JARS_MISSING STORE_JARS_MISSING",
+    "project-refused": "PROBLEMS SETTING SETTINGS_FILE UNREADABLE_FILE INVALID_NAME "
+    "MANIFEST_MISSING MANIFEST_UNREADABLE NOTIFIER_UNUSABLE PERIOD_UNSUPPORTED "
+    "SILVER_TABLE_UNKNOWN SOURCE_UNKNOWN",
+}
+RUNBOOKS: Final = {
+    condition: runbook
+    for runbook, conditions in _BY_RUNBOOK.items()
+    for condition in conditions.split()
+}
+
+
+def runbook_of(condition: str, *, otherwise: str) -> str:
+    """The name of a condition's runbook; conditions of no error of ours have none.
+
+    >>> runbook_of("KAFKA_UNREACHABLE", otherwise="gold-refresh")
+    'server-unreachable'
+    >>> runbook_of("ZeroDivisionError", otherwise="gold-refresh")
+    'gold-refresh'
+    """
+    return RUNBOOKS.get(condition, otherwise)
