@@ -95,28 +95,23 @@ def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Literal]]:
 
 
 def _generators(select: exp.Select, source: SqlText, subject: str) -> Iterator[GeneratorError]:
-    """Generators that are not a selected column of their own, and a second one."""
-    seen = False
+    """Generators that are not a selected column of their own."""
     for call in select.find_all(exp.Func):
         if called_name(call) not in _GENERATORS or call.parent_select is not select:
             continue
-        problem = _misplaced(call, select)
-        if problem == "" and seen:
-            problem = "is the second one of a SELECT"
-        if problem:
+        if problem := _misplaced(call, select):
             yield GeneratorError(subject, shown(call), problem, location=source.of(call))
-        seen = seen or problem == ""
 
 
-def _misplaced(call: exp.Expr, select: exp.Select) -> str | None:
-    """What is wrong with a generator's place; "" if it is a column, None if it is a relation."""
+def _misplaced(call: exp.Expr, select: exp.Select) -> str:
+    """What is wrong with a generator's place; "" if nothing is."""
     node, nested = call, False
     while node.parent is not None and node.parent is not select:
         around = node.parent
         if isinstance(around, exp.From | exp.Lateral | exp.Table):
-            return None
+            return ""
         if isinstance(around, exp.Join):
-            return "is not allowed in the condition of a join" if node.arg_key == "on" else None
+            return "is not allowed in the condition of a join" if node.arg_key == "on" else ""
         clause = next((word for kind, word in _CLAUSES.items() if isinstance(around, kind)), None)
         if clause is not None:
             return f"is not allowed in {clause}"
