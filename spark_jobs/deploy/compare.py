@@ -21,6 +21,7 @@ from spark_jobs.deploy.difference import (
 )
 from spark_jobs.deploy.reach import Reach, reach
 from spark_jobs.deploy.streams import silver_definition
+from spark_jobs.deploy.wording import changed_attributes, changed_descriptions, changed_layout
 from spark_jobs.graph.manifest import (
     GoldEntry,
     Manifest,
@@ -193,9 +194,9 @@ def _silver_changed(
     source_was, source_now = before.sources[was.source], after.sources[now.source]
     runs_as = silver_definition(source_was, was), silver_definition(source_now, now)
     if runs_as[0] == runs_as[1]:
-        words = _words(was, now, ("description", "owner", "tags"))
-        if words or _described(was, now):
-            details = (*words, *_described(was, now))
+        words = changed_attributes(was, now, ("description", "owner", "tags"))
+        if words or changed_descriptions(was, now):
+            details = (*words, *changed_descriptions(was, now))
             yield _of_silver(
                 now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details
             )
@@ -213,7 +214,7 @@ def _silver_changed(
         Action.CHANGED,
         category,
         (Work.RESTART_STREAM,),
-        details=(*difference.words, *_layout(was, now), *_older_rows(difference, now)),
+        details=(*difference.words, *changed_layout(was, now), *_older_rows(difference, now)),
         reached=reached,
     )
 
@@ -264,8 +265,12 @@ def _gold(before: Manifest, after: Manifest, costs: _Costs) -> Iterator[Change]:
 
 def _gold_changed(was: GoldEntry, now: GoldEntry, after: Manifest, cost: Cost) -> Change | None:
     difference = gold_difference(was, now)
-    scheduled = _words(was, now, _SCHEDULE)
-    words = (*_words(was, now, _WORDS), *_layout(was, now), *_described(was, now))
+    scheduled = changed_attributes(was, now, _SCHEDULE)
+    words = (
+        *changed_attributes(was, now, _WORDS),
+        *changed_layout(was, now),
+        *changed_descriptions(was, now),
+    )
     details = (*difference.words, *scheduled, *words)
     if was.fingerprint == now.fingerprint:
         if not details:
@@ -365,40 +370,3 @@ def _reached(after: Manifest, table: str, difference: Difference) -> Reach:
         readers = (str(one.table_name) for one in after.gold.values() if table in one.inputs)
         return Reach(untouched=tuple(sorted(readers)))
     return reach(after, table, difference.noticed)
-
-
-def _words(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The attributes that differ, with both values if they are short."""
-    found = []
-    for name in names:
-        old, new = getattr(was, name), getattr(now, name)
-        if old != new:
-            label = name.removesuffix("_seconds").replace("_", " ")
-            long = name in {"description", "tags"}
-            found.append(f"{label} changed" if long else f"{label}: {_short(old)} → {_short(new)}")
-    return tuple(found)
-
-
-def _layout(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
-    """Other partitions or clustering columns, and what that costs."""
-    words = _words(was, now, ("partition_by", "cluster_by"))
-    if was.partition_by != now.partition_by:
-        return (*words, "the table is rewritten, and its readers process every row once")
-    return (*words, "tidemark maintain rearranges its files") if words else ()
-
-
-def _described(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
-    """Columns with another description and the same meaning."""
-    old = {one.name: (one.description, one.pii) for one in was.columns}
-    names = [
-        one.name
-        for one in now.columns
-        if one.name in old and old[one.name] != (one.description, one.pii)
-    ]
-    return (f"described again: {', '.join(names)}",) if names else ()
-
-
-def _short(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)

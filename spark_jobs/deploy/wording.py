@@ -1,0 +1,44 @@
+"""How a plan describes attributes that differ between two declarations."""
+
+from __future__ import annotations
+
+from spark_jobs.graph.manifest import GoldEntry, SilverEntry
+
+
+def changed_attributes(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The attributes that differ, with both values if they are short."""
+    found = []
+    for name in names:
+        old, new = getattr(was, name), getattr(now, name)
+        if old != new:
+            label = name.removesuffix("_seconds").replace("_", " ")
+            long = name in {"description", "tags"}
+            found.append(f"{label} changed" if long else f"{label}: {_short(old)} → {_short(new)}")
+    return tuple(found)
+
+
+def changed_layout(was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry) -> tuple[str, ...]:
+    """Other partitions or clustering columns, and what that costs."""
+    words = changed_attributes(was, now, ("partition_by", "cluster_by"))
+    if was.partition_by != now.partition_by:
+        return (*words, "the table is rewritten, and its readers process every row once")
+    return (*words, "tidemark maintain rearranges its files") if words else ()
+
+
+def changed_descriptions(
+    was: SilverEntry | GoldEntry, now: SilverEntry | GoldEntry
+) -> tuple[str, ...]:
+    """Columns with another description and the same meaning."""
+    old = {one.name: (one.description, one.pii) for one in was.columns}
+    names = [
+        one.name
+        for one in now.columns
+        if one.name in old and old[one.name] != (one.description, one.pii)
+    ]
+    return (f"described again: {', '.join(names)}",) if names else ()
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
