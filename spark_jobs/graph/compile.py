@@ -26,6 +26,7 @@ from spark_jobs.graph.silver import compile_silver
 from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
+from spark_jobs.graph.table_layout import check_personal_paths
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import GraphSettings
@@ -186,8 +187,10 @@ def _with_words(
     """The entry, with descriptions inherited from the columns that it copies."""
     entry = with_copied_words(entry, columns)
     header, places = definition.header, definition.places
-    problems += check_personal(header, entry.columns, places, f'gold view "{entry.name}"')
+    subject = f'gold view "{entry.name}"'
+    problems += check_personal(header, entry.columns, places, subject)
     marked = with_personal(entry.columns, entry.query, header, columns)
+    problems += check_personal_paths(header, marked, places, subject)
     return entry.model_copy(update={"columns": marked})
 
 

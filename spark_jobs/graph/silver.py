@@ -35,7 +35,7 @@ from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.sql import table_nodes
-from spark_jobs.graph.table_layout import check_layout, layout_columns
+from spark_jobs.graph.table_layout import check_layout, check_personal_paths, layout_columns
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
 from spark_jobs.names import Layer, TableName
 
@@ -153,6 +153,7 @@ def _entry(
     problems += check_personal(header, columns, definition.places, subject)
     columns = with_personal(columns, projection, header, {SOURCE_RELATION: source.columns})
     problems += check_layout(header, columns, definition.places, subject)
+    problems += check_personal_paths(header, columns, definition.places, subject)
     return SilverEntry(
         name=definition.name,
         description=header.description if header else None,

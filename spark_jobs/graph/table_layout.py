@@ -71,6 +71,29 @@ def check_layout(
                 yield LayoutColumnError(subject, key, name, problem, hint, location=place)
 
 
+def check_personal_paths(
+    header: GoldHeader | SilverHeader | None,
+    columns: Sequence[Column],
+    places: Places,
+    subject: str,
+) -> Iterator[LayoutColumnError]:
+    """Report partition columns with personal data: paths of files show their values.
+
+    Args:
+        header: of the table.
+        columns: with inherited marks of personal data.
+        places: of the header's values.
+        subject: name of the declared table in messages.
+    """
+    personal = {one.name.lower() for one in columns if one.pii}
+    for at, name in enumerate(header.partition_by if header else ()):
+        if name.lower() in personal:
+            problem = "it has personal data, which the paths of files would show"
+            hint = "Use cluster_by, or mark the column in not_pii if it has none."
+            place = places.value_of("partition_by", at)
+            yield LayoutColumnError(subject, "partition_by", name, problem, hint, location=place)
+
+
 def _problem(
     header: GoldHeader | SilverHeader,
     key: str,

@@ -583,6 +583,15 @@ CASES = (
         },
     ),
     Case(
+        "partitions_by_personal_data",
+        "LAYOUT_COLUMN",
+        {
+            # The mark of the silver table reaches the view, too.
+            **_silver("description:", "pii: [user_id]\npartition_by: user_id\ndescription:"),
+            **_gold("owner: analytics", "owner: analytics\npartition_by: user_id"),
+        },
+    ),
+    Case(
         "clustering_that_delta_refuses",
         "LAYOUT_COLUMN",
         {
