@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bank_world import PARTS, Bank, project_files, torn
-from tests.e2e.running import QUICK, RunningStack, own_settings, remove, write_files
+from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
 SECONDS = 240
 CLIENTS, RATE = 4, 40
@@ -21,9 +21,7 @@ MINUTES = 5
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
     """A bank of so many accounts; nothing reads its database yet."""
     write_files(tmp_path, project_files("transactional", "newest"))
-    # Many accounts are for the default pace.
-    pace = QUICK if request.param == FEW else {}
-    found = Bank(RunningStack(own_settings(tmp_path, streams=pace)), accounts=request.param)
+    found = Bank(RunningStack(own_settings(tmp_path)), accounts=request.param)
     try:
         found.running.up("postgres")
         found.create()
