@@ -357,9 +357,19 @@ def probe_worker(settings: Settings, number: int) -> str | None:
     return None
 
 
-def connector_status(api: httpx.Client) -> dict[str, Any] | None:
-    """The connector's status, or None while there is none."""
+def connector_status(api: httpx.Client, *, strict: bool = False) -> dict[str, Any] | None:
+    """The connector's status, or None while there is none.
+
+    Args:
+        api: a client of a worker.
+        strict: only a missing connector is None; any other error of the worker is raised.
+
+    Raises:
+        httpx.HTTPError: the worker does not answer, or with ``strict`` it cannot tell.
+    """
     answer = api.get(f"/connectors/{CONNECTOR}/status")
+    if strict and answer.status_code != httpx.codes.NOT_FOUND:
+        answer.raise_for_status()
     if answer.is_error:
         return None
     status: dict[str, Any] = answer.json()

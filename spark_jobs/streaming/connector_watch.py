@@ -88,7 +88,7 @@ class ConnectorWatch:
 
     def _check(self, api: httpx.Client) -> bool:
         now = self.clock()
-        status = connector_status(api)
+        status = connector_status(api, strict=True)
         if status is None or "FAILED" not in states(status):
             self._note_running(now)
             return False

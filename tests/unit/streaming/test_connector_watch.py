@@ -22,6 +22,7 @@ class Worker:
     task: str = "RUNNING"
     now: float = 0.0
     away: bool = False
+    broken: bool = False
     opened: int = 0
     requests: list[str] = field(default_factory=list)
     restarts: list[float] = field(default_factory=list)
@@ -30,6 +31,8 @@ class Worker:
         self.requests.append(request.method)
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
+        if self.broken:
+            return httpx.Response(500)
         if request.method == "POST":
             assert dict(request.url.params) == {"includeTasks": "true", "onlyFailed": "true"}
             self.restarts.append(self.now)
@@ -139,3 +142,14 @@ def test_a_restart_that_connect_refuses_is_requested_again() -> None:
     worker.now += 1
     assert watch.look() is True
     assert worker.restarts == [FIRST_PAUSE_SECONDS + 1]
+
+
+def test_a_worker_that_cannot_tell_is_not_a_running_connector() -> None:
+    """The next worker is asked, so the failure is seen."""
+    broken, sound = Worker(broken=True), Worker(task="FAILED")
+    watch = ConnectorWatch([broken.api, sound.api], clock=lambda: sound.now)
+    sound.run(watch, FIRST_PAUSE_SECONDS + 2)
+    assert len(sound.restarts) == 1
+    alone = Worker(broken=True)
+    with pytest.raises(httpx.HTTPStatusError):
+        alone.watch().look()
