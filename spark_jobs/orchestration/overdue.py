@@ -7,7 +7,6 @@ if its DAG is paused, its result is blocked or a stream refreshes it, so the tab
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,13 +16,13 @@ from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import Layer, TableName
-from spark_jobs.orchestration.alerts import RESOLVED, Alert, runbook_at, send, with_incident
+from spark_jobs.orchestration.alerts import Alert, runbook_at, send, with_incident
 from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.orchestration.resolved import resolved_alert
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
     from spark_jobs.gold.freshness import ViewStatus
-    from spark_jobs.state.incidents import Incident
 
 TASK_ID: Final = "freshness"
 CONDITION: Final = "FRESHNESS_MISSED"
@@ -83,10 +82,14 @@ def _alert(settings: Settings, context: Context, status: ViewStatus, now: dateti
     minutes = duration_text(max(behind.total_seconds() // 60, 1) * 60)
     allowed = duration_text(target.total_seconds())
     cause, runbook = _cause(status)
-    return _of_task(
-        context,
+    ti: Any = context["ti"]
+    return Alert(
         at=now.isoformat(),
         environment=settings.environment,
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        run_id=ti.run_id,
+        log_url=str(getattr(ti, "log_url", None) or ""),
         table=table,
         condition=CONDITION,
         message=f"{table} is {minutes} behind its inputs, its freshness is {allowed}; {cause}",
@@ -121,24 +124,4 @@ def _end_others(settings: Settings, context: Context, late: set[str], now: datet
         if not fresh:
             return []
         ended = store.resolve_incidents(ti.dag_id, task_id=TASK_ID, tables=fresh, now=now)
-    return [_ended(settings, context, one, now) for one in ended]
-
-
-def _ended(settings: Settings, context: Context, one: Incident, now: datetime) -> Alert:
-    alert = _of_task(
-        context,
-        at=now.isoformat(),
-        environment=settings.environment,
-        table=one.table,
-        condition=one.condition,
-        message=one.message,
-        todo="",
-        runbook=one.runbook,
-    )
-    return replace(alert, status=RESOLVED, since=one.opened_at.isoformat(), times=one.times)
-
-
-def _of_task(context: Context, **said: Any) -> Alert:
-    ti: Any = context["ti"]
-    log_url = str(getattr(ti, "log_url", None) or "")
-    return Alert(dag_id=ti.dag_id, task_id=ti.task_id, run_id=ti.run_id, log_url=log_url, **said)
+    return [resolved_alert(settings, one, context, now=now) for one in ended]

@@ -12,6 +12,7 @@ from spark_jobs.orchestration.alerts import RESOLVED, Alert, send
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
+    from spark_jobs.state.incidents import Incident
     from spark_jobs.state.store import ControlStore
 
 log = logging.getLogger("airflow.task.tidemark")
@@ -53,23 +54,30 @@ class ResolvedNotifier(BaseNotifier):
                 ti.dag_id, task_id=task_id, tables=self._tables, now=now
             )
         for one in ended:
-            alert = Alert(
-                at=now.isoformat(),
-                environment=self._settings.environment,
-                dag_id=one.dag_id,
-                task_id=one.task_id,
-                run_id=ti.run_id,
-                table=one.table,
-                condition=one.condition,
-                message=one.message,
-                todo="",
-                runbook=one.runbook,
-                log_url=str(getattr(ti, "log_url", None) or ""),
-                status=RESOLVED,
-                since=one.opened_at.isoformat(),
-                times=one.times,
-            )
-            send(self._settings, alert, context)
+            send(self._settings, resolved_alert(self._settings, one, context, now=now), context)
+
+
+def resolved_alert(
+    settings: Settings, incident: Incident, context: Context, *, now: datetime
+) -> Alert:
+    """The last alert of an incident, from the context of the run that showed its end."""
+    ti: Any = context["ti"]
+    return Alert(
+        at=now.isoformat(),
+        environment=settings.environment,
+        dag_id=incident.dag_id,
+        task_id=incident.task_id,
+        run_id=ti.run_id,
+        table=incident.table,
+        condition=incident.condition,
+        message=incident.message,
+        todo="",
+        runbook=incident.runbook,
+        log_url=str(getattr(ti, "log_url", None) or ""),
+        status=RESOLVED,
+        since=incident.opened_at.isoformat(),
+        times=incident.times,
+    )
 
 
 def _published(store: ControlStore, view: str) -> bool:

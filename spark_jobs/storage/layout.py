@@ -79,9 +79,10 @@ def set_clustering(location: str, layout: Layout, spark: Callable[[], SparkSessi
     Returns:
         whether there was anything to change.
     """
-    if log.table_version(location) is None or partition_columns(location):
-        return False
+    # First, as it reads the log once for a table without a layout, which most tables are.
     if clustering_columns(location, spark) == layout.cluster_by:
+        return False
+    if log.table_version(location) is None or partition_columns(location):
         return False
     columns = ", ".join(map(quoted, layout.cluster_by))
     wanted = f"({columns})" if columns else "NONE"
