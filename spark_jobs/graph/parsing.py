@@ -26,6 +26,8 @@ _NOT_AFTER_COMMA = {
     TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
     TokenType.ORDER_BY, TokenType.R_PAREN, TokenType.SEMICOLON,
 }  # fmt: skip
+# sqlglot ignores an AS behind one of these.
+_BEFORE_COLUMNS = {TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT}
 
 # Errors that sqlglot raises by accident on some texts.
 _UNFORESEEN = (
@@ -78,6 +80,7 @@ def parse_select(source: SqlText) -> exp.Query:
     reader = dialect()
     tokens = _tokens(source)
     _check_commas(tokens, source)
+    _check_aliases(tokens, source)
     try:
         trees = reader.parser().parse(tokens, source.text)
     except RecursionError as error:
@@ -92,8 +95,16 @@ def parse_select(source: SqlText) -> exp.Query:
     tree = next((one for one in trees if one is not None), None)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         raise NotOneSelectError("it is another statement", location=source.first())
+    _check_columns(tree, source)
     _check_relations(tree, source)
     return tree
+
+
+def _check_columns(tree: exp.Query, source: SqlText) -> None:
+    """Check that each SELECT has a column: Spark reads ``(SELECT) AS t`` as a table "SELECT"."""
+    for select in tree.find_all(exp.Select):
+        if not select.expressions:
+            raise SqlSyntaxError("a SELECT has no column", location=source.of(select))
 
 
 def _check_relations(tree: exp.Query, source: SqlText) -> None:
@@ -190,6 +201,13 @@ def _check_commas(tokens: list[Token], source: SqlText) -> None:
             continue
         if following is None or following.token_type in _NOT_AFTER_COMMA:
             raise SqlSyntaxError("there is an extra comma", location=source.at(token.start))
+
+
+def _check_aliases(tokens: list[Token], source: SqlText) -> None:
+    """Check that AS follows a column: ``SELECT AS (a)`` calls a function in Spark, here it is a."""
+    for before, token in pairwise(tokens):
+        if token.token_type is TokenType.ALIAS and before.token_type in _BEFORE_COLUMNS:
+            raise SqlSyntaxError("AS has no column before it", location=source.at(token.start))
 
 
 def _parse_problem(error: dict[str, object], tokens: list[Token], source: SqlText) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.parsing import SqlText, plain_sql
@@ -48,11 +48,20 @@ def table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
         id(source_node)
         for scope in traverse_scope(tree)
         for name, (source_node, source) in scope.selected_sources.items()
-        if not isinstance(source, exp.Table) and isinstance(source_node, exp.Table)
+        if isinstance(source_node, exp.Table) and not _stored(source_node, source)
     }
     for node in tree.find_all(exp.Table):
         if id(node) not in shadowed and isinstance(node.this, exp.Identifier):
             yield node
+
+
+def _stored(node: exp.Table, source: exp.Expr | Scope) -> bool:
+    """Whether a table in FROM is a stored one, from the scope that sqlglot finds for it."""
+    if not isinstance(source, Scope):
+        return isinstance(source, exp.Table)
+    # ``(name) AS alias`` has a scope of its own, which says nothing of what the name is.
+    named = isinstance(source.expression, exp.Table)
+    return named and (bool(node.db) or node.name not in source.cte_sources)
 
 
 def pin_tables(query: str, relations: Mapping[str, exp.Expr | str]) -> str:

@@ -24,6 +24,12 @@ def tables(query: str) -> list[str]:
         ),
         ("WITH daily AS (SELECT * FROM gold.daily) SELECT * FROM daily", ["gold.daily"]),
         ("SELECT 1 UNION ALL SELECT a FROM gold.daily", ["gold.daily"]),
+        ("SELECT u.a FROM (silver.users) AS u", ["silver.users"]),
+        (
+            "SELECT 1 FROM (gold.daily JOIN (silver.users) AS u ON true) AS both",
+            ["gold.daily", "silver.users"],
+        ),
+        ("WITH d AS (SELECT 1 AS x) SELECT u.x FROM (d) AS u", []),
         ("SELECT * FROM range(10)", []),
         (
             "SELECT (SELECT max(a) FROM gold.daily) AS m FROM silver.users",
@@ -108,6 +114,9 @@ def test_what_spark_would_read_otherwise_is_refused(query: str) -> None:
         ("SELECT * FROM delta.`/etc`", "delta./etc", "layer.name"),
         ("SELECT * FROM parquet.`/secret`", "parquet./secret", "layer.name"),
         ("SELECT * FROM text.`/etc/passwd`", "text./etc/passwd", "layer.name"),
+        ("SELECT 1 FROM (text.`/etc/passwd`) AS t", "text./etc/passwd", "layer.name"),
+        ("SELECT 1 FROM gold.daily JOIN (delta.`/etc`) AS t ON true", "delta./etc", "layer.name"),
+        ("WITH t AS (SELECT 1) SELECT 1 FROM (secret.t) AS t", "secret.t", "layer.name"),
         ("SELECT * FROM spark_catalog.gold.daily", "spark_catalog.gold.daily", "layer.name"),
         ("SELECT * FROM gold.daily.history", "gold.daily.history", "gold.daily"),
     ],
@@ -130,6 +139,12 @@ def test_a_table_that_is_not_declared_is_refused_with_a_suggestion(
         "SELECT IDENTIFIER('reflect')('java.lang.System', 'exit', 1)",
         "SELECT * FROM table_changes_by_path('/secret', 0)",
         "SELECT * FROM table_changes('gold.daily', 0)",
+        # Spark calls a function of this name.
+        "SELECT AS (1) c FROM gold.daily",
+        "SELECT DISTINCT\nAS (1) c FROM gold.daily",
+        # Spark reads a table with this name.
+        "SELECT 1 FROM (SELECT) AS t",
+        "SELECT 1 FROM gold.daily WHERE EXISTS (SELECT 1 FROM (SELECT\n) AS t)",
     ],
 )
 def test_a_table_whose_name_is_computed_is_refused(query: str) -> None:
