@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+import signal
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -10,17 +13,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import psutil
 import psycopg
 from deltalake import DeltaTable
 
 from spark_jobs.names import Layer, TableName
+from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import connect, dsn
 from spark_jobs.storage.lake import Lake
-from tests.e2e.running import RunningStack
+from tests.e2e.running import TIDEMARK, RunningStack, kill, write_files
 
 TABLES = ("accounts", "tellers", "branches")
 PARTS = ("postgres", "kafka", "connect", "streams")
 TELLERS, BRANCHES = 20, 4
+# After so long, a refresh usually computes.
+REFRESH_SECONDS = 8.0
 SOURCE = """\
 format: debezium
 topic: shop.public.{name}
@@ -46,13 +53,20 @@ def project_files(*views: str) -> dict[str, str]:
     """The project; ``views`` are ``transactional`` and ``newest``, one view for each."""
     files: dict[str, str] = {}
     for name in (*TABLES, "history"):
-        files[f"sources/{name}.yml"] = SOURCE.format(name=name)
-        files[f"sql/silver/{name}.sql"] = SILVER.format(name=name)
+        files |= table_files(name)
     for view in views:
         # The first is the default.
         more = "" if view == "transactional" else f"consistency: {view}\n"
         files[f"sql/gold/{view}.sql"] = HEADER.format(more=more) + SUMS + "\n"
     return files
+
+
+def table_files(name: str) -> dict[str, str]:
+    """A source and its silver table, for a table of the bank."""
+    return {
+        f"sources/{name}.yml": SOURCE.format(name=name),
+        f"sql/silver/{name}.sql": SILVER.format(name=name),
+    }
 
 
 @dataclass
@@ -62,11 +76,13 @@ class Bank:
     Attributes:
         accounts: their number.
         done: number of transactions that were committed, and that were rolled back.
+        commits: for each row of the history, when its transaction was committed, as Unix time.
     """
 
     running: RunningStack
     accounts: int = 500
     done: Counter[str] = field(default_factory=Counter)
+    commits: list[float] = field(default_factory=list)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -112,6 +128,8 @@ class Bank:
                 keeps = chance.random() < 0.9
                 transfer(connection, chance, self.rows)
                 connection.commit() if keeps else connection.rollback()
+                if keeps:
+                    self.commits.append(time.time())
                 self.done["committed" if keeps else "rolled back"] += 1
 
     def change_many(self, amount: int) -> None:
@@ -122,6 +140,67 @@ class Bank:
                 total = amount * self.accounts
                 connection.execute(f"UPDATE {table} SET amount = amount + %s WHERE id = 1", [total])
             connection.execute("INSERT INTO history (amount) VALUES (%s)", [amount * self.accounts])
+        self.commits.append(time.time())
+
+    def insert_many(self, rows: int) -> None:
+        """One transaction that inserts so many rows, an even number, whose sum is 0."""
+        with self.connect() as connection:
+            connection.execute(
+                "INSERT INTO history (amount) "
+                "SELECT CASE WHEN i %% 2 = 0 THEN 1 ELSE -1 END FROM generate_series(1, %s) AS i",
+                [rows],
+            )
+        self.commits += [time.time()] * rows
+
+    def add_table(self, name: str, rows: int) -> None:
+        """Create a table with rows, and declare it; the streams get it by ``tidemark apply``.
+
+        Its rows change while those from before are read.
+        """
+        with self.connect() as connection:
+            connection.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, amount BIGINT)")
+            connection.execute(f"INSERT INTO {name} SELECT i, i FROM generate_series(1, {rows}) i")
+        write_files(self.running.settings.project_dir, table_files(name))
+        applying = threading.Thread(target=self._apply)
+        applying.start()
+        chance = random.Random(rows)
+        with self.connect() as connection:
+            while applying.is_alive():
+                number = chance.randint(1, rows)
+                connection.execute(f"UPDATE {name} SET amount = -amount WHERE id = {number}")
+                connection.execute(f"DELETE FROM {name} WHERE id = {chance.randint(1, rows)}")
+                connection.commit()
+                self.done["changes while a table was added"] += 1
+                time.sleep(0.02)
+
+    def _apply(self) -> None:
+        applied = self.running.tidemark("apply", "--yes", check=False, seconds=600)
+        self.done["applies that succeeded"] += applied.returncode == 0
+        print(applied.stdout + applied.stderr)
+
+    def kill_driver(self) -> None:
+        """Kill the JVM of the streaming application, not its Python process."""
+        parent = self.running.part("streams").pid
+        assert parent, "the streams do not run"
+        jvms = [one for one in psutil.Process(parent).children() if one.name() == "java"]
+        assert jvms, "the streams have no JVM"
+        kill(jvms[0].pid)
+
+    def kill_refresh(self, view: str) -> None:
+        """Kill a refresh that runs beside the streaming application."""
+        seconds = REFRESH_SECONDS
+        while not self.done["killed refreshes"]:
+            refresh = subprocess.Popen(
+                [TIDEMARK, "refresh", view],
+                env=stack_environment(self.running.settings),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(seconds)
+            refresh.kill()
+            self.done["killed refreshes"] += refresh.wait() == -signal.SIGKILL
+            # It may have ended before.
+            seconds /= 2
 
     def alter(self) -> None:
         """Add a column with a value in every row, as in a release of the bank."""
@@ -155,6 +234,27 @@ class Bank:
             rows = DeltaTable(place, version=version).to_pyarrow_table().to_pylist()
             found.append({row["name"]: (row["total"] or 0, row["number"]) for row in rows})
         return [one for one in found if one]
+
+    def latencies(self, view: str, *, since: float, until: float = math.inf) -> list[float]:
+        """Seconds from each commit to the first version that shows it, sorted.
+
+        Args:
+            view: its name.
+            since: Unix time from which commits count.
+            until: Unix time to which they count.
+        """
+        place = Lake(self.running.settings.lake).location(TableName(Layer.GOLD, view))
+        table = DeltaTable(place)
+        published = {one["version"]: one["timestamp"] / 1000 for one in table.history()}
+        commits, shown, found = sorted(self.commits), 0, []
+        for version in sorted(published):
+            rows = DeltaTable(place, version=version).to_pyarrow_table().to_pylist()
+            number = {row["name"]: row["number"] for row in rows}.get("history", 0)
+            found += [
+                published[version] - at for at in commits[shown:number] if since <= at < until
+            ]
+            shown = max(shown, number)
+        return sorted(found)
 
     def wait_more_than(self, number: int, *, view: str, seconds: float) -> None:
         """Wait until more than this number of versions of a view were published."""

@@ -15,6 +15,8 @@ SECONDS = 240
 CLIENTS, RATE = 4, 40
 FEW = 500
 MINUTES = 5
+UNDISTURBED = 60
+MANY = 1_000_000
 
 
 @pytest.fixture
@@ -51,30 +53,63 @@ def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("bank", [100_000], indirect=True)
 def test_a_bank_of_many_accounts_under_every_kind_of_kill(bank: Bank) -> None:
-    """Five minutes of TPC-B; a transaction of 100,000 rows, and a table that is altered."""
+    """Five minutes of TPC-B under kills, with a table that is altered and one that is added.
+
+    Then one transaction of a million rows.
+    """
     running = bank.running
     kinds: list[Callable[[], object]] = [
         lambda: running.kill("streams"),
         lambda: bank.change_many(3),
+        bank.kill_driver,
         lambda: running.kill("connect"),
         bank.alter,
         lambda: running.kill("kafka"),
         bank.drop_senders,
+        lambda: bank.kill_refresh("newest"),
         lambda: bank.change_many(5),
         lambda: running.kill("streams"),
     ]
     with bank.load(clients=4, rate=100):
         running.up(*PARTS)
         bank.wait_more_than(3, view="transactional", seconds=2 * SECONDS)
-        began = time.monotonic()
+        bank.add_table("loans", 20_000)
+        quiet, began = time.time(), time.monotonic()
+        time.sleep(UNDISTURBED)
+        struck = time.time()
         for number, strike in enumerate(kinds, start=1):
             strike()
-            time.sleep(max(0.0, began + MINUTES * 60 * number / len(kinds) - time.monotonic()))
+            until = began + UNDISTURBED + MINUTES * 60 * number / len(kinds)
+            time.sleep(max(0.0, until - time.monotonic()))
     running.wait_ready(*PARTS)
     assert bank.done["committed"] > MINUTES * 60 * 50
+    assert bank.done["killed refreshes"] == 1
+    assert bank.done["applies that succeeded"] == 1
     assert_whole(bank)
+    for view in ("newest", "transactional"):
+        found = bank.latencies(view, since=quiet)
+        calm = bank.latencies(view, since=quiet, until=struck)
+        print(f"{view}: seconds to gold, undisturbed {spread(calm)}, all {spread(found)}")
+
+    counted = bank.totals()["history"][1]
+    inserted = time.time()
+    bank.insert_many(MANY)
+    assert_whole(bank)
+    shown = [one["history"][1] for one in bank.versions("transactional")]
+    assert [number for number in shown if counted < number < counted + MANY] == []
+    many = bank.latencies("transactional", since=inserted)
+    print(f"a transaction of {MANY:,} rows: {spread(many)}")
+    reconciled = running.tidemark("reconcile", check=False, seconds=600)
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    print(reconciled.stdout)
+
+
+def spread(seconds: list[float]) -> str:
+    """The median and the 95th percentile of sorted seconds."""
+    return f"p50 {seconds[len(seconds) // 2]:.1f} s, p95 {seconds[len(seconds) * 95 // 100]:.1f} s"
 
 
 def assert_whole(bank: Bank) -> None:
