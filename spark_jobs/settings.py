@@ -54,6 +54,8 @@ from spark_jobs.setting_names import with_old_name
 REPOSITORY = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = "tidemark.yml"
 PROFILES = "profiles"
+# In the state directory: the schedule that a demo left, which every later command reads too.
+DEMO_FILE = "demo.yml"
 LOOPBACK = "127.0.0.1"
 # The role and the database that the control database of the local stack has in its PostgreSQL.
 CONTROL = "control"
@@ -131,17 +133,19 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The profile, then the project's file, come after the environment."""
+        """The profile, the project's file, a demo's schedule come after the environment."""
         del dotenv_settings, file_secret_settings
         given = {**env_settings(), **init_settings()}
         project_dir = Path(given["project_dir"])
+        profile = str(given.get("profile", ""))
+        files = [read_settings_file(project_dir, name) for name in settings_files(profile)]
+        named = [one["state_dir"] for one in (given, *files) if one.get("state_dir")]
+        state = chosen_state(project_dir, named[0] if named else "", profile)
+        files.append(demo_schedule(project_dir, state))
         return (
             init_settings,
             env_settings,
-            *(
-                InitSettingsSource(settings_cls, read_settings_file(project_dir, name))
-                for name in settings_files(str(given.get("profile", "")))
-            ),
+            *(InitSettingsSource(settings_cls, one) for one in files),
         )
 
     def moved_to(self, state_dir: Path) -> Settings:
@@ -157,9 +161,7 @@ class Settings(BaseSettings):
     @cached_property
     def state(self) -> Path:
         """The state directory, absolute."""
-        if self.state_dir != Path():
-            return (self.project_dir / self.state_dir).resolve()
-        return default_state_dir(self.project_dir, self.profile)
+        return chosen_state(self.project_dir, self.state_dir, self.profile)
 
     @cached_property
     def lake(self) -> str:
@@ -326,6 +328,31 @@ def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | 
         if found is not None:
             return name
     return files[-1]
+
+
+def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
+    """The schedule that a demo left in the state directory, of the views that the project has.
+
+    Settings of the project and of the environment win over it.
+    """
+    gold = read_settings_file(state, DEMO_FILE).get("gold")
+    period, first = (
+        (gold.get("every_override"), gold.get("scheduled_at_first"))
+        if isinstance(gold, dict)
+        else (None, None)
+    )
+    names = [str(one) for one in first] if isinstance(first, list) else []
+    there = [one for one in names if (project_dir / f"sql/gold/{one}.sql").is_file()]
+    if not there or not isinstance(period, str):
+        return {}
+    return {"gold": {"every_override": period, "scheduled_at_first": there}}
+
+
+def chosen_state(project_dir: Path, state_dir: object, profile: str) -> Path:
+    """The state directory of a setting, absolute; an empty one stands for the default."""
+    if state_dir and Path(str(state_dir)) != Path():
+        return (project_dir / str(state_dir)).resolve()
+    return default_state_dir(project_dir, profile)
 
 
 def default_state_dir(project_dir: Path, profile: str = "") -> Path:

@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+import yaml
 
 from spark_jobs.demo.first_refreshes import build_order, hand_over, refresh_views
 from spark_jobs.demo.waits import drain, opened, scheduled_views, wait_for_refreshes
-from spark_jobs.settings import Settings, load_settings
+from spark_jobs.settings import DEMO_FILE, Settings, load_settings
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # cores cannot refresh all views at once.
 SCHEDULED = ("daily_order_summary", "viewership_summary")
 PERIOD = "1 minute"
+NOTE = """\
+# The schedule of `tidemark demo`, for two cores. For the schedules of the views themselves delete
+# this file, then run `tidemark apply` and `tidemark stack up`.
+"""
 
 
 def demo(
@@ -43,7 +48,8 @@ def demo(
     from spark_jobs.stack.postgres import SHOP, dsn
     from spark_jobs.state.types import utc_now
 
-    settings = demo_settings(load_settings(context.obj))
+    write_schedule(load_settings(context.obj))
+    settings = load_settings(context.obj)
     console = wide_console()
     steps = Steps(console)
     began = utc_now()
@@ -74,12 +80,18 @@ def demo(
         raise typer.Exit(1)
 
 
-def demo_settings(settings: Settings) -> Settings:
-    """The project's settings with the demo's schedule."""
-    gold = settings.gold.model_copy(
-        update={"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    )
-    return settings.model_copy(update={"gold": gold})
+def write_schedule(settings: Settings) -> None:
+    """Leave the demo's schedule in the state directory, where later commands find it too.
+
+    Raises:
+        StateDirectoryError: it cannot be written.
+    """
+    from spark_jobs.storage.rights import make_state, usual_rights
+
+    make_state(settings.state)
+    schedule = {"gold": {"every_override": PERIOD, "scheduled_at_first": list(SCHEDULED)}}
+    with usual_rights():
+        (settings.state / DEMO_FILE).write_text(NOTE + yaml.safe_dump(schedule))
 
 
 def prepare_shop(settings: Settings, steps: Steps) -> None:
@@ -89,7 +101,7 @@ def prepare_shop(settings: Settings, steps: Steps) -> None:
     from spark_jobs.stack.stack import Stack
 
     with steps.step("start PostgreSQL and create the shop") as note:
-        # The demo has its own settings, so parts with other settings are restarted.
+        # The demo has its own schedule, so parts with other settings are restarted.
         Stack(settings).up(lambda news: note(news.note), parts=["postgres"], restart=True)
         create_shop(dsn(settings, database=SHOP, role=SHOP))
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from spark_jobs.cli.demo import PERIOD, SCHEDULED, demo_settings
+from spark_jobs.cli.demo import PERIOD, SCHEDULED, write_schedule
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.demo.errors import DemoStepError
 from spark_jobs.demo.first_refreshes import build_order
@@ -24,7 +26,7 @@ from spark_jobs.demo.waits import (
 )
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.serving.report.balances import Balance
-from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.settings import DEMO_FILE, REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.terminal.steps import Steps
@@ -41,12 +43,55 @@ BLOCKED = RefreshAttempt(
 )
 
 
-def test_every_process_knows_the_demos_schedule(monkeypatch: pytest.MonkeyPatch):
-    environment = stack_environment(demo_settings(load_settings(REPOSITORY)))
-    for name, value in environment.items():
+@pytest.fixture
+def shop(tmp_path: Path) -> Settings:
+    """Settings of a copy of the project in which a demo was started."""
+    shutil.copytree(REPOSITORY / "sql/gold", tmp_path / "sql/gold")
+    write_schedule(load_settings(tmp_path))
+    return load_settings(tmp_path)
+
+
+def schedule_of(settings: Settings) -> tuple[str, tuple[str, ...]]:
+    return settings.gold.every_override, settings.gold.scheduled_at_first
+
+
+def test_every_process_and_every_later_command_has_the_demos_schedule(
+    shop: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    assert schedule_of(shop) == (PERIOD, SCHEDULED)
+    for name, value in stack_environment(shop).items():
         monkeypatch.setenv(name, value)
-    gold = load_settings().gold
-    assert (gold.every_override, gold.scheduled_at_first) == (PERIOD, SCHEDULED)
+    assert schedule_of(load_settings()) == (PERIOD, SCHEDULED)
+
+
+def test_settings_of_the_project_and_the_environment_win_over_the_demos_schedule(
+    shop: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    (shop.project_dir / "tidemark.yml").write_text("gold: {every_override: 1 hour}\n")
+    assert schedule_of(load_settings(shop.project_dir)) == ("1 hour", SCHEDULED)
+    monkeypatch.setenv("TIDEMARK_GOLD__EVERY_OVERRIDE", "2 hours")
+    assert schedule_of(load_settings(shop.project_dir)) == ("2 hours", SCHEDULED)
+
+
+def test_another_state_directory_has_no_demo(shop: Settings):
+    elsewhere = load_settings(shop.project_dir, state_dir=shop.project_dir / "other")
+    assert schedule_of(elsewhere) == ("", ())
+    (shop.project_dir / "tidemark.yml").write_text("state_dir: other\n")
+    assert schedule_of(load_settings(shop.project_dir)) == ("", ())
+
+
+def test_the_demos_schedule_leaves_out_views_that_are_gone(shop: Settings):
+    first, second = (shop.project_dir / f"sql/gold/{name}.sql" for name in SCHEDULED)
+    first.unlink()
+    assert schedule_of(load_settings(shop.project_dir)) == (PERIOD, SCHEDULED[1:])
+    second.unlink()
+    assert schedule_of(load_settings(shop.project_dir)) == ("", ())
+
+
+@pytest.mark.parametrize("text", ["", "gold: 1", "gold: {every_override: [1]}"])
+def test_a_file_that_is_no_schedule_of_a_demo_changes_nothing(shop: Settings, text: str):
+    (shop.state / DEMO_FILE).write_text(text)
+    assert schedule_of(load_settings(shop.project_dir)) == ("", ())
 
 
 def test_the_demo_names_views_that_exist():

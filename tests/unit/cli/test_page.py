@@ -328,6 +328,15 @@ def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     assert "<li>sink.spend_redis: waiting: connection refused: &lt;b&gt;" in text
 
 
+def test_an_open_incident_is_in_the_headline_of_a_page_that_is_well_otherwise() -> None:
+    well = replace(facts("x"), attention=())
+    text = rendered(well)
+    assert "<strong>1 open incident: x</strong>" in text
+    assert 'class="sheet attention good"' not in text
+    ended = replace(well.incidents[0], state="resolved")
+    assert 'class="sheet attention good"' in rendered(replace(well, incidents=(ended,)))
+
+
 def test_incidents_lead_to_their_dag_its_runs_and_the_runbook(
     project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
