@@ -79,26 +79,6 @@ class SparkSettings(BaseModel):
     conf: dict[str, str] = Field(default_factory=dict)
 
 
-class EndpointSettings(BaseModel):
-    """Address and limits of the SQL endpoint."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    # An address other than loopback requires ``security.enabled``: passwords would be sent in clear
-    # text.
-    host: str = "127.0.0.1"
-    # The operating system account that runs queries. It reads only the layers in
-    # ``security.readable``. The stack must be started by root, or with permission to switch
-    # accounts. Empty: the account of the stack.
-    account: str = Field(default="", pattern=r"^([a-z_][a-z0-9_-]*)?$")
-    # The heap of the server, which also runs the queries.
-    memory: str = "1g"
-    # Spark stops a query after this time.
-    query_seconds: int = Field(default=600, ge=1)
-    # Maximum number of connected clients; further clients wait.
-    connections: int = Field(default=50, ge=2)
-
-
 class StreamSettings(BaseModel):
     """Pace of the streaming application."""
 

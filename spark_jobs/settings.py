@@ -27,6 +27,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from spark_jobs.endpoint_sections import EndpointSettings
 from spark_jobs.errors import Location, ProblemsError, SettingError, SettingsFileError
 from spark_jobs.project_files import BoundedLoader, UnreadableFileError, check_aliases, read_text
 from spark_jobs.sections import (
@@ -34,7 +35,6 @@ from spark_jobs.sections import (
     AlertSettings,
     BreakerSettings,
     ControlDatabase,
-    EndpointSettings,
     GoldSettings,
     GraphSettings,
     KafkaConnectSettings,

@@ -28,6 +28,17 @@ LIST_SECONDS = 10
 LIMIT_SECONDS = 1
 
 
+app = typer.Typer(help="Serve silver, gold and ops to SQL clients.")
+users_app = typer.Typer(
+    no_args_is_help=True,
+    help="Users of the SQL endpoint, with the roles of the setting endpoint.roles.",
+)
+app.add_typer(users_app, name="user")
+
+UserName = Annotated[str, typer.Argument(help="The user's name.")]
+
+
+@app.callback(invoke_without_command=True)
 def endpoint(
     context: typer.Context,
     foreground: Annotated[
@@ -38,20 +49,61 @@ def endpoint(
     ] = False,
 ) -> None:
     """Start the SQL endpoint, which serves silver, gold and ops, as a part of the local stack."""
+    if context.invoked_subcommand is not None:
+        return
     settings = load_settings(context.obj)
     if foreground:
         run(settings)
         return
     from spark_jobs.access.secrets import secret_path
+    from spark_jobs.serving.project import applied_manifest
+    from spark_jobs.serving.sql.grants import check_roles
     from spark_jobs.stack.endpoint import NAME, SECRET, USER, jdbc_url
     from spark_jobs.stack.stack import Stack
     from spark_jobs.stack.start_display import showing_progress
 
+    check_roles(settings.endpoint.roles, applied_manifest(settings))
     console = Console(highlight=False, soft_wrap=True)
     with showing_progress(console) as report:
         Stack(settings).up(report, parts=[NAME])
     console.print(f"The SQL endpoint serves silver, gold and ops at {jdbc_url(settings)}")
     console.print(f"User {USER}; the password is in {secret_path(settings, SECRET)}")
+
+
+@users_app.command("add")
+def add(
+    context: typer.Context,
+    name: UserName,
+    role: Annotated[str, typer.Option(help="A role of the setting endpoint.roles.")],
+) -> None:
+    """Create a user and print the password, which is not stored; again: change both."""
+    from spark_jobs.stack.endpoint_users import add_user
+
+    password = add_user(load_settings(context.obj), name, role)
+    typer.echo(f"User {name} has role {role}. The password is shown once:", err=True)
+    typer.echo(password)
+
+
+@users_app.command("remove")
+def remove(context: typer.Context, name: UserName) -> None:
+    """Remove a user; statements of open connections are refused from now on."""
+    from spark_jobs.stack.endpoint_users import remove_user
+
+    remove_user(load_settings(context.obj), name)
+    typer.echo(f"User {name} is removed.")
+
+
+@users_app.command("list")
+def list_users(context: typer.Context) -> None:
+    """Show the users and their roles."""
+    from spark_jobs.stack.endpoint_users import ANALYST, read_users
+    from spark_jobs.terminal.tables import FittedTable
+
+    table = FittedTable("user", "role")
+    table.add_row(ANALYST, "all that is served")
+    for name, user in read_users(load_settings(context.obj)).items():
+        table.add_row(name, user.role)
+    Console(highlight=False).print(table)
 
 
 def run(settings: Settings) -> None:

@@ -29,6 +29,7 @@ from spark_jobs.stack.certificates import (
 )
 from spark_jobs.stack.endpoint_account import check_endpoint_account, endpoint_account
 from spark_jobs.stack.endpoint_files import KeyStore, endpoint_files
+from spark_jobs.stack.endpoint_users import ANALYST, is_user
 from spark_jobs.stack.errors import EndpointSilentError
 from spark_jobs.stack.object_store import store_names
 from spark_jobs.stack.parts import Part
@@ -37,7 +38,7 @@ from spark_jobs.stack.secrets import ensure_secret, random_password
 from spark_jobs.storage.conf import session_environment
 
 NAME = ENDPOINT
-USER = "analyst"
+USER = ANALYST
 SECRET = "endpoint"  # noqa: S105 - the name of the secret
 PROBE_SECONDS = 5
 PULSE_SECONDS = 20
@@ -112,12 +113,14 @@ def jdbc_url(settings: Settings) -> str:
 
 
 def may_enter(settings: Settings, user: str, password: str) -> bool:
-    """Whether the credentials are the endpoint's; a new password takes effect immediately."""
+    """Whether the credentials are a user's; a new password takes effect immediately."""
+    if user != USER:
+        return is_user(settings, user, password)
     try:
         wanted = read_secret(settings, SECRET)
     except SecretMissingError:
         return False
-    return user == USER and hmac.compare_digest(password.encode(), wanted.encode())
+    return hmac.compare_digest(password.encode(), wanted.encode())
 
 
 def probe_endpoint(settings: Settings) -> str | None:

@@ -13,7 +13,7 @@ from spark_jobs.settings import Settings
 
 INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 # Settings whose keys other systems define; they are case-sensitive.
-FREE_KEYS = ("__CONF", "__TRANSPORT")
+FREE_KEYS = ("__CONF", "__ROLES", "__TRANSPORT")
 
 
 def stack_environment(settings: Settings) -> dict[str, str]:

@@ -23,13 +23,15 @@ from spark_jobs.stack.spark_connect import spark_home
 
 @dataclass(frozen=True)
 class SqlClient:
-    """Asks the server of a project."""
+    """Asks the server of a project, as the user of all tables or as another."""
 
     settings: Settings
+    user: str = USER
+    own_password: str = ""
 
     @property
     def password(self) -> str:
-        return read_secret(self.settings, SECRET)
+        return self.own_password or read_secret(self.settings, SECRET)
 
     @property
     def tls(self) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class SqlClient:
             LOOPBACK,
             self.settings.ports.endpoint,
             auth_mechanism="PLAIN",
-            user=USER,
+            user=self.user,
             password=self.password,
             timeout=60,
             **self.tls,

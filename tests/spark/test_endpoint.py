@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,9 +23,11 @@ from deltalake import DeltaTable, write_deltalake
 from impala.error import Error
 from thrift.transport.TTransport import TTransportException
 
-from spark_jobs.sections import EndpointSettings, Ports
+from spark_jobs.endpoint_sections import EndpointRole, EndpointSettings
+from spark_jobs.sections import Ports
 from spark_jobs.settings import load_settings
 from spark_jobs.stack.endpoint import USER, endpoint_part
+from spark_jobs.stack.endpoint_users import add_user, remove_user
 from spark_jobs.storage import log
 from spark_jobs.storage.compiled import compile_settings
 from tests.spark.exploits import HIDDEN, PLAIN
@@ -36,6 +40,7 @@ START_SECONDS = 240
 QUERY_SECONDS = 6
 REFRESHES_SEEN = 10
 BETWEEN_REFRESHES = 0.1
+ROLES = {"other": EndpointRole(tables=("gold.other",))}
 BY_CITY = """SELECT
   p.city AS city, -- Where they go.
   COUNT(*) AS parcels
@@ -72,7 +77,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlClient]:
         folder,
         state_dir=folder / "state",
         ports=Ports(endpoint=free_port()),
-        endpoint=EndpointSettings(query_seconds=QUERY_SECONDS),
+        endpoint=EndpointSettings(query_seconds=QUERY_SECONDS, roles=ROLES),
     )
     publish(f"{settings.lake}/gold/by_city", city=["Bonn"], parcels=[3])
     part = endpoint_part(settings)
@@ -93,6 +98,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlClient]:
                 "TIDEMARK_STATE_DIR": str(settings.state),
                 "TIDEMARK_PORTS__ENDPOINT": str(settings.ports.endpoint),
                 "TIDEMARK_ENDPOINT__QUERY_SECONDS": str(QUERY_SECONDS),
+                "TIDEMARK_ENDPOINT__ROLES": json.dumps({"other": {"tables": ["gold.other"]}}),
                 "TIDEMARK_SPARK__MASTER": "local[2]",
             },
             cwd=folder,
@@ -142,6 +148,28 @@ def test_a_wrong_password_is_refused(client: SqlClient) -> None:
     client.knock(USER, client.password)
     with pytest.raises(TTransportException, match="Error validating the login"):
         client.knock(USER, "guessed")
+
+
+def test_each_user_reads_what_the_role_grants(client: SqlClient) -> None:
+    reader = replace(client, user="ada", own_password=add_user(client.settings, "ada", "other"))
+    assert reader.rows("SELECT 1 AS one") == [(1,)]
+    query = "SELECT c.city FROM gold.by_city AS c"
+    assert "[TABLE_NOT_GRANTED]" in reader.refusal(query)
+    assert "[TABLE_NOT_GRANTED]" in reader.refusal("SELECT * FROM ops.freshness")
+    assert "[UNKNOWN_TABLE]" in reader.refusal("DESCRIBE gold.by_city")
+    # Sessions side by side keep their users, whichever thread opened one last.
+    with reader.cursor() as theirs, client.cursor() as ours:
+        with pytest.raises(Error, match="TABLE_NOT_GRANTED"):
+            theirs.execute(query)
+        ours.execute(query)
+        assert ours.fetchall()
+        with pytest.raises(Error, match="TABLE_NOT_GRANTED"):
+            theirs.execute(query)
+        remove_user(client.settings, "ada")
+        with pytest.raises(Error, match="USER_UNKNOWN"):
+            theirs.execute("SELECT 1 AS one")
+    with pytest.raises(TTransportException, match="Error validating the login"):
+        client.knock("ada", reader.password)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ def parse(words: list[str]) -> None:
     context = command.make_context("tidemark", words)
     while isinstance(command, TyperGroup):
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return
         name, command, rest = command.resolve_command(context, rest)
         context = command.make_context(name, rest, parent=context)
 

@@ -78,11 +78,15 @@ public final class Endpoint {
   /** Asks whether a user may come in. The server makes one of these, by its name, for a login. */
   public static class Password implements PasswdAuthenticationProvider {
     static volatile BiPredicate check;
+    /** Who logged in on this thread: a connection has one, which also opens its session. */
+    static final ThreadLocal user = new ThreadLocal();
 
     public void Authenticate(String user, String password) throws AuthenticationException {
+      Password.user.remove();
       if (user == null || password == null || !check.test(user, password)) {
         throw new AuthenticationException("the user or the password is wrong");
       }
+      Password.user.set(user);
     }
   }
 
@@ -105,7 +109,9 @@ public final class Endpoint {
     }
 
     public Object apply(Object session, Object parser) {
-      return new Judged((SparkSession) session, (ParserInterface) parser, judge, settings);
+      // A session gets its parser when it is opened, by the thread of its connection.
+      String user = (String) Password.user.get();
+      return new Judged((SparkSession) session, (ParserInterface) parser, judge, settings, user);
     }
 
     static Map settings(SparkSession session) {
@@ -121,12 +127,19 @@ public final class Endpoint {
     private final ParserInterface parser;
     private final Consumer judge;
     private final Map settings;
+    private final String user;
 
-    Judged(SparkSession session, ParserInterface parser, Consumer judge, Map settings) {
+    Judged(
+        SparkSession session,
+        ParserInterface parser,
+        Consumer judge,
+        Map settings,
+        String user) {
       this.session = session;
       this.parser = parser;
       this.judge = judge;
       this.settings = settings;
+      this.user = user;
     }
 
     public LogicalPlan parsePlan(String text) throws ParseException {
@@ -156,6 +169,7 @@ public final class Endpoint {
       Map statement = new HashMap();
       statement.put("kind", plan.getClass().getSimpleName());
       statement.put("text", text);
+      statement.put("user", user == null ? "" : user);
       statement.put("schema", session.catalog().currentDatabase());
       statement.put("changed", changed());
       statement.put("tables", "");

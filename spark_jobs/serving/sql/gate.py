@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.query import query_tables
 from spark_jobs.graph.statements import (
     EXPLAIN,
     LOOKS,
@@ -20,11 +21,19 @@ from spark_jobs.graph.statements import (
     split_explain,
 )
 from spark_jobs.names import OPS_SCHEMA, Layer
+from spark_jobs.serving.sql.grants import TableNotGrantedError, granted_tables
 from spark_jobs.serving.sql.session import QuerySession
+from spark_jobs.stack.endpoint_users import (
+    ANALYST,
+    RoleUnknownError,
+    UserUnknownError,
+    read_users,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark_jobs.endpoint_sections import EndpointRole
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.serving.sql.listing import ListedTable
     from spark_jobs.serving.sql.query import PinnedQuery
@@ -53,6 +62,8 @@ class EndpointSession(QuerySession):
     Attributes:
         driver: the session whose catalog the clients' sessions share.
         compiled: returns the current manifest.
+        user: who asks.
+        role: what the user may query; None: all that is served.
     """
 
     limit: int = 0
@@ -60,6 +71,8 @@ class EndpointSession(QuerySession):
     layers: frozenset[Layer] = SERVED
     driver: SparkSession
     compiled: Callable[[], Manifest]
+    user: str = ""
+    role: EndpointRole | None = None
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -105,11 +118,41 @@ class EndpointSession(QuerySession):
         pinned = self._query(query, statement.schema)
         return words + pinned.sql, pinned.policy.text()
 
+    def of(self, user: str) -> EndpointSession:
+        """The session of one user, with what the user's role may query now.
+
+        Raises:
+            UserUnknownError: the user was removed after the login.
+            RoleUnknownError: the settings no longer declare the user's role.
+        """
+        if user == ANALYST:
+            return replace(self, user=user)
+        users, roles = read_users(self.settings), self.settings.endpoint.roles
+        if user not in users:
+            raise UserUnknownError(user, tuple(sorted(users)))
+        role = users[user].role
+        if role not in roles:
+            raise RoleUnknownError(role, tuple(sorted(roles)))
+        return replace(self, user=user, role=roles[role])
+
+    def tables(self) -> list[tuple[str, str]]:
+        """The tables that the user may query, with descriptions."""
+        found = super().tables()
+        if self.role is None:
+            return found
+        granted = granted_tables(self.role, self.manifest)
+        return [(name, description) for name, description in found if name in granted]
+
     def _query(self, text: str, schema: str) -> PinnedQuery:
         from spark_jobs.serving.sql.query import view_of
 
         if schema in SCHEMAS:
             text = qualified(text, schema)
+        if self.role is not None:
+            served = [name for name, _ in super().tables()]
+            refused = query_tables(text, known=served).keys() - dict(self.tables()).keys()
+            if refused:
+                raise TableNotGrantedError(self.user, tuple(sorted(refused)))
         query = self.pinned(text, views=SHARED_VIEWS)
         if query.made:
             for name, frame in self.ops(query.made).items():
@@ -122,7 +165,7 @@ def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
     """Add the SQL to run, or the refusal, to the statement's properties from Spark."""
     statement = statement_of(told)
     try:
-        told["sql"], told["policy"] = session.sql(statement)
+        told["sql"], told["policy"] = session.of(told["user"]).sql(statement)
     except LakehouseError as error:
         logger.info("statement refused kind=%s condition=%s", statement.kind, error.condition)
         told["refusal"] = error.render()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.endpoint_sections import EndpointRole
+from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.sql.gate import EndpointSession, judge
+from spark_jobs.serving.sql.grants import check_roles, granted_tables
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.stack.endpoint_users import ANALYST, add_user, remove_user
 
 NO_SPARK: Any = None
 
@@ -34,7 +39,8 @@ def session(tmp_path: Path, manifest: Manifest) -> EndpointSession:
 
 
 def told(session: EndpointSession, text: str, kind: str = "Project", **more: str) -> dict[str, str]:
-    statement = {"schema": "default", "changed": "", "tables": "", "schemas": "", **more}
+    statement = {"schema": "default", "changed": "", "tables": "", "schemas": ""}
+    statement |= {"user": ANALYST, **more}
     statement |= {"kind": kind, "text": text}
     judge(session, statement)
     assert ("sql" in statement) != ("refusal" in statement)
@@ -94,3 +100,96 @@ def test_silver_gold_and_ops_are_listed_with_what_they_are(
     assert [(one.name, one.description) for one in listed["gold.user_order_stats"].columns] == [
         (one.name, one.description or "") for one in declared.columns
     ]
+
+
+ROLES = {
+    "statuses": {"tables": ["gold.orders_by_status"]},
+    "golden": {"schemas": ["gold"]},
+    "operator": {"schemas": ["ops"]},
+}
+
+
+@pytest.fixture
+def with_roles(session: EndpointSession) -> EndpointSession:
+    """The session of a project with roles, each with a user of its name."""
+    settings = load_settings(
+        REPOSITORY, state_dir=session.settings.state, endpoint={"roles": ROLES}
+    )
+    for name in ROLES:
+        add_user(settings, name, name)
+    return replace(session, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("user", "text", "granted"),
+    [
+        ("statuses", "SELECT * FROM gold.orders_by_status", True),
+        ("golden", "SELECT * FROM gold.orders_by_status", True),
+        ("operator", "SELECT * FROM gold.orders_by_status", False),
+        ("statuses", "SELECT * FROM gold.orders_by_user AS o", False),
+        ("statuses", "SELECT * FROM ops.freshness", False),
+        ("golden", "SELECT * FROM silver.orders", False),
+        (
+            "statuses",
+            "SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM gold.user_revenue)",
+            False,
+        ),
+    ],
+)
+def test_a_user_reads_what_the_role_grants(
+    with_roles: EndpointSession, user: str, text: str, granted: bool
+) -> None:
+    found = told(with_roles, text, user=user)
+    assert ("sql" in found) is granted
+    if not granted:
+        assert found["refusal"].startswith(f"user '{user}' may not query ")
+        assert "[TABLE_NOT_GRANTED]" in found["refusal"]
+        explained = told(with_roles, f"EXPLAIN {text}", "ExplainCommand", user=user)
+        assert "[TABLE_NOT_GRANTED]" in explained["refusal"]
+
+
+def test_a_user_does_not_see_the_columns_of_tables_that_the_role_does_not_grant(
+    with_roles: EndpointSession,
+) -> None:
+    def described(table: str) -> dict[str, str]:
+        text = f"DESCRIBE {table}"
+        return told(with_roles, text, "DescribeRelation", tables=table, user="statuses")
+
+    assert "sql" in described("gold.orders_by_status")
+    assert "refusal" in described("gold.user_revenue")
+
+
+def test_a_removed_user_a_changed_role_and_nobody_are_refused_at_once(
+    with_roles: EndpointSession,
+) -> None:
+    text = "SELECT * FROM gold.orders_by_status"
+    remove_user(with_roles.settings, "golden")
+    assert "[USER_UNKNOWN]" in told(with_roles, text, user="golden")["refusal"]
+    assert "[USER_UNKNOWN]" in told(with_roles, text, user="")["refusal"]
+    add_user(with_roles.settings, "statuses", "operator")
+    assert "[TABLE_NOT_GRANTED]" in told(with_roles, text, user="statuses")["refusal"]
+    fewer = load_settings(REPOSITORY, state_dir=with_roles.settings.state)
+    without = replace(with_roles, settings=fewer)
+    assert "[ROLE_UNKNOWN]" in told(without, text, user="statuses")["refusal"]
+
+
+def test_the_tags_of_a_role_grant_tables_of_all_layers(manifest: Manifest) -> None:
+    tag = next(tag for one in manifest.gold.values() for tag in one.tags)
+    granted = granted_tables(EndpointRole(tags=(tag,)), manifest)
+    entries = (*manifest.silver.values(), *manifest.gold.values(), *manifest.sources.values())
+    assert granted == {str(one.table_name) for one in entries if tag in one.tags}
+
+
+def test_what_a_role_names_must_exist(manifest: Manifest) -> None:
+    roles = {
+        "none": EndpointRole(),
+        "typo": EndpointRole(tables=("gold.orders_by_statuss",), tags=("finnance",)),
+        "right": EndpointRole(schemas=("ops",), tables=("gold.orders_by_status",)),
+    }
+    with pytest.raises(ProblemsError) as raised:
+        check_roles(roles, manifest)
+    text = str(raised.value)
+    assert "endpoint.roles.none" in text
+    assert "gold.orders_by_statuss" in text
+    assert "finnance" in text
+    assert "right" not in text

@@ -15,7 +15,7 @@ from spark_jobs import settings as settings_module
 from spark_jobs.cli import watch as watch_module
 from spark_jobs.cli.cases import Ended
 from spark_jobs.cli.watch import Rounds, declaration_filter, follow
-from spark_jobs.settings import SETTINGS_FILE, Settings, read_settings_file
+from spark_jobs.settings import DEMO_FILE, SETTINGS_FILE, Settings, read_settings_file
 from spark_jobs.testing.case_files import CASES
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -93,7 +93,7 @@ def test_a_round_reads_the_settings_once(
     monkeypatch.setattr(Rounds, "_spark", lambda *_: None)
     (project / SPEND).write_text(RIGHT[SPEND].replace("SUM", "MAX"))
     rounds.run([project / SPEND])
-    assert reads == [SETTINGS_FILE]
+    assert reads == [SETTINGS_FILE, DEMO_FILE]
     assert [one.state for one in lakes] == [tmp_path / "work/1"]
 
 

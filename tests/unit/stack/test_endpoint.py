@@ -13,8 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 
 from spark_jobs.access.secrets import AUTHORITY, read_secret
+from spark_jobs.endpoint_sections import EndpointSettings
 from spark_jobs.errors import SettingError
-from spark_jobs.sections import EndpointSettings, Ports, SecuritySettings
+from spark_jobs.sections import Ports, SecuritySettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.catalog import all_steps, check_part_names
 from spark_jobs.stack.certificates import AUTHORITY_KEY, certificate_name, key_store, signed
