@@ -91,7 +91,7 @@ test-dags: ## Tests of the DAGs
 	$(call lane,airflow)
 
 e2e: ## Tests against local stacks, each stack with its own process
-	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile
+	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-long: ## Tests that take hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)

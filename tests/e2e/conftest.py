@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -14,8 +15,13 @@ from tests.e2e.airflow_world import Airflow, small_airflow
 from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import shop_of
 from tests.e2e.topic_world import Events, small_broker
+from tests.stacks import STACK_OF
 
 SCHEDULE = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
+
+
+# The stack that tests share, until the last of them has ended.
+_SHARED = ExitStack()
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +31,23 @@ def stack() -> Iterator[RunningStack]:
     Tests share it, so each uses its own names and keys.
     """
     endpoint = {"account": SOMEBODY} if can_be_somebody() else {}
-    yield from full_stack(endpoint=endpoint)
+    with _SHARED:
+        yield _SHARED.enter_context(contextmanager(full_stack)(endpoint=endpoint))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Stop the shared stack after its last test: while it idles, other tests lack its cores."""
+    yield
+    if shares(item) and not (nextitem and shares(nextitem)):
+        _SHARED.close()
+
+
+def shares(item: pytest.Item) -> bool:
+    """Whether a test's file uses the shared stack."""
+    return item.nodeid.partition("::")[0] in STACK_OF
 
 
 @pytest.fixture(scope="session")
