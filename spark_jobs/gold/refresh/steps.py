@@ -108,8 +108,11 @@ class Refresher:
         session_factory: Callable[[Settings], SparkSession] = open_session,
         now: Callable[[], datetime] = utc_now,
         announces: bool = False,
+        in_process: bool = False,
     ) -> None:
-        self.context = GoldContext(settings, manifest, store, session_factory, announces=announces)
+        self.context = GoldContext(
+            settings, manifest, store, session_factory, announces=announces, in_process=in_process
+        )
         self._now = now
 
     def explain(self, view: str) -> RefreshPlan:

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from spark_jobs import settings as settings_module
 from spark_jobs.cli import watch as watch_module
-from spark_jobs.cli.cases import Ended
 from spark_jobs.cli.watch import Rounds, declaration_filter, follow
 from spark_jobs.settings import SETTINGS_FILE, Settings, read_settings_file
 from spark_jobs.testing.case_files import CASES
+from spark_jobs.testing.ended import Ended
 from tests.golden.declaration_cases import RIGHT, write_project
 
 SPEND = "sql/gold/spend.sql"
@@ -82,7 +82,7 @@ def test_a_round_reads_the_settings_once(
         reads.append(name)
         return read_settings_file(project_dir, name)
 
-    def run(files: object, manifest: object, settings: Settings, spark: object) -> list[Ended]:
+    def run(files: object, manifest: object, settings: Settings, session: object) -> list[Ended]:
         lakes.append(settings)
         return []
 
@@ -90,7 +90,6 @@ def test_a_round_reads_the_settings_once(
     rounds.validate()
     monkeypatch.setattr(settings_module, "read_settings_file", read)
     monkeypatch.setattr(watch_module, "run_files", run)
-    monkeypatch.setattr(Rounds, "_spark", lambda *_: None)
     (project / SPEND).write_text(RIGHT[SPEND].replace("SUM", "MAX"))
     rounds.run([project / SPEND])
     assert reads == [SETTINGS_FILE]
