@@ -541,6 +541,11 @@ CASES = (
         "SQL_SYNTAX",
         _silver("description:", "sequence_by: (created_at\ndescription:"),
     ),
+    Case(
+        "header_expression_arguments",
+        "SQL_SYNTAX",
+        _silver("description:", "sequence_by: ROUND(order_id, 1, 2)\ndescription:"),
+    ),
     Case("random", "NONDETERMINISTIC", _gold("SUM(o.amount)", "SUM(o.amount) + rand()")),
     Case("limit_without_order", "NONDETERMINISTIC", _gold("GROUP BY ALL", "GROUP BY ALL LIMIT 3")),
     Case(
