@@ -96,6 +96,32 @@ def test_a_round_reads_the_settings_once(
     assert [one.state for one in lakes] == [tmp_path / "work/1"]
 
 
+CASE = """\
+description: What a user spent.
+given:
+  silver.orders: |
+    order_id | user_id | amount
+    1        | 7       | 2.50
+    2        | 7       | 0.50
+then: |
+  user_id | spend
+  7       | 3.00
+"""
+
+
+def test_a_case_runs_in_the_process_of_the_watch(project: Path, tmp_path: Path) -> None:
+    text = io.StringIO()
+    rounds = Rounds(project, tmp_path / "work", Console(file=text, width=200), test=True)
+    rounds.validate()
+    (project / CASES / "counted.late.yml").unlink()
+    file = project / CASES / "spend.yml"
+    for amount, word in (("3.00", "passed"), ("4.00", "failed")):
+        file.write_text(CASE.replace("3.00", amount))
+        rounds.run([file])
+        assert f"{word} spend, 1 steps, by DuckDB" in text.getvalue()
+    rounds.close()
+
+
 @pytest.mark.parametrize(
     ("file", "watched"),
     [

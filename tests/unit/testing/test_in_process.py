@@ -16,6 +16,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.sections import Engine
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.testing import recompute
 from spark_jobs.testing.case_files import Case, case_files, read_case
 from spark_jobs.testing.ended import Ended, run_case
 from spark_jobs.testing.run import CaseResult, prepared
@@ -84,6 +85,29 @@ def test_each_case_passes_or_is_left_to_spark(shipped: Manifest, settings: Setti
         ReasonCode.FIRST_BUILD,
         *[ReasonCode.INPUT_CHANGED_RULE] * len(case.content.when),
     ]
+
+
+def by_status(shipped: Manifest) -> Case:
+    """The case of a view that DuckDB computes."""
+    [file] = [one for one in case_files(REPOSITORY) if one.stem == "orders_by_status"]
+    return read_case(file, shipped)
+
+
+def test_types_that_differ_are_left_to_spark(shipped: Manifest, settings: Settings):
+    entry = shipped.gold["orders_by_status"]
+    status, orders = entry.columns
+    columns = (status, orders.model_copy(update={"type": "int"}))
+    gold = {**shipped.gold, entry.name: entry.model_copy(update={"columns": columns})}
+    other = shipped.model_copy(update={"gold": gold})
+    assert outcome(by_status(shipped), other, settings) == "the type of column orders"
+
+
+def test_rows_that_a_recompute_lacks_are_left_to_spark(
+    shipped: Manifest, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(recompute, "difference", lambda *_: (({"orders": 1},), ()))
+    found = outcome(by_status(shipped), shipped, settings)
+    assert found == "rows that a recompute does not have"
 
 
 def ended(
