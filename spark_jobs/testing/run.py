@@ -192,10 +192,9 @@ def prepared(
         own = without_layout(own, case.view)
     Path(settings.state).mkdir(parents=True, exist_ok=True)
     with ControlStore.open(settings.control_url) as store:
-        how: dict[str, Any] = (
-            {"in_process": True} if session is None else {"session_factory": lambda _: session()}
-        )
+        how: dict[str, Any] = {} if session is None else {"session_factory": lambda _: session()}
         refresher = Refresher(settings, own, store, now=lambda: clock.now, **how)
+        refresher.context.in_process = session is None
         places = case.places
         inputs = {}
         for name in own.gold[case.view].inputs:

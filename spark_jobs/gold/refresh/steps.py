@@ -108,11 +108,8 @@ class Refresher:
         session_factory: Callable[[Settings], SparkSession] = open_session,
         now: Callable[[], datetime] = utc_now,
         announces: bool = False,
-        in_process: bool = False,
     ) -> None:
-        self.context = GoldContext(
-            settings, manifest, store, session_factory, announces=announces, in_process=in_process
-        )
+        self.context = GoldContext(settings, manifest, store, session_factory, announces=announces)
         self._now = now
 
     def explain(self, view: str) -> RefreshPlan:
