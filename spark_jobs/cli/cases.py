@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from spark_jobs.cli.completion import VIEWS_HELP, complete_views
 from spark_jobs.errors import LakehouseError
-from spark_jobs.names import passed_keys
+from spark_jobs.sections import Engine
 from spark_jobs.serving.project import current_manifest, views_of
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.tables import FittedTable
@@ -25,26 +24,34 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.graph.manifest import Manifest
-    from spark_jobs.testing.run import CaseResult, StepResult
+    from spark_jobs.testing.ended import Ended
+    from spark_jobs.testing.run import StepResult
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A case file with its result, or with the error that stopped it."""
+_ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
 
-    name: str
-    result: CaseResult | None
-    error: LakehouseError | None = None
 
-    @property
-    def passed(self) -> bool:
-        return self.result is not None and self.result.passed
+class LazySession:
+    """Starts a Spark session when it is first called."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
-        found = self.result.as_dict() if self.result else {}
-        error = self.error.as_dict() if self.error else None
-        return {"case": self.name, **passed_keys(passed=self.passed), **found, "error": error}
+    def __init__(self, settings: Settings, name: str) -> None:
+        self._settings = settings
+        self._name = name
+        self._session: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        from spark_jobs.storage.session import QUIET, driver_session
+        from spark_jobs.testing.run import FEW_ROWS
+
+        if self._session is None:
+            conf = {**QUIET, **FEW_ROWS}
+            self._session = driver_session(self._settings, self._name, conf=conf)
+        return self._session
+
+    def close(self) -> None:
+        """Stop the session if it was started."""
+        if self._session is not None:
+            self._session.stop()
 
 
 def run_cases(
@@ -55,26 +62,29 @@ def run_cases(
             help=f"{VIEWS_HELP} Default: all with a case.", autocompletion=complete_views
         ),
     ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(
+            help="auto: DuckDB where it gives the same rows as Spark. Default: gold.engine."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run the case files of gold views: input rows, changes, and the expected rows."""
-    from spark_jobs.storage.session import QUIET, driver_session
-    from spark_jobs.testing.run import FEW_ROWS
-
     settings = load_settings(context.obj)
     manifest = current_manifest(settings)
     files = selected_cases(settings, manifest, views or [])
     console = Console(stderr=as_json, highlight=False)
     with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:
         own = settings.moved_to(Path(directory))
-        spark = driver_session(own, "tidemark test", conf={**QUIET, **FEW_ROWS})
+        session = LazySession(own, "tidemark test")
         try:
             ended = []
-            for one in run_files(files, manifest, own, spark):
+            for one in run_files(files, manifest, own, session, engine=engine):
                 ended.append(one)
                 print_case(console, one)
         finally:
-            spark.stop()
+            session.close()
     if as_json:
         typer.echo(json.dumps([one.as_dict() for one in ended], indent=2, default=str))
     failed = sum(not one.passed for one in ended)
@@ -101,7 +111,12 @@ def selected_cases(settings: Settings, manifest: Manifest, views: list[str]) -> 
 
 
 def run_files(
-    files: tuple[Path, ...], manifest: Manifest, settings: Settings, spark: SparkSession
+    files: tuple[Path, ...],
+    manifest: Manifest,
+    settings: Settings,
+    session: LazySession,
+    *,
+    engine: Engine | None = None,
 ) -> Iterator[Ended]:
     """Run case files one after another.
 
@@ -109,34 +124,44 @@ def run_files(
         files: to run.
         manifest: the project.
         settings: with a temporary state directory; each file gets a lake below it.
-        spark: the session for all files.
+        session: the session for all files.
+        engine: None: that of the settings.
     """
     from spark_jobs.testing.case_files import read_case
-    from spark_jobs.testing.run import prepared
+    from spark_jobs.testing.ended import Ended, run_case
 
+    chosen = engine or settings.gold.engine
     for file in files:
         try:
             case = read_case(file, manifest)
-            own = settings.moved_to(settings.state / file.stem)
-            with prepared(case, manifest=manifest, settings=own, session=lambda: spark) as run:
-                yield Ended(file.stem, run.run())
         except LakehouseError as error:
-            yield Ended(file.stem, None, error)
+            yield Ended(name=file.stem, error=error)
+            continue
+        yield run_case(case, manifest=manifest, settings=settings, session=session, engine=chosen)
 
 
 def print_case(console: Console, ended: Ended) -> None:
     """Print one line about a case, and the differences if it failed."""
     word = Text("passed", style="green") if ended.passed else Text("failed", style="red")
     if ended.error is not None:
-        console.print(Text.assemble(word, f" {ended.name}"))
+        console.print(Text.assemble(word, f" {ended.name}{_by(ended)}"), soft_wrap=True)
         console.print(ended.error.render(), markup=False, soft_wrap=True)
     elif ended.result is not None:
         steps = ended.result.steps
-        console.print(Text.assemble(word, f" {ended.name}, {len(steps)} steps"))
+        line = f" {ended.name}, {len(steps)} steps{_by(ended)}"
+        console.print(Text.assemble(word, line), soft_wrap=True)
         if not steps[-1].passed:
             console.print(difference_table(steps[-1]))
         elif not ended.passed:
             console.print(f"  {ended.result.verification.detail}")
+
+
+def _by(ended: Ended) -> str:
+    """The engine, and why DuckDB did not run the case."""
+    if ended.engine is None:
+        return ""
+    reason = f", for {ended.because}" if ended.because else ""
+    return f", by {_ENGINES[ended.engine]}{reason}"
 
 
 def difference_table(step: StepResult) -> Table:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from spark_jobs.cli.cases import print_case, run_files
+from spark_jobs.cli.cases import LazySession, print_case, run_files
 from spark_jobs.cli.validate import summary
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import SETTINGS_FILE, Settings, load_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from watchfiles import Change
 
     from spark_jobs.graph.manifest import Manifest
@@ -30,9 +29,7 @@ _DEBOUNCE_MILLISECONDS = 300
 
 def watch(
     context: typer.Context,
-    test: Annotated[
-        bool, typer.Option("--test/--no-test", help="Run case files, which takes a JVM.")
-    ] = True,
+    test: Annotated[bool, typer.Option("--test/--no-test", help="Run case files.")] = True,
 ) -> None:
     """Validate at each save, and run the case files of the views that changed; ends with Ctrl-C."""
     project_dir = load_settings(context.obj).project_dir
@@ -86,7 +83,7 @@ class Validated(NamedTuple):
 class Rounds:
     """Runs one round after each save, and compares the views with those of the previous round.
 
-    The JVM starts with the first case that runs, and later rounds reuse it.
+    The JVM starts with the first case that only Spark can run, and later rounds reuse it.
     """
 
     def __init__(self, project_dir: Path, directory: Path, console: Console, *, test: bool) -> None:
@@ -96,7 +93,7 @@ class Rounds:
         self._test = test
         self._count = 0
         self._known: dict[str, str] = {}
-        self._session: SparkSession | None = None
+        self._session: LazySession | None = None
 
     def validate(self) -> Validated | None:
         """Print all problems, or a summary in one line.
@@ -141,7 +138,9 @@ class Rounds:
         if self._test and files:
             self._count += 1
             temporary = settings.moved_to(self._directory / str(self._count))
-            for ended in run_files(files, manifest, temporary, self._spark(settings)):
+            if self._session is None:
+                self._session = LazySession(settings.moved_to(self._directory), "tidemark watch")
+            for ended in run_files(files, manifest, temporary, self._session):
                 print_case(self._console, ended)
 
     def cases(self, manifest: Manifest, saved: Collection[Path]) -> tuple[Path, ...]:
@@ -164,16 +163,7 @@ class Rounds:
     def close(self) -> None:
         """Stop the JVM if it was started."""
         if self._session is not None:
-            self._session.stop()
-
-    def _spark(self, settings: Settings) -> SparkSession:
-        from spark_jobs.storage.session import QUIET, driver_session
-        from spark_jobs.testing.run import FEW_ROWS
-
-        if self._session is None:
-            temporary = settings.moved_to(self._directory)
-            self._session = driver_session(temporary, "tidemark watch", conf={**QUIET, **FEW_ROWS})
-        return self._session
+            self._session.close()
 
     def _print(self, error: LakehouseError) -> None:
         self._console.print(error.render(), markup=False)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import Settings
@@ -26,6 +27,8 @@ class GoldContext:
     Attributes:
         announces: whether publications are made by an Airflow task, which emits the asset events
             itself.
+        in_process: whether this process does all that a refresh needs, without a session, on rows
+            that fit into memory; ``NotTranslatedError`` is raised for what only Spark can do.
     """
 
     settings: Settings
@@ -33,11 +36,14 @@ class GoldContext:
     store: ControlStore
     session_factory: Callable[[Settings], SparkSession] = field(default=open_session)
     announces: bool = False
+    in_process: bool = False
     # Locations of tables: those of production, or those of an environment.
     places: Callable[[Lake, Manifest], TableLocations] = field(default=TableLocations)
 
     @cached_property
     def spark(self) -> SparkSession:
+        if self.in_process:
+            raise NotTranslatedError("a step that only Spark can do")
         return self.session_factory(self.settings)
 
     def close(self) -> None:

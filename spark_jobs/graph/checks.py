@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from spark_jobs.definitions.errors import ColumnNameError, ReservedColumnError
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.argument_checks import check_arguments
 from spark_jobs.graph.cast_checks import check_casts
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
@@ -43,7 +44,7 @@ def check_tables(
 
 
 def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report functions, literals and places of expressions that Spark does not have."""
+    """Report functions, arguments, literals and places of expressions that Spark does not have."""
     unknown = {
         source.of(node): name
         for node in tree.find_all(exp.Func)
@@ -56,6 +57,7 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
             unknown[source.at(token.start)] = token.text.lower()
     for place, name in unknown.items():
         yield UnknownFunctionError(subject, name, sorted(spark_functions()), location=place)
+    yield from check_arguments(tree, source)
     yield from check_casts(source, subject)
     yield from check_literals(source, subject)
     yield from check_places(tree, source, subject)

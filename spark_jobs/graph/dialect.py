@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect, DialectType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.transforms import (
     any_to_exists,
@@ -19,6 +21,21 @@ from sqlglot.transforms import (
 )
 
 from spark_jobs.graph.inference import overrides
+from spark_jobs.graph.written_calls import note_call
+
+
+class _Reader(SparkParser):
+    """Notes each call as it was written."""
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        at, following = self._index, self._next
+        called = bool(following) and following.token_type is TokenType.L_PAREN
+        found = super()._parse_function_call(*args, **kwargs)
+        # ANY, SOME and EXISTS before a query or a list, and SELECT TRANSFORM, are no functions.
+        syntax = isinstance(found, exp.SubqueryPredicate | exp.QueryTransform)
+        if called and found is not None and not syntax:
+            note_call(found, self._tokens, at)
+        return found
 
 
 class _Writer(SparkGenerator):
@@ -52,6 +69,7 @@ class LakehouseSpark(Spark):
 
     # Key of a call's metadata with its name as written.
     ORIGINAL_NAME_META_KEY = "name"
+    Parser = _Reader
     Generator = _Writer
     EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
 

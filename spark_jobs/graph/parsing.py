@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
@@ -19,7 +20,10 @@ from spark_jobs.graph.errors import (
     SqlSyntaxError,
     SqlTooDeepError,
 )
+from spark_jobs.graph.function_arguments import function_arguments
 from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
+from spark_jobs.graph.semantic_errors import FunctionArgumentsError
+from spark_jobs.graph.written_calls import count_arguments
 
 # A comma before one of these is an error in Spark, but sqlglot ignores it.
 _NOT_AFTER_COMMA = {
@@ -73,6 +77,7 @@ def parse_select(source: SqlText) -> exp.Query:
 
     Raises:
         SqlSyntaxError: the text is not valid SQL.
+        FunctionArgumentsError: a call lacks an argument, or has one too many.
         SqlTooDeepError: expressions or subqueries are nested too deeply.
         DuplicateRelationError: two relations of a FROM clause have the same name.
         NotOneSelectError: the text has another statement, none, or several.
@@ -87,9 +92,11 @@ def parse_select(source: SqlText) -> exp.Query:
         raise SqlTooDeepError(location=source.first()) from error
     except ParseError as error:
         first = error.errors[0]
-        place = _parse_place(first, source)
-        raise SqlSyntaxError(_parse_problem(first, tokens, source), location=place) from error
+        raise _parse_error(first, tokens, source) from error
     except _UNFORESEEN as error:
+        calls = (_wrong_arguments(tokens, at, source) for at in _calls(tokens))
+        if (wrong := next((one for one in calls if one is not None), None)) is not None:
+            raise wrong from error
         problem = "a part of it is in a wrong place"
         raise SqlSyntaxError(problem, location=source.first()) from error
     tree = next((one for one in trees if one is not None), None)
@@ -210,30 +217,58 @@ def _check_aliases(tokens: list[Token], source: SqlText) -> None:
             raise SqlSyntaxError("AS has no column before it", location=source.at(token.start))
 
 
-def _parse_problem(error: dict[str, object], tokens: list[Token], source: SqlText) -> str:
+def _parse_error(
+    error: dict[str, object], tokens: list[Token], source: SqlText
+) -> SqlSyntaxError | FunctionArgumentsError:
     text = str(error.get("description") or "it ends too early")
     near = str(error.get("highlight") or "")
+    place = _parse_place(error, source)
     needed = re.match(r"Required (?:argument|keyword): '(\w+)' missing for .*?(\w+)['>]*$", text)
-    if needed:
-        # The parser names its own class, and not what was written.
-        called = _called_before(_parse_place(error, source), tokens, source)
-        return f"{called or needed[2].upper()} is missing an argument"
     many = re.search(r"provided arguments \((\d+)\) is greater than .* arguments \((\d+)\)", text)
-    if many and (called := _called_before(_parse_place(error, source), tokens, source)):
-        return f"{called} has {many[1]} arguments, and takes {many[2]} at most"
+    # The parser names its own class, and not what was written.
+    at = _called_before(place, tokens, source) if needed or many else None
+    if at is not None and (wrong := _wrong_arguments(tokens, at, source)) is not None:
+        return wrong
+    called = needed[2].upper() if needed else ""
+    if at is not None:
+        called = tokens[at].text.upper()
+    if needed:
+        return SqlSyntaxError(f"{called} is missing an argument", location=place)
+    if many and called:
+        problem = f"{called} has {many[1]} arguments, and takes {many[2]} at most"
+        return SqlSyntaxError(problem, location=place)
     text = text[:1].lower() + text[1:].rstrip(".")
-    return f"{text}, near {near!r}" if near else text
+    return SqlSyntaxError(f"{text}, near {near!r}" if near else text, location=place)
 
 
-def _called_before(place: Location, tokens: list[Token], source: SqlText) -> str | None:
-    """The function whose parenthesis is open at a place."""
-    open_calls: list[str] = []
-    for before, token in pairwise(tokens):
+def _wrong_arguments(
+    tokens: list[Token], at: int, source: SqlText
+) -> FunctionArgumentsError | None:
+    """The mistake of the call at an index, if Spark refuses the number of its arguments."""
+    takes = function_arguments(tokens[at].text)
+    count = count_arguments(tokens, at + 1)
+    if takes is None or count is None or takes.allow(count):
+        return None
+    place = source.at(tokens[at].start)
+    return FunctionArgumentsError(tokens[at].text, count, takes, location=place)
+
+
+def _calls(tokens: list[Token]) -> Iterator[int]:
+    """The indices of all words before a parenthesis."""
+    for at, token in enumerate(tokens[1:]):
+        if token.token_type is TokenType.L_PAREN:
+            yield at
+
+
+def _called_before(place: Location, tokens: list[Token], source: SqlText) -> int | None:
+    """The index of the function whose parenthesis is open at a place."""
+    open_calls: list[int] = []
+    for at, token in enumerate(tokens[1:]):
         where = source.at(token.start)
         if (where.line or 0, where.column or 0) >= (place.line or 0, place.column or 0):
             break
         if token.token_type is TokenType.L_PAREN:
-            open_calls.append(before.text.upper())
+            open_calls.append(at)
         elif token.token_type is TokenType.R_PAREN and open_calls:
             open_calls.pop()
     return open_calls[-1] if open_calls else None

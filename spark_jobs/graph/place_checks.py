@@ -41,7 +41,7 @@ def check_places(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lak
     """
     for query in tree.find_all(exp.Query):
         yield from _repeated_names(query, source, subject)
-        yield from _zero_positions(query, source, subject)
+        yield from _low_positions(query, source, subject)
         if isinstance(query, exp.Select):
             yield from _generators(query, source, subject)
 
@@ -57,6 +57,14 @@ def _repeated_names(query: exp.Query, source: SqlText, subject: str) -> Iterator
         seen.add(name)
 
 
+def with_bare_positions(tree: exp.Query) -> exp.Query:
+    """The same tree, with positions out of their parentheses, which Spark ignores there."""
+    for query in tree.find_all(exp.Query):
+        for _, node, _ in _named_positions(query):
+            node.replace(node.unnest())
+    return tree
+
+
 def wrong_position(
     tree: exp.Query, name: str, source: SqlText, subject: str
 ) -> PositionError | None:
@@ -69,29 +77,33 @@ def wrong_position(
         subject: name of the declared table in messages.
     """
     for query in tree.find_all(exp.Query):
-        for clause, node in _named_positions(query):
-            if node.this == name and int(name) > len(query.selects):
+        for clause, node, position in _named_positions(query):
+            if str(position) == name and position > len(query.selects):
                 count = len(query.selects)
-                return PositionError(subject, clause, int(name), count, location=source.of(node))
+                return PositionError(subject, clause, position, count, location=source.of(node))
     return None
 
 
-def _zero_positions(query: exp.Query, source: SqlText, subject: str) -> Iterator[PositionError]:
+def _low_positions(query: exp.Query, source: SqlText, subject: str) -> Iterator[PositionError]:
     """Positions below 1, which the parser of this project takes for numbers."""
-    for clause, node in _named_positions(query):
-        if int(node.this) < 1:
+    for clause, node, position in _named_positions(query):
+        if position < 1:
             place = source.of(node)
-            yield PositionError(subject, clause, int(node.this), len(query.selects), location=place)
+            yield PositionError(subject, clause, position, len(query.selects), location=place)
 
 
-def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Literal]]:
+def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Expr, int]]:
     """The whole numbers that ORDER BY and GROUP BY name, with the clause."""
     order, group = query.args.get("order"), query.args.get("group")
-    named = [("ORDER BY", one.this) for one in (order.expressions if order else ())]
+    named: list[tuple[str, exp.Expr]] = []
+    named += [("ORDER BY", one.this) for one in (order.expressions if order else ())]
     named += [("GROUP BY", one) for one in (group.expressions if group else ())]
     for clause, node in named:
-        if isinstance(node, exp.Literal) and node.is_int:
-            yield clause, node
+        literal = node.unnest()
+        # Spark reads a sign as a part of the number, but not before a parenthesis.
+        sign, number = (-1, literal.this) if isinstance(literal, exp.Neg) else (1, literal)
+        if isinstance(number, exp.Literal) and number.is_int:
+            yield clause, node, sign * int(number.this)
 
 
 def _generators(select: exp.Select, source: SqlText, subject: str) -> Iterator[GeneratorError]:

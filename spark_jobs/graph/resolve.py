@@ -23,7 +23,7 @@ from spark_jobs.graph.errors import (
     UnknownRelationError,
 )
 from spark_jobs.graph.parsing import SqlText
-from spark_jobs.graph.place_checks import wrong_position
+from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.names import TableName
 
@@ -57,7 +57,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     schema = _schema(schemas)
     try:
         qualified = qualify(
-            tree.copy(),
+            with_bare_positions(tree.copy()),
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 
-from spark_jobs.errors import SubjectError
+from spark_jobs.errors import LocatedError, SubjectError
+from spark_jobs.graph.function_arguments import Arguments
 
 
 class UngroupedColumnError(SubjectError):
@@ -168,3 +169,28 @@ class DuplicateCteError(SubjectError):
     name: str
     primary = '{subject}: WITH has two queries of the name "{name}"'
     hint = "Give each its own name."
+
+
+class FunctionArgumentsError(LocatedError):
+    """A function is called with a number of arguments that it does not take."""
+
+    condition = "FUNCTION_ARGUMENTS"
+    name: str
+    count: int
+    takes: Arguments
+    primary = "{called} has {counted}, and takes {takes.in_words}"
+    hint = "{remedy}"
+
+    @property
+    def called(self) -> str:
+        return self.name.upper()
+
+    @property
+    def counted(self) -> str:
+        return f"{self.count} argument{'' if self.count == 1 else 's'}"
+
+    @property
+    def remedy(self) -> str:
+        if not self.takes.signature:
+            return "Spark's list of functions describes its arguments."
+        return f"Write {self.called}{self.takes.signature}."

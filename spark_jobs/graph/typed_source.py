@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.argument_checks import check_arguments
 from spark_jobs.graph.errors import SqlSyntaxError, UnknownColumnError
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.graph.parsing import SqlText, parse_select
@@ -42,7 +43,10 @@ def header_expression(
     table = TableName(Layer.BRONZE, "source")
     text = SqlText(place.file, f"SELECT {written} AS value FROM {table}")
     try:
-        resolved = resolve(parse_select(text), {table: columns}, text, f"{subject}: {key}")
+        tree = parse_select(text)
+        for wrong in check_arguments(tree, text):
+            raise wrong
+        resolved = resolve(tree, {table: columns}, text, f"{subject}: {key}")
     except LakehouseError as error:
         cause = error.primary.partition(": ")[2] or error.primary
         problem: LakehouseError = SqlSyntaxError(f'in "{key}", {cause}', location=place)

@@ -44,6 +44,7 @@ def replace(
     location: str,
     *,
     metadata: Mapping[str, Any],
+    properties: Mapping[str, str] | None = None,
     comments: Mapping[str, str | None] | None = None,
 ) -> None:
     """Replace rows and columns of a table in one commit; creates it if it does not exist.
@@ -52,6 +53,7 @@ def replace(
         rows: the new content.
         location: of the table.
         metadata: user metadata of the commit.
+        properties: table properties, in addition to frequent log checkpoints.
         comments: column comments, by name.
 
     Raises:
@@ -63,7 +65,7 @@ def replace(
             _described(rows, comments or {}),
             mode="overwrite",
             schema_mode="overwrite",
-            configuration=dict(SHORT_LOG),
+            configuration={**SHORT_LOG, **(properties or {})},
             commit_properties=_commit(metadata),
         )
 

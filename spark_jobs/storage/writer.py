@@ -102,7 +102,9 @@ def replace(
     """
     few = rows.few if plain.writable(location) else None
     if few is not None:
-        arrow_tables.replace(few, location, metadata=metadata or {}, comments=comments)
+        arrow_tables.replace(
+            few, location, metadata=metadata or {}, properties=properties, comments=comments
+        )
         return
     tables.overwrite(
         rows.frame,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.storage import arrow_tables
+from spark_jobs.storage.arrow_types import arrow_columns
 from spark_jobs.storage.columns import struct_type
 from spark_jobs.storage.delta import Txn
 from spark_jobs.testing.errors import CaseTableError
@@ -105,9 +105,14 @@ class InputTable:
             raise CaseTableError(f"no row has {text}", hint, location=location)
 
 
-def schema_of(spark: SparkSession, columns: Sequence[Column]) -> pa.Schema:
-    """The columns in Arrow."""
-    return to_arrow_schema(struct_type(spark, columns), timezone="UTC")
+def schema_of(columns: Sequence[Column], spark: Callable[[], SparkSession]) -> pa.Schema:
+    """The columns in Arrow; Spark is asked for types that are written in another way."""
+    found = arrow_columns(columns)
+    if found is not None:
+        return found
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    return to_arrow_schema(struct_type(spark(), columns), timezone="UTC")
 
 
 def columns_and_keys(

@@ -23,6 +23,7 @@ from spark_jobs.testing.case_files import ANY_TIME, Case, changes_of
 from spark_jobs.testing.errors import CaseTableError
 from spark_jobs.testing.inputs import InputTable, columns_and_keys, schema_of
 from spark_jobs.testing.multisets import Row, difference
+from spark_jobs.testing.recompute import recomputed
 from spark_jobs.testing.text_tables import TextTable, read_text_table, typed_rows
 
 if TYPE_CHECKING:
@@ -149,7 +150,10 @@ class CaseRun:
 
     def verified(self) -> Verification:
         """The published table against its SQL over the inputs."""
-        return verify(self.refresher.context, self.case.view)
+        context, view = self.refresher.context, self.case.view
+        if context.in_process:
+            return recomputed(context, self.refresher.explain(view))
+        return verify(context, view)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -164,7 +168,11 @@ class CaseRun:
 
 @contextmanager
 def prepared(
-    case: Case, *, manifest: Manifest, settings: Settings, session: Callable[[], SparkSession]
+    case: Case,
+    *,
+    manifest: Manifest,
+    settings: Settings,
+    session: Callable[[], SparkSession] | None,
 ) -> Iterator[CaseRun]:
     """A case whose inputs hold what is given, and whose view is not built yet.
 
@@ -172,24 +180,27 @@ def prepared(
         case: the case.
         manifest: the compiled project.
         settings: of an empty state directory, which holds the lake and the control state.
-        session: gives the Spark session.
+        session: gives the Spark session; None: DuckDB computes all in this process.
 
     Raises:
         CaseTableError: rows of the case do not fit their table.
+        NotTranslatedError: only Spark can compute the case; ``run`` raises it too.
     """
     clock = StoppedClock(case.content.clock or ANY_TIME)
     own = alone(manifest, case.view)
+    if session is None:
+        own = without_layout(own, case.view)
     Path(settings.state).mkdir(parents=True, exist_ok=True)
     with ControlStore.open(settings.control_url) as store:
-        refresher = Refresher(
-            settings, own, store, session_factory=lambda _: session(), now=lambda: clock.now
-        )
+        how: dict[str, Any] = {} if session is None else {"session_factory": lambda _: session()}
+        refresher = Refresher(settings, own, store, now=lambda: clock.now, **how)
+        refresher.context.in_process = session is None
         places = case.places
         inputs = {}
         for name in own.gold[case.view].inputs:
             table = TableName.parse(name)
             columns, keys = columns_and_keys(own, table)
-            schema = schema_of(session(), columns)
+            schema = schema_of(columns, lambda: refresher.context.spark)
             given = TextTable((), (), Location(places.file))
             if name in case.content.given:
                 place = places.value_of("given", name)
@@ -217,3 +228,9 @@ def alone(manifest: Manifest, view: str) -> Manifest:
     }
     gold = {**manifest.gold, view: entry}
     return manifest.model_copy(update={"sources": sources, "gold": gold})
+
+
+def without_layout(manifest: Manifest, view: str) -> Manifest:
+    """The project with a view whose rows lie anyhow: only Spark gives a table a layout."""
+    entry = manifest.gold[view].model_copy(update={"partition_by": (), "cluster_by": ()})
+    return manifest.model_copy(update={"gold": {**manifest.gold, view: entry}})

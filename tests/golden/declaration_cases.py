@@ -479,6 +479,16 @@ CASES = (
         ),
     ),
     Case("unknown_function", "UNKNOWN_FUNCTION", _gold("SUM(", "SUMM(")),
+    Case(
+        "function_arguments",
+        "FUNCTION_ARGUMENTS",
+        _gold("SUM(o.amount)", "ROUND(SUM(o.amount), 2, 1)"),
+    ),
+    Case(
+        "function_argument_missing",
+        "FUNCTION_ARGUMENTS",
+        _gold("SUM(o.amount)", "COALESCE(SUM())"),
+    ),
     Case("select_star", "SELECT_STAR", _view("SELECT * FROM silver.orders")),
     Case("select_star_of_alias", "SELECT_STAR", _view("SELECT o.* FROM silver.orders AS o")),
     Case(
@@ -530,6 +540,11 @@ CASES = (
         "header_expression_syntax",
         "SQL_SYNTAX",
         _silver("description:", "sequence_by: (created_at\ndescription:"),
+    ),
+    Case(
+        "header_expression_arguments",
+        "SQL_SYNTAX",
+        _silver("description:", "sequence_by: ROUND(order_id, 1, 2)\ndescription:"),
     ),
     Case("random", "NONDETERMINISTIC", _gold("SUM(o.amount)", "SUM(o.amount) + rand()")),
     Case("limit_without_order", "NONDETERMINISTIC", _gold("GROUP BY ALL", "GROUP BY ALL LIMIT 3")),

@@ -7,10 +7,13 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.antlr.v4.runtime.CharStreams;
 import org.antlr.v4.runtime.Token;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -18,8 +21,10 @@ import org.apache.spark.sql.catalyst.parser.SqlBaseLexer;
 import org.apache.spark.sql.catalyst.parser.UpperCaseCharStream;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
+import org.apache.spark.sql.internal.SessionState;
 
 /** How Spark reads texts; many at once, because each call from Python takes its time. */
 public final class Readings {
@@ -47,6 +52,37 @@ public final class Readings {
         names.add("error");
       }
       found.add(String.join("\n", names));
+    }
+    return found;
+  }
+
+  /** For each text the condition of the error with which it is refused; "" for none. */
+  public List conditions(SparkSession session, List texts) {
+    SessionState state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    List found = new ArrayList();
+    for (Iterator all = texts.iterator(); all.hasNext(); ) {
+      String condition = "";
+      try {
+        LogicalPlan plan = state.sqlParser().parsePlan((String) all.next());
+        state.analyzer().executeAndCheck(plan, new QueryPlanningTracker(scala.Option.empty()));
+      } catch (Exception refused) {
+        condition =
+            refused instanceof SparkThrowable
+                ? ((SparkThrowable) refused).getCondition()
+                : refused.getClass().getName();
+      }
+      found.add(condition);
+    }
+    return found;
+  }
+
+  /** How Spark describes each of its functions. */
+  public List usages(SparkSession session, List names) throws Exception {
+    SessionState state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    List found = new ArrayList();
+    for (Iterator all = names.iterator(); all.hasNext(); ) {
+      FunctionIdentifier name = new FunctionIdentifier((String) all.next());
+      found.add(state.catalog().lookupFunctionInfo(name).getUsage());
     }
     return found;
   }

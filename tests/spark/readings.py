@@ -33,6 +33,14 @@ class Readings:
         found = self.java.names(self.session, self._list(texts))
         return [frozenset(one.splitlines()) for one in found]
 
+    def conditions(self, texts: Sequence[str]) -> list[str]:
+        """The condition with which Spark refuses each text; "" where it takes it."""
+        return list(self.java.conditions(self.session, self._list(texts)))
+
+    def usages(self, names: Sequence[str]) -> list[str]:
+        """How Spark describes each of its functions."""
+        return list(self.java.usages(self.session, self._list(names)))
+
     def _list(self, texts: Sequence[str]) -> Any:
         found = self.gateway.jvm.java.util.ArrayList()
         for one in texts:

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.definitions.suites import EXPECTATION_TYPES_FILE
 from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.function_arguments import ARGUMENTS_FILE
 from spark_jobs.graph.functions import FUNCTIONS_FILE
 from spark_jobs.graph.sql import delta_relation, pin_tables
 from tests.golden.declaration_cases import RIGHT, write_project
+from tests.spark.function_arguments import argument_counts
 from tests.spark.reference_data import expectation_types, spark_functions
 
 # What is compared is what a pipeline computes: Spark compiles it.
@@ -102,6 +104,10 @@ def current(file: Path, compiled: object, *, indent: int) -> None:
 
 def test_list_of_functions_is_that_of_the_pinned_spark(spark: SparkSession) -> None:
     current(FUNCTIONS_FILE, spark_functions(spark), indent=0)
+
+
+def test_arguments_of_functions_are_those_of_the_pinned_spark(spark: SparkSession) -> None:
+    current(ARGUMENTS_FILE, argument_counts(spark), indent=0)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from rich.console import Console
 
-from spark_jobs.cli.cases import Ended, print_case
-from spark_jobs.graph.manifest import Manifest
+from spark_jobs.cli.cases import print_case
+from spark_jobs.graph.manifest import Column, Manifest
+from spark_jobs.graph.type_agreement import AGREEMENTS
 from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.sections import Engine
 from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.storage.arrow_types import arrow_columns
+from spark_jobs.storage.columns import struct_type
 from spark_jobs.testing.case_files import case_files, read_case, view_of
+from spark_jobs.testing.ended import run_case
 from spark_jobs.testing.run import CaseRun, prepared
 from tests.spark.readers import disagreements
 from tests.spark.right import assert_right
@@ -70,21 +76,55 @@ when:
 """
 
 
-def test_differences_are_reported(spark: SparkSession, shipped: Manifest, tmp_path: Path) -> None:
+def test_differences_are_reported_alike_by_both_engines(
+    spark: SparkSession, shipped: Manifest, tmp_path: Path
+) -> None:
     file = tmp_path / "orders_by_status.yml"
     file.write_text(WRONG, encoding="utf-8")
     settings = load_settings(REPOSITORY, state_dir=tmp_path / "state", lake_root="", control_db="")
     case = read_case(file, shipped)
-    with prepared(case, manifest=shipped, settings=settings, session=lambda: spark) as run:
-        result = run.run()
+    printed = {}
+    for engine in Engine:
+        ended = run_case(
+            case, manifest=shipped, settings=settings, session=lambda: spark, engine=engine
+        )
+        assert ended.result is not None
+        [step] = ended.result.steps
+        assert step.missing == ({"status": "placed", "orders": 2},)
+        assert step.unexpected == ({"status": "placed", "orders": 1},)
+        assert not ended.passed
+        text = io.StringIO()
+        print_case(Console(file=text, width=80), ended)
+        printed[ended.engine] = text.getvalue().splitlines()
 
-    [step] = result.steps
-    assert step.missing == ({"status": "placed", "orders": 2},)
-    assert step.unexpected == ({"status": "placed", "orders": 1},)
-    assert not result.passed
-    text = io.StringIO()
-    print_case(Console(file=text, width=80), Ended(file.stem, result))
-    assert [line.split() for line in text.getvalue().splitlines() if "placed" in line] == [
+    assert [line.split() for line in printed["spark"] if "placed" in line] == [
         ["│", "-", "│", "placed", "│", "2", "│"],
         ["│", "+", "│", "placed", "│", "1", "│"],
     ]
+    assert printed["duckdb"][1:] == printed["spark"][1:]
+    heads = [lines[0] for lines in printed.values()]
+    assert heads == [f"failed orders_by_status, 1 steps, by {one}" for one in ("DuckDB", "Spark")]
+
+
+def test_spark_runs_what_duckdb_cannot(
+    spark: SparkSession, shipped: Manifest, tmp_path: Path
+) -> None:
+    [file] = [one for one in CASES if one.stem == "clicks_per_user_5m"]
+    settings = load_settings(REPOSITORY, state_dir=tmp_path, lake_root="", control_db="")
+    ended = run_case(
+        read_case(file, shipped),
+        manifest=shipped,
+        settings=settings,
+        session=lambda: spark,
+        engine=Engine.AUTO,
+    )
+    assert (ended.passed, ended.engine) == (True, "spark")
+    assert "window" in str(ended.because)
+
+
+def test_inputs_have_the_types_that_spark_gives_them(spark: SparkSession) -> None:
+    nested = "array<struct<a:decimal(5,2),b:map<string,array<timestamp_ntz>>>>"
+    kinds = [*(one for one in AGREEMENTS if one != "decimal"), "decimal(12,2)", nested]
+    columns = [Column(name=f"c{at}", type=kind) for at, kind in enumerate(kinds)]
+    schema = struct_type(spark, columns)
+    assert arrow_columns(columns) == to_arrow_schema(schema, timezone="UTC")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tutorial import run
 
-NEEDS_A_JVM = {"test", "apply", "query", "refresh"}
+NEEDS_A_JVM = {"apply", "query", "refresh"}
 
 
 def test_the_tutorial_without_a_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ def computed(
 
     Raises:
         LakehouseError: raised by ``compute``.
+        NotTranslatedError: DuckDB cannot, and the context has no Spark.
     """
     with ExitStack() as stack:
         if context.settings.gold.engine is not sections.Engine.SPARK:
@@ -52,13 +53,22 @@ def computed(
                     found = compute(own.enter_context(DuckEngine(context)))
                     stack.push(own.pop_all())
             except NotTranslatedError as reason:
+                if context.in_process:
+                    raise
                 log.info("gold.%s: computed by Spark, for %s", view, reason.what)
             except DuckError as error:
+                if context.in_process:
+                    raise NotTranslatedError(first_line(error)) from error
                 log.warning("gold.%s: computed by Spark, because DuckDB says: %s", view, error)
             else:
                 yield found
                 return
         yield compute(stack.enter_context(SparkEngine(context, changed)))
+
+
+def first_line(error: Exception) -> str:
+    """What DuckDB says, without the query."""
+    return str(error).partition("\n")[0]
 
 
 def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:
@@ -71,5 +81,5 @@ def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:
     except NotTranslatedError as reason:
         return reason.what
     except DuckError as error:
-        return str(error).partition("\n")[0]
+        return first_line(error)
     return None

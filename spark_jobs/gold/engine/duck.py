@@ -11,6 +11,8 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.database import Columns, Duck
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.duck.kinds import kind_of
+from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.remembered import remembered_translation
 from spark_jobs.graph.duck.staged import OPERATION, differing, keyed, unkeyed
 from spark_jobs.graph.duck.typed import quoted
@@ -97,13 +99,17 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
         if columns is not None:
             raise NotTranslatedError("some columns of a table whose others stay")
         entry = self._context.entry(work.view)
-        types = self._published_types(entry)
+        declared = _declared_types(entry) if self._context.in_process else None
+        types = declared or self._published_types(entry)
         names = {str(table): f"{table.layer}_{table.name}" for table, _ in work.vector}
         for table, version in work.vector:
             location = self._context.locations.of(table)
             if not self._duck.content(names[str(table)], location, version.version):
                 raise NotTranslatedError(f"the files of {table}, which Delta's reader must read")
-        text = whole_view(entry, names, self._duck.known, work.clock).typed_as(types)
+        found = whole_view(entry, names, self._duck.known, work.clock)
+        if declared is not None:
+            _check_types(found, declared)
+        text = found.typed_as(types)
         return lambda: self._rows(text, types)
 
     def difference(self, view: str, *, staged: str, published: str) -> RowChange | None:
@@ -142,3 +148,28 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
         if latest is None or latest.watermark.fingerprint != entry.fingerprint:
             raise NotTranslatedError("a definition of which nothing is published yet")
         return {one.name: one.type for one in log.schema(location, latest.version)}
+
+
+def _declared_types(entry: GoldEntry) -> dict[str, str]:
+    """The column types that the compiler derived.
+
+    Raises:
+        NotTranslatedError: it could not derive one.
+    """
+    found = {}
+    for column in entry.columns:
+        if not column.type:
+            raise NotTranslatedError(f"the type of column {column.name}")
+        found[column.name] = column.type
+    return found
+
+
+def _check_types(found: Translated, types: Mapping[str, str]) -> None:
+    """Check that translating a query gave the types that the compiler derived.
+
+    Raises:
+        NotTranslatedError: they differ, so only Spark knows.
+    """
+    for name, kind in types.items():
+        if found.columns.get(name.lower()) != kind_of(kind):
+            raise NotTranslatedError(f"the type of column {name}")

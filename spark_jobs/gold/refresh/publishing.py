@@ -12,8 +12,8 @@ from spark_jobs.gold.publications import intruder, latest_publication, publicati
 from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.gold.refresh.net_change import net_change
 from spark_jobs.gold.refresh.staging import (
+    staged_content,
     staged_result,
-    staged_rows,
     staged_rows_changed,
 )
 from spark_jobs.names import TableVersion
@@ -27,7 +27,7 @@ from spark_jobs.storage.compaction import join_small_files
 from spark_jobs.storage.delta import CHANGE_FEED, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.layout import Layout, set_clustering
-from spark_jobs.storage.rows import RowChange, Rows
+from spark_jobs.storage.rows import RowChange
 
 # Tries of a commit when others commit to the table at the same time.
 _TRIES = 3
@@ -126,9 +126,8 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
         failpoint("gold.publish.before_commit")
         if change is None:
             # The same properties again where the table exists: an overwrite keeps them.
-            rows = Rows(lambda: staged_rows(context, work))
             writer.replace(
-                rows,
+                staged_content(context, work),
                 location,
                 txn=txn,
                 metadata=metadata,

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
+import pyarrow as pa
+
 from spark_jobs.gold.compute.increment import base_of
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import SPARK, Engine
@@ -15,6 +17,7 @@ from spark_jobs.gold.compute.run import StagedChange, staged_change
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
 from spark_jobs.gold.errors import AttemptStateError
+from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
@@ -27,7 +30,7 @@ from spark_jobs.storage import log, policy, reader, writer
 from spark_jobs.storage.columns import same_row
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import remove_table
-from spark_jobs.storage.rows import RowChange, Rows
+from spark_jobs.storage.rows import RowChange, Rows, rows_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -122,6 +125,37 @@ def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
     same = same_row("p", "l", published.columns)
     kept = published.alias("p").join(change.deleted.frame.alias("l"), same, "left_anti")
     return kept.unionAll(change.inserted.frame)
+
+
+def staged_content(context: GoldContext, work: WorkItem) -> Rows:
+    """The same, wherever the rows are."""
+    if not context.in_process:
+        return Rows(lambda: staged_rows(context, work))
+    kinds = {one.name: one.type for one in log.schema(staged_at(context, work))}
+    return rows_here(staged_here(context, work), kinds, lambda: context.spark)
+
+
+def staged_here(context: GoldContext, work: WorkItem) -> pa.Table:
+    """The table as it would be after publishing, as Arrow data.
+
+    Raises:
+        NotTranslatedError: its files are large, or only Spark can read them.
+    """
+    if not work.stages_change:
+        return _here(staged_at(context, work))
+    published = _here(context.published_at(work.view))
+    change = staged_rows_changed(context, work, staged_result(context, work))
+    gone = set(map(repr, change.deleted.table.select(published.column_names).to_pylist()))
+    kept = [row for row in published.to_pylist() if repr(row) not in gone]
+    came = change.inserted.table.select(published.column_names).to_pylist()
+    return pa.Table.from_pylist([*kept, *came], schema=published.schema)
+
+
+def _here(location: str) -> pa.Table:
+    rows = reader.few_rows(location)
+    if rows is None:
+        raise NotTranslatedError(f"the files of {location}, which Delta's reader must read")
+    return rows
 
 
 def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:

@@ -16,6 +16,7 @@ from spark_jobs.quality.gate import audit
 from spark_jobs.quality.implied import with_implied
 from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
 from spark_jobs.storage import reader
+from tests.unit.quality.expectations_here import CASES, ROWS
 
 TABLE = "gold.orders"
 
@@ -349,3 +350,10 @@ def test_files_alone_are_left_as_they_were(orders: DataFrame, tmp_path: Path) ->
     before = sorted(path.name for path in location.rglob("*"))
     check(orders, not_null("name"))
     assert sorted(path.name for path in location.rglob("*")) == before
+
+
+def test_what_is_known_without_the_library_is_what_it_says(spark: SparkSession) -> None:
+    known = [(kind, kwargs, holds) for kind, kwargs, holds in CASES if holds is not None]
+    asked = [expect(f"expect_{kind}", severity="info", **kwargs) for kind, kwargs, _ in known]
+    verdict = check(spark.createDataFrame(ROWS), *asked)
+    assert [one.success for one in verdict.results] == [holds for _, _, holds in known]

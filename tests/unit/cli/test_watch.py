@@ -13,10 +13,10 @@ from rich.console import Console
 
 from spark_jobs import settings as settings_module
 from spark_jobs.cli import watch as watch_module
-from spark_jobs.cli.cases import Ended
 from spark_jobs.cli.watch import Rounds, declaration_filter, follow
 from spark_jobs.settings import DEMO_FILE, SETTINGS_FILE, Settings, read_settings_file
 from spark_jobs.testing.case_files import CASES
+from spark_jobs.testing.ended import Ended
 from tests.golden.declaration_cases import RIGHT, write_project
 
 SPEND = "sql/gold/spend.sql"
@@ -82,7 +82,7 @@ def test_a_round_reads_the_settings_once(
         reads.append(name)
         return read_settings_file(project_dir, name)
 
-    def run(files: object, manifest: object, settings: Settings, spark: object) -> list[Ended]:
+    def run(files: object, manifest: object, settings: Settings, session: object) -> list[Ended]:
         lakes.append(settings)
         return []
 
@@ -90,11 +90,36 @@ def test_a_round_reads_the_settings_once(
     rounds.validate()
     monkeypatch.setattr(settings_module, "read_settings_file", read)
     monkeypatch.setattr(watch_module, "run_files", run)
-    monkeypatch.setattr(Rounds, "_spark", lambda *_: None)
     (project / SPEND).write_text(RIGHT[SPEND].replace("SUM", "MAX"))
     rounds.run([project / SPEND])
     assert reads == [SETTINGS_FILE, DEMO_FILE]
     assert [one.state for one in lakes] == [tmp_path / "work/1"]
+
+
+CASE = """\
+description: What a user spent.
+given:
+  silver.orders: |
+    order_id | user_id | amount
+    1        | 7       | 2.50
+    2        | 7       | 0.50
+then: |
+  user_id | spend
+  7       | 3.00
+"""
+
+
+def test_a_case_runs_in_the_process_of_the_watch(project: Path, tmp_path: Path) -> None:
+    text = io.StringIO()
+    rounds = Rounds(project, tmp_path / "work", Console(file=text, width=200), test=True)
+    rounds.validate()
+    (project / CASES / "counted.late.yml").unlink()
+    file = project / CASES / "spend.yml"
+    for amount, word in (("3.00", "passed"), ("4.00", "failed")):
+        file.write_text(CASE.replace("3.00", amount))
+        rounds.run([file])
+        assert f"{word} spend, 1 steps, by DuckDB" in text.getvalue()
+    rounds.close()
 
 
 @pytest.mark.parametrize(

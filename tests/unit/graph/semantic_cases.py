@@ -183,6 +183,31 @@ REFUSED = {
         "POSITION",
         "2:10",
     ),
+    "order by a negative position": (
+        "SELECT o.day FROM silver.orders AS o\nORDER BY -1",
+        "POSITION",
+        "2:11",
+    ),
+    "order by no position in parentheses": (
+        "SELECT o.day FROM silver.orders AS o\nORDER BY (3)",
+        "POSITION",
+        "2:11",
+    ),
+    "group by a negative position": (
+        "SELECT o.day FROM silver.orders AS o\nGROUP BY o.day, -2",
+        "POSITION",
+        "2:18",
+    ),
+    "table function without its argument": (
+        "SELECT t.id FROM\nRANGE() AS t",
+        "FUNCTION_ARGUMENTS",
+        "2:1",
+    ),
+    "generator without its argument": (
+        "SELECT e.a FROM silver.orders AS o\nLATERAL VIEW POSEXPLODE(o.tags, 1) e AS b, a",
+        "FUNCTION_ARGUMENTS",
+        "2:14",
+    ),
     "order of a union by no position": (
         (
             "SELECT o.customer FROM silver.orders AS o\nUNION SELECT u.customer "
@@ -298,6 +323,16 @@ TAKEN = {
         "UNION ALL SELECT EXPLODE(o.tags) AS a FROM silver.orders AS o"
     ),
     "order by position": "SELECT o.day, o.customer FROM silver.orders AS o ORDER BY 2, 1 + 8",
+    "group by position in parentheses": (
+        "SELECT o.day, COUNT(*) AS n FROM silver.orders AS o GROUP BY (1) ORDER BY (2)"
+    ),
+    "order by numbers that are no positions": (
+        "SELECT o.day FROM silver.orders AS o ORDER BY -(3), 3L, 1 - 4"
+    ),
+    "exists of two columns": (
+        "SELECT o.day FROM silver.orders AS o\n"
+        "WHERE EXISTS (SELECT u.customer, u.age FROM silver.users AS u)"
+    ),
     "order of a window by a number": (
         "SELECT SUM(o.amount) OVER (ORDER BY 9) AS s FROM silver.orders AS o"
     ),
@@ -407,6 +442,19 @@ _REFUSED_EXPRESSIONS = {
         "1:8",
     ),
     "case of a number": ("CASE WHEN o.amount THEN 1 ELSE 0 END", "NOT_A_CONDITION", "1:18"),
+    "part of a text without a place": ("SUBSTRING(o.customer)", "FUNCTION_ARGUMENTS", "1:8"),
+    "rounded twice": ("ROUND(o.amount, 1, 2)", "FUNCTION_ARGUMENTS", "1:8"),
+    "difference of one date": ("1 + DATEDIFF(o.day)", "FUNCTION_ARGUMENTS", "1:12"),
+    "if without an else": ("IF(o.amount > 1, 2)", "FUNCTION_ARGUMENTS", "1:8"),
+    "greatest of one": ("GREATEST(o.amount)", "FUNCTION_ARGUMENTS", "1:8"),
+    "keys and values of a struct": ("NAMED_STRUCT('a', 1, 'b')", "FUNCTION_ARGUMENTS", "1:8"),
+    "call within a call": ("UPPER(SUBSTRING(o.customer))", "FUNCTION_ARGUMENTS", "1:14"),
+    "call in back-ticks": ("`conv`(o.customer, 2)", "FUNCTION_ARGUMENTS", "1:8"),
+    "call of a window": (
+        "ROW_NUMBER(1) OVER (ORDER BY o.day)",
+        "FUNCTION_ARGUMENTS",
+        "1:8",
+    ),
     "not a number": ("NOT o.amount", "NOT_A_CONDITION", "1:12"),
     "filter by a number": ("COUNT(*) FILTER (WHERE o.amount)", "NOT_A_CONDITION", "1:31"),
     "two columns for a value": (
@@ -451,6 +499,20 @@ _TAKEN_EXPRESSIONS = {
     "two generators": "EXPLODE(o.tags) AS a, EXPLODE_OUTER(o.tags)",
     "generator of an expression": "EXPLODE(SPLIT(o.customer, ','))",
     "optional argument": "ROUND(o.amount) + ROUND(o.amount, 1)",
+    "arguments with names": "MASK(o.customer, lowerChar => 'q')",
+    "stars for arguments": "HASH(*) + XXHASH64(o.*)",
+    "stars in a struct": "STRUCT(o.*)",
+    "types with commas": "SIZE(MAP('a', 1)::MAP<STRING, BIGINT>)",
+    "unit for an argument": "DATE_ADD(DAY, 1, o.day) > DATE_ADD(o.day, 1)",
+    "list behind LIKE": "o.customer LIKE ANY ('a', 'b')",
+    "condition on elements": "EXISTS(o.tags, tag -> tag IN ('a', 'b'))",
+    "text in the place of another": "OVERLAY(o.customer PLACING 'x' FROM 2 FOR 3)",
+    "list in an argument": "IF(o.customer IN ('a', 'b'), 1, 2)",
+    "seldom arguments": (
+        "MAKE_TIMESTAMP(2026, 1, 1, 0, 0, 0, 'UTC') > o.created_at AND LOG(2, 8) > LOG(8)"
+    ),
+    "function with a name in back-ticks": "`upper`(o.customer)",
+    "texts in a list": "LISTAGG(o.customer, ',')",
     "any number of arguments": "COALESCE(o.customer, 'a', 'b', 'c') || CONCAT('a', 'b', 'c', 'd')",
     "frame that is empty": (
         "SUM(o.amount) OVER (ORDER BY o.day ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW)"

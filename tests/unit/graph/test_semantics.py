@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs.graph.checks import check_functions, check_tables
-from spark_jobs.graph.errors import SqlSyntaxError
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import Layer, TableName
@@ -30,20 +29,6 @@ def test_a_mistake_is_named_with_its_place(case: str):
 @pytest.mark.parametrize("case", TAKEN)
 def test_what_spark_takes_passes(case: str):
     assert problems_of(TAKEN[case]) == ()
-
-
-@pytest.mark.parametrize(
-    ("call", "problem"),
-    [
-        ("UPPER(o.customer, 2)", "UPPER has 2 arguments, and takes 1 at most"),
-        ("MD5('a', UPPER('b'), 'c')", "MD5 has 3 arguments, and takes 1 at most"),
-        ("DATE_TRUNC('day')", "DATE_TRUNC is missing an argument"),
-    ],
-)
-def test_the_parser_names_the_call_with_a_wrong_number_of_arguments(call: str, problem: str):
-    with pytest.raises(SqlSyntaxError) as caught:
-        problems_of(f"SELECT {call} AS x FROM silver.orders AS o")
-    assert caught.value.problem == problem
 
 
 def test_a_table_in_one_pair_of_back_ticks_is_no_table():
