@@ -109,7 +109,7 @@ def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> 
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
-            work = (Work.KEEP,) if was.format is SourceFormat.CSV else work
+            work = (Work.KEEP,) if was.format.of_file else work
             yield _of_source(was, Action.REMOVED, Category.BREAKING, work)
         elif was is not None and now is not None and was != now:
             yield _source_changed(was, now, after)
@@ -120,7 +120,7 @@ def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> C
     match source.format:
         case SourceFormat.DELTA:
             work = (Work.NOTHING,)
-        case SourceFormat.CSV:
+        case SourceFormat.CSV | SourceFormat.JSONL | SourceFormat.PARQUET:
             work = (Work.LOAD_FILE,)
         case SourceFormat.DEBEZIUM:
             work = (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
@@ -143,7 +143,7 @@ def _source_changed(was: SourceEntry, now: SourceEntry, after: Manifest) -> Chan
     restarts = any(silver_definition(was, one) != silver_definition(now, one) for one in silver)
     if set(fields) <= {"description", "owner", "tags", "file"}:
         return _of_source(now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details)
-    if now.format is SourceFormat.CSV:
+    if now.format.of_file:
         reached = reach(after, str(now.table_name), None)
         category = Category.BREAKING if "columns" in fields else Category.NON_BREAKING
         work = (Work.LOAD_FILE,)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from spark_jobs.sections import GraphSettings
 
@@ -133,14 +137,20 @@ columns: {{id: STRING, {column}: TIMESTAMP}}
     return {"sources/payments.yml": source, "schemas/payment.avsc": schema}
 
 
-def _seed(path: str, header: str = "country,rate\n") -> dict[str, str | None]:
+def _seed(path: str, content: str = "country,rate\n") -> dict[str, str | None]:
     source = f"""\
-format: csv
+format: {path.rpartition(".")[2]}
 path: {path}
 keys: country
 columns: {{country: STRING, rate: "DECIMAL(6,4)"}}
 """
-    return {"sources/rates.yml": source, "seeds/rates.csv": header}
+    return {"sources/rates.yml": source, "seeds/" + path.rpartition("/")[2]: content}
+
+
+def _parquet() -> str:
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"country": ["de"], "rate": [0.19]}), file)
+    return file.getvalue().decode("utf-8", "surrogateescape")
 
 
 _LAKE = "format: delta\nlocation: /no/table\n"
@@ -203,6 +213,13 @@ CASES = (
     ),
     Case("seed_file_elsewhere", "SEED_FILE", _seed("../rates.csv")),
     Case("seed_header_of_others", "SEED_HEADER", _seed("seeds/rates.csv", "land,rate\n")),
+    Case(
+        "seed_members_of_others",
+        "SEED_HEADER",
+        _seed("seeds/rates.jsonl", '\n{"land": "de", "rate": 0.19}\n'),
+    ),
+    Case("seed_that_is_no_parquet", "SEED_UNREADABLE", _seed("seeds/rates.parquet")),
+    Case("seed_of_another_type", "SEED_TYPE", _seed("seeds/rates.parquet", _parquet())),
     Case("delta_source_without_location", "MISSING_KEY", {"sources/lake.yml": "format: delta\n"}),
     Case(
         "source_without_columns",
