@@ -21,7 +21,12 @@ from spark_jobs.deploy.difference import (
 )
 from spark_jobs.deploy.reach import Reach, reach
 from spark_jobs.deploy.streams import silver_definition
-from spark_jobs.deploy.wording import changed_attributes, changed_descriptions, changed_layout
+from spark_jobs.deploy.wording import (
+    changed_attributes,
+    changed_deprecations,
+    changed_descriptions,
+    changed_layout,
+)
 from spark_jobs.graph.manifest import (
     GoldEntry,
     Manifest,
@@ -270,6 +275,7 @@ def _gold_changed(was: GoldEntry, now: GoldEntry, after: Manifest, cost: Cost) -
         *changed_attributes(was, now, _WORDS),
         *changed_layout(was, now),
         *changed_descriptions(was, now),
+        *changed_deprecations(was, now),
     )
     details = (*difference.words, *scheduled, *words)
     if was.fingerprint == now.fingerprint:

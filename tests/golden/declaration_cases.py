@@ -126,6 +126,10 @@ def _view(select: str, name: str = "view", more: str = "") -> dict[str, str | No
     return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
 
 
+def _deprecated(said: str, name: str = "spend") -> dict[str, str | None]:
+    return _gold("every: 15 minutes", f"every: 15 minutes\ncolumns:\n  {name}: {said}")
+
+
 def _avro(schemas: str, schema: str | None = PAYMENT, column: str = "at") -> dict[str, str | None]:
     source = f"""\
 format: avro
@@ -464,6 +468,18 @@ CASES = (
         "FORBIDDEN_INPUT",
         {"sql/silver/more.sql": "/* silver\n*/\nSELECT user_id FROM gold.spend\n"},
     ),
+    Case("deprecated_on_no_day", "UNEXPECTED_VALUE", _deprecated("{deprecated: soon}")),
+    Case("deprecated_on_a_text", "UNEXPECTED_VALUE", _deprecated('{deprecated: "2027-02-30"}')),
+    Case("deprecated_at_a_time", "UNEXPECTED_VALUE", _deprecated("{deprecated: 2027-01-31 10:00}")),
+    Case("deprecated_misspelt", "UNKNOWN_KEY", _deprecated("{depricated: 2027-01-31}")),
+    Case("deprecated_nothing", "UNKNOWN_COLUMN", _deprecated("{deprecated: 2027-01-31}", "spned")),
+    Case(
+        "deprecated_for_nothing",
+        "UNKNOWN_COLUMN",
+        _deprecated("{deprecated: 2027-01-31, use: user}"),
+    ),
+    Case("used_instead_of_what_stays", "KEY_NOT_APPLICABLE", _deprecated("{use: user_id}")),
+    Case("column_described_by_a_number", "UNEXPECTED_VALUE", _deprecated("5")),
     Case("unknown_column", "UNKNOWN_COLUMN", _gold("o.amount", "o.amonut")),
     Case("unknown_column_unqualified", "UNKNOWN_COLUMN", _gold("o.amount", "amonut")),
     Case("unknown_column_alone", "UNKNOWN_COLUMN", _view("SELECT amonut FROM silver.orders")),
