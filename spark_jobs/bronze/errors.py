@@ -195,16 +195,6 @@ class RecordsExpiredError(LakehouseError):
     )
 
 
-class SeedUnreadableError(LakehouseError):
-    """The file is not valid CSV."""
-
-    condition = "SEED_UNREADABLE"
-    path: str
-    problem: str
-    primary = "{path} cannot be read as CSV: {problem}"
-    hint = "Look for an unclosed quote. The table does not change."
-
-
 class SeedRejectedError(RefusedError):
     """A file has more bad lines than its source allows."""
 
@@ -214,8 +204,9 @@ class SeedRejectedError(RefusedError):
     _: KW_ONLY
     bad: int
     lines: int
+    unit: str
     most: float
     first: str
-    primary = 'source "{source}": {bad:,} of {lines:,} lines of {path} cannot be read'
+    primary = 'source "{source}": {bad:,} of {lines:,} {unit}s of {path} cannot be read'
     detail = "{first}. At most {most:.0%} may be rejected; the table does not change."
     hint = "Correct the file, or raise most_rejected in the source."

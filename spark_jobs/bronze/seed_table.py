@@ -8,9 +8,11 @@ from typing import Final
 import pyarrow as pa
 
 from spark_jobs.bronze.errors import SeedRejectedError
-from spark_jobs.bronze.seed_file import SeedRows, read_seed
+from spark_jobs.bronze.seed_file import read_seed
+from spark_jobs.bronze.seed_rows import SeedRows
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.graph.seeds import check_header, seed_bytes, seed_digest
+from spark_jobs.graph.seed_columns import column_problems
+from spark_jobs.graph.seeds import seed_bytes, seed_digest
 from spark_jobs.settings import Settings
 from spark_jobs.state.locks import table_lock
 from spark_jobs.storage.lake import Lake, lock_directory
@@ -57,14 +59,18 @@ def load_seed(settings: Settings, source: SourceEntry) -> Loaded:
     Raises:
         SeedFileError: the file is missing, or in a directory that is not allowed.
         SeedHeaderError: its columns are not the declared ones.
-        SeedUnreadableError: it is not valid CSV.
+        SeedTypeError: a column of a Parquet file cannot become the declared type.
+        SeedUnreadableError: it cannot be divided into rows.
         SeedRejectedError: too many lines are bad; nothing was written.
         TableLockedError: another load is running.
     """
     path = source.path or ""
     content = seed_bytes(settings.project_dir, path)
-    check_header(source.name, path, content, [one.name for one in source.columns])
-    found = read_seed(path, content, source.columns, source.keys)
+    columns = {one.name: one.type for one in source.columns}
+    problems = column_problems(source.name, path, content, form=source.format, columns=columns)
+    for problem in problems:
+        raise problem
+    found = read_seed(path, content, source.columns, source.keys, form=source.format)
     _check_share(source, found)
     lake = Lake(settings.lake)
     with table_lock(lock_directory(settings.lake, settings.state), source.table_name):
@@ -88,8 +94,9 @@ def _check_share(source: SourceEntry, found: SeedRows) -> None:
             source.path or "",
             bad=len(found.rejected),
             lines=found.lines,
+            unit=source.format.unit,
             most=most,
-            first=f"Line {worst.line}: {worst.reason}",
+            first=f"{source.format.unit.capitalize()} {worst.line}: {worst.reason}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,4 +41,5 @@ def contract_problems(
         return []
     if running.deployment is None:
         return []
-    return list(broken_contracts(running, project, allowed=allowed or ()))
+    today = datetime.now(UTC).date()
+    return list(broken_contracts(running, project, today=today, allowed=allowed or ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,7 +40,8 @@ def lint(
     before, unread = manifest_at(settings, against)
     found = changes_between(before, now, project=settings.project_dir)
     # A view that could not be read in the other commit cannot be compared.
-    broken = list(broken_contracts(before, now, allowed=break_contract or ()))
+    today = datetime.now(UTC).date()
+    broken = list(broken_contracts(before, now, today=today, allowed=break_contract or ()))
     failed = bool(broken) or any(one.change is ChangeOfRule.BECAME_FULL for one in found)
     if as_json:
         answer = {

@@ -33,7 +33,7 @@ def seed(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Load CSV files in seeds/; only rows that differ are written."""
+    """Load the files in seeds/; only rows that differ are written."""
     from spark_jobs.bronze.seed_table import load_seed
     from spark_jobs.storage.compiled import compiled
 

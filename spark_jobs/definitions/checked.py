@@ -113,6 +113,9 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
     elif error["type"] == "schemas":
         problem = str(error["ctx"]["problem"])
         hint = "Write a list of Avro schema files, or 'ID: FILE' for each id of your registry."
+    elif error["type"] == "day":
+        problem = f"{str(value)!r} is not a date"
+        hint = "Write the first day on which the column may be removed, as YYYY-MM-DD."
     elif error["type"] == "model_type":
         hint = "Write keys and values, one 'key: value' a line."
     elif error["type"] == "string_too_short":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -24,6 +25,8 @@ from spark_jobs.definitions.vocabulary import (
     SourceFormat,
     Strategy,
 )
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _duration(value: Any) -> timedelta:
@@ -62,6 +65,22 @@ def _long_form(value: Any) -> Any:
     return value if isinstance(value, dict) else {"type": value}
 
 
+def _described(value: Any) -> Any:
+    """``name: text`` is short for ``name: {description: text}``."""
+    return value if isinstance(value, dict) else {"description": value}
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise PydanticCustomError("day", "{text}", {"text": str(value)})
+
+
 def _one_or_more(value: Any) -> Any:
     """One name stands for a list of one."""
     return [value] if isinstance(value, str) else value
@@ -95,6 +114,11 @@ Zone = Annotated[
     str,
     BeforeValidator(_zone),
     WithJsonSchema({"type": "string", "examples": ["Europe/Berlin"]}),
+]
+Day = Annotated[
+    date,
+    BeforeValidator(_day),
+    WithJsonSchema({"type": "string", "format": "date", "examples": ["2027-01-31"]}),
 ]
 Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant)]
 # A name alone stands for a list of one.
@@ -209,6 +233,14 @@ class SilverHeader(_File):
     sinks: tuple[SinkFile, ...] = ()
 
 
+class OutputColumnFile(_File):
+    """A column of a gold view."""
+
+    description: Text | None = None
+    deprecated: Day | None = None
+    use: Text | None = None
+
+
 class GoldHeader(_File):
     """The header of ``sql/gold/<name>.sql``."""
 
@@ -229,7 +261,13 @@ class GoldHeader(_File):
     contract_version: Annotated[int, Field(strict=True, ge=1)] | None = None
     partition_by: Names = ()
     cluster_by: Names = ()
-    columns: dict[Text, Text] = Field(default_factory=dict)
+    columns: dict[
+        Text,
+        Annotated[
+            OutputColumnFile,
+            BeforeValidator(_described, json_schema_input_type=Text | OutputColumnFile),
+        ],
+    ] = Field(default_factory=dict)
     pii: Names = ()
     not_pii: Names = ()
     sinks: tuple[SinkFile, ...] = ()

@@ -65,7 +65,9 @@ def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[Gol
     """Read a gold file; None where it has no header. Problems are added to the list."""
     read = _read_sql(file, Layer.GOLD, GoldHeader, problems)
     if read and read.header:
-        problems += _check_policy(read.header, read.places, f'gold view "{file.name}"')
+        subject = f'gold view "{file.name}"'
+        problems += _check_policy(read.header, read.places, subject)
+        problems += _check_columns(read.header, read.places, subject)
     return read
 
 
@@ -120,6 +122,18 @@ def _check_policy(header: GoldHeader, places: Places, subject: str) -> Iterator[
         )
     if header.verify and not _aligned(header.verify):
         yield _drifting("verify", header.verify, places, subject)
+
+
+def _check_columns(header: GoldHeader, places: Places, subject: str) -> Iterator[LakehouseError]:
+    for name, column in header.columns.items():
+        if column.use is not None and column.deprecated is None:
+            yield KeyNotApplicableError(
+                f'{subject}: column "{name}"',
+                "use",
+                "it is not deprecated",
+                'Say from when it may be removed, "deprecated: YYYY-MM-DD", or remove the key.',
+                location=places.of("columns", name, "use"),
+            )
 
 
 def _drifting(key: str, period: timedelta, places: Places, subject: str) -> ScheduleError:

@@ -21,6 +21,12 @@ from spark_jobs.names import COLUMN, INTERNAL_TOPIC, RESERVED_COLUMN_PREFIX, TOP
 
 # A record holds the id in four bytes.
 MOST_SCHEMA_ID = 2**31 - 1
+_FILES = [one for one in SourceFormat if one.of_file]
+_NEEDED_FOR_A_FILE = {
+    "path": "The rows are in a file below seeds/.",
+    "columns": "Values are read as the types that are declared.",
+    "keys": "A changed file changes only the rows that differ, by this key.",
+}
 _NEEDED = {
     SourceFormat.JSON: {
         "topic": "Records are read from a Kafka topic.",
@@ -42,11 +48,7 @@ _NEEDED = {
     SourceFormat.DELTA: {
         "location": "The location of the table: a path from the project, or a URL.",
     },
-    SourceFormat.CSV: {
-        "path": "The rows are in a file below seeds/.",
-        "columns": "Values are read as the types that are declared.",
-        "keys": "A changed file changes only the rows that differ, by this key.",
-    },
+    **dict.fromkeys(_FILES, _NEEDED_FOR_A_FILE),
 }
 _OF_A_FILE = ("path", "most_rejected")
 _NOT_FOR = {
@@ -57,9 +59,12 @@ _NOT_FOR = {
         *("topic", "event_id", "event_time", "watermark", "keys", "table", "schemas", "on_drift"),
         *_OF_A_FILE,
     ),
-    SourceFormat.CSV: (
-        *("topic", "event_id", "event_time", "watermark", "table", "schemas", "on_drift"),
-        "location",
+    **dict.fromkeys(
+        _FILES,
+        (
+            *("topic", "event_id", "event_time", "watermark", "table", "schemas", "on_drift"),
+            "location",
+        ),
     ),
 }
 

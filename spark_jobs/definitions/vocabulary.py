@@ -16,11 +16,24 @@ class SourceFormat(StrEnum):
     DELTA = "delta"
     # A file of the project, loaded into a table of the lake.
     CSV = "csv"
+    # An object of JSON on each line. JSON alone means the records of a topic.
+    JSONL = "jsonl"
+    PARQUET = "parquet"
 
     @property
     def streamed(self) -> bool:
         """Whether records come through Kafka; otherwise the table holds current rows."""
-        return self not in (SourceFormat.DELTA, SourceFormat.CSV)
+        return self is not SourceFormat.DELTA and not self.of_file
+
+    @property
+    def of_file(self) -> bool:
+        """Whether the rows are in a file of the project."""
+        return self in (SourceFormat.CSV, SourceFormat.JSONL, SourceFormat.PARQUET)
+
+    @property
+    def unit(self) -> str:
+        """What people call a row of a file."""
+        return "row" if self is SourceFormat.PARQUET else "line"
 
 
 class OnExpiry(StrEnum):

@@ -21,7 +21,12 @@ from spark_jobs.deploy.difference import (
 )
 from spark_jobs.deploy.reach import Reach, reach
 from spark_jobs.deploy.streams import silver_definition
-from spark_jobs.deploy.wording import changed_attributes, changed_descriptions, changed_layout
+from spark_jobs.deploy.wording import (
+    changed_attributes,
+    changed_deprecations,
+    changed_descriptions,
+    changed_layout,
+)
 from spark_jobs.graph.manifest import (
     GoldEntry,
     Manifest,
@@ -109,7 +114,7 @@ def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> 
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
-            work = (Work.KEEP,) if was.format is SourceFormat.CSV else work
+            work = (Work.KEEP,) if was.format.of_file else work
             yield _of_source(was, Action.REMOVED, Category.BREAKING, work)
         elif was is not None and now is not None and was != now:
             yield _source_changed(was, now, after)
@@ -120,7 +125,7 @@ def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> C
     match source.format:
         case SourceFormat.DELTA:
             work = (Work.NOTHING,)
-        case SourceFormat.CSV:
+        case SourceFormat.CSV | SourceFormat.JSONL | SourceFormat.PARQUET:
             work = (Work.LOAD_FILE,)
         case SourceFormat.DEBEZIUM:
             work = (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
@@ -143,7 +148,7 @@ def _source_changed(was: SourceEntry, now: SourceEntry, after: Manifest) -> Chan
     restarts = any(silver_definition(was, one) != silver_definition(now, one) for one in silver)
     if set(fields) <= {"description", "owner", "tags", "file"}:
         return _of_source(now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details)
-    if now.format is SourceFormat.CSV:
+    if now.format.of_file:
         reached = reach(after, str(now.table_name), None)
         category = Category.BREAKING if "columns" in fields else Category.NON_BREAKING
         work = (Work.LOAD_FILE,)
@@ -270,6 +275,7 @@ def _gold_changed(was: GoldEntry, now: GoldEntry, after: Manifest, cost: Cost) -
         *changed_attributes(was, now, _WORDS),
         *changed_layout(was, now),
         *changed_descriptions(was, now),
+        *changed_deprecations(was, now),
     )
     details = (*difference.words, *scheduled, *words)
     if was.fingerprint == now.fingerprint:

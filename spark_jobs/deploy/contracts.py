@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY
+from datetime import date
 
 from spark_jobs.errors import LocatedError, Location
 from spark_jobs.graph.manifest import GoldEntry, Manifest
@@ -22,13 +23,14 @@ class ContractBrokenError(LocatedError):
 
 
 def broken_contracts(
-    before: Manifest, after: Manifest, *, allowed: Collection[str] = ()
+    before: Manifest, after: Manifest, *, today: date, allowed: Collection[str] = ()
 ) -> Iterator[ContractBrokenError]:
     """Contracts that a change would break.
 
     Args:
         before: the running project.
         after: the changed project.
+        today: the day in UTC; a deprecated column may be removed from its day on.
         allowed: views whose contract may be broken, as ``name`` or ``gold.name``.
     """
     names = {name.removeprefix("gold.") for name in allowed}
@@ -37,7 +39,7 @@ def broken_contracts(
         raised = now is not None and now.contract and now.contract_version > was.contract_version
         if was.contract is None or raised or name in names:
             continue
-        if breaks := _breaks(was, now):
+        if breaks := _breaks(was, now, today):
             yield ContractBrokenError(
                 str(was.table_name),
                 "; ".join(breaks),
@@ -47,7 +49,7 @@ def broken_contracts(
             )
 
 
-def _breaks(was: GoldEntry, now: GoldEntry | None) -> list[str]:
+def _breaks(was: GoldEntry, now: GoldEntry | None, today: date) -> list[str]:
     if now is None:
         return ["the view is removed"]
     columns = {one.name.lower(): one for one in now.columns}
@@ -55,8 +57,12 @@ def _breaks(was: GoldEntry, now: GoldEntry | None) -> list[str]:
     for promised in was.columns:
         column = columns.get(promised.name.lower())
         if column is None:
+            gone = promised.deprecation
+            if gone is not None and gone.day <= today:
+                continue
             new = _renamed(promised.name, was, now)
-            found.append(f"{promised.name} becomes {new}" if new else f"{promised.name} is removed")
+            what = f"{promised.name} becomes {new}" if new else f"{promised.name} is removed"
+            found.append(what if gone is None else f"{what} before {gone.day}")
         elif column.type != promised.type:
             kind = column.type or "a type that the SQL does not say"
             found.append(f"{promised.name} changes from {promised.type} to {kind}")
@@ -82,6 +88,7 @@ def _hint(was: GoldEntry, now: GoldEntry | None) -> str:
         return f"Keep the file, or, if nobody reads the table, {flag}."
     version = was.contract_version + 1
     return (
-        "Keep the promised columns and add others beside them; or write "
+        "Keep the promised columns, a deprecated one until its day, and add others beside them; "
+        "or write "
         f"contract: strict and contract_version: {version} once readers know; or, for once, {flag}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from spark_jobs.deploy.change import Category, Change, Cost
@@ -112,6 +113,7 @@ def plan_change(
     existing: Mapping[str, int],
     problems: Iterable[LakehouseError] = (),
     contract_breaks: Collection[str] = (),
+    today: date,
 ) -> Plan:
     """Compare the running state with the project.
 
@@ -123,6 +125,7 @@ def plan_change(
         existing: row counts of the tables of new Debezium sources, by source.
         problems: known problems outside of the declarations.
         contract_breaks: views whose contract may be broken this once.
+        today: the day in UTC.
     """
     found = changes(running.manifest, project, costs=costs, existing=existing)
     # Without a deployment there are no settings to compare with.
@@ -135,7 +138,7 @@ def plan_change(
         steps=steps_of(every, running.manifest, project, carried=running.open_steps),
         problems=(
             *refusals(running.manifest, project),
-            *broken_contracts(running.manifest, project, allowed=contract_breaks),
+            *broken_contracts(running.manifest, project, today=today, allowed=contract_breaks),
             *problems,
         ),
         unfinished=running.unfinished,

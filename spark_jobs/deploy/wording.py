@@ -38,6 +38,18 @@ def changed_descriptions(
     return (f"described again: {', '.join(names)}",) if names else ()
 
 
+def changed_deprecations(was: GoldEntry, now: GoldEntry) -> tuple[str, ...]:
+    """Columns that a view will remove from another day on than before, or not any more."""
+    old = {one.name: one.deprecation for one in was.columns}
+    return tuple(
+        f"{one.name}: deprecated, may be removed from {one.deprecation.day}"
+        if one.deprecation
+        else f"{one.name}: not deprecated any more"
+        for one in now.columns
+        if one.name in old and old[one.name] != one.deprecation
+    )
+
+
 def _short(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from spark_jobs.definitions.deprecation import Deprecation
 from spark_jobs.definitions.marked import Places
-from spark_jobs.definitions.models import GoldHeader, SilverHeader
+from spark_jobs.definitions.models import GoldHeader, OutputColumnFile, SilverHeader
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.errors import UnknownColumnError
 from spark_jobs.graph.lineage import lineage_of
 from spark_jobs.graph.manifest import Column, GoldEntry
+from spark_jobs.names import COLUMN
 
 
 def described(
@@ -20,23 +22,44 @@ def described(
     subject: str,
     problems: list[LakehouseError],
 ) -> tuple[Column, ...]:
-    """The columns of a SELECT with the descriptions of its header.
+    """The columns of a SELECT with what its header says about them.
 
-    Descriptions of columns that the SELECT does not have are added to ``problems``.
+    Columns that the SELECT does not have are added to ``problems``.
     """
-    words = {} if header is None else dict(header.columns)
+    words = _words(header)
     known = {column.name.lower(): column.name for column in columns}
     for name in words:
         if name.lower() not in known:
             place = places.of("columns", name)
             problems.append(UnknownColumnError(subject, name, list(known.values()), location=place))
-    lower = {name.lower(): " ".join(text.split()) for name, text in words.items()}
+        use = words[name].use or ""
+        # One word is a column of the view; other texts may name another table.
+        if COLUMN.fullmatch(use) and use.lower() not in known:
+            place = places.value_of("columns", name, "use")
+            problems.append(UnknownColumnError(subject, use, list(known.values()), location=place))
+    lower = {name.lower(): one for name, one in words.items()}
     return tuple(
-        column.model_copy(update={"description": lower.get(column.name.lower())})
-        if column.name.lower() in lower
-        else column
+        _with(column, lower[column.name.lower()]) if column.name.lower() in lower else column
         for column in columns
     )
+
+
+def _words(header: GoldHeader | SilverHeader | None) -> Mapping[str, OutputColumnFile]:
+    match header:
+        case GoldHeader():
+            return header.columns
+        case SilverHeader():
+            return {
+                name: OutputColumnFile(description=text) for name, text in header.columns.items()
+            }
+        case None:
+            return {}
+
+
+def _with(column: Column, said: OutputColumnFile) -> Column:
+    described = " ".join(said.description.split()) if said.description else column.description
+    gone = said.deprecated and Deprecation(day=said.deprecated, use=said.use)
+    return column.model_copy(update={"description": described, "deprecation": gone})
 
 
 def with_copied_words(entry: GoldEntry, known: Mapping[str, tuple[Column, ...]]) -> GoldEntry:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from spark_jobs.errors import LakehouseError, SubjectError
+from spark_jobs.graph.deprecated import deprecated_reads
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry
 from spark_jobs.graph.parsing import SqlText, in_file, parse_select
@@ -34,6 +35,8 @@ def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:
         if source is not None:
             kind = "gold view" if isinstance(entry, GoldEntry) else "silver table"
             found += implicit_aliases(source, subject=f'{kind} "{entry.name}"')
+            if isinstance(entry, GoldEntry):
+                found += deprecated_reads(manifest, entry, source)
     return found
 
 

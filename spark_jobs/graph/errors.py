@@ -287,19 +287,56 @@ class SeedFileError(LakehouseError):
     problem: str
     location: Location | None = field(default=None, kw_only=True)
     primary = "the file {path!r} cannot be used: {problem}"
-    hint = "Put a CSV file into seeds/ of the project and name it in 'path'."
+    hint = "Put the file into seeds/ of the project and name it in 'path'."
 
 
 class SeedHeaderError(LakehouseError):
-    """The first line of a file does not match the source's declared columns."""
+    """A file has other columns than its source declares."""
 
     condition = "SEED_HEADER"
     source: str
     file: str
     problem: str
     location: Location | None = field(default=None, kw_only=True)
-    primary = 'source "{source}": the first line of {file} does not match: {problem}'
-    hint = "The first line must name each declared column once, in any order, and no other."
+    primary = 'source "{source}": the columns of {file} do not match: {problem}'
+    hint = "The file must have each declared column once, in any order, and no other."
+
+
+_UNREADABLE = {
+    "CSV": "Save the file as UTF-8, and look for an unclosed quote",
+    "Parquet": "Write the file again",
+}
+
+
+class SeedUnreadableError(LakehouseError):
+    """The file cannot be divided into rows."""
+
+    condition = "SEED_UNREADABLE"
+    path: str
+    form: str
+    problem: str
+    location: Location | None = field(default=None, kw_only=True)
+    primary = "{path} cannot be read as {form}: {problem}"
+    hint = "{remedy}. The table does not change."
+
+    @property
+    def remedy(self) -> str:
+        """What to do with the file."""
+        return _UNREADABLE[self.form]
+
+
+class SeedTypeError(LakehouseError):
+    """A column of a Parquet file has a type whose values cannot be of the declared type."""
+
+    condition = "SEED_TYPE"
+    source: str
+    file: str
+    column: str
+    found: str
+    declared: str
+    location: Location | None = field(default=None, kw_only=True)
+    primary = 'source "{source}": column "{column}" of {file} is {found}, declared as {declared}'
+    hint = "Declare the type of the file, or write the file with the declared type."
 
 
 class SinkTargetError(SubjectError):

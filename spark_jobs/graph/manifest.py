@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from spark_jobs.definitions.deprecation import Deprecation
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import (
     Consistency,
@@ -54,6 +55,7 @@ class Column(_Entry):
         required: records without it are quarantined.
         pii: it contains personal data, or is computed from a column that does.
         values: all allowed values; () if not declared.
+        deprecation: for columns of gold views; None if it stays.
     """
 
     name: str
@@ -62,6 +64,15 @@ class Column(_Entry):
     required: bool = False
     pii: bool = False
     values: tuple[str, ...] = ()
+    deprecation: Deprecation | None = None
+
+    @property
+    def meaning(self) -> str | None:
+        """What readers are told: the description, and that it may be removed."""
+        if self.deprecation is None:
+            return self.description
+        said = f"{self.description.rstrip('. ')}. " if self.description else ""
+        return said + self.deprecation.words
 
 
 class MaintenanceStrategy(StrEnum):

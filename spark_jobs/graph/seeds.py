@@ -1,18 +1,17 @@
-"""The file of a ``format: csv`` source: its location, and its header."""
+"""The file of a source: its location, and whether it fits the declared columns."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from pathlib import Path
 from typing import Final
 
 from spark_jobs.definitions.errors import UnexpectedValueError
 from spark_jobs.definitions.project import SourceDefinition
-from spark_jobs.errors import LakehouseError, Location
-from spark_jobs.graph.errors import SeedFileError, SeedHeaderError
+from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.errors import SeedFileError
+from spark_jobs.graph.seed_columns import column_problems
 
 FOLDER: Final = "seeds"
 MOST_BYTES: Final = 64 * 2**20
@@ -21,7 +20,6 @@ _KINDS = re.compile(
     r"boolean|tinyint|smallint|int|bigint|double|string|date|timestamp|timestamp_ntz"
     r"|decimal\(\d+,\d+\)"
 )
-_ENDING = ".csv"
 
 
 def seed_bytes(project_dir: Path, path: str) -> bytes:
@@ -55,20 +53,6 @@ def seed_bytes(project_dir: Path, path: str) -> bytes:
     return content
 
 
-def seed_header(content: bytes) -> list[str]:
-    """The column names in the first line.
-
-    Raises:
-        ValueError: it is not UTF-8, or not CSV.
-    """
-    # Read only the first line; the rest has rows.
-    first = re.split(rb"\r\n|\n|\r", content, maxsplit=1)[0].decode("utf-8-sig")
-    try:
-        return next(csv.reader(io.StringIO(first), strict=True), [])
-    except csv.Error as error:
-        raise ValueError(str(error)) from error
-
-
 def seed_digest(content: bytes) -> str:
     """A digest of the content."""
     return hashlib.sha256(content).hexdigest()
@@ -77,13 +61,13 @@ def seed_digest(content: bytes) -> str:
 def check_seed(
     definition: SourceDefinition, project_dir: Path, problems: list[LakehouseError]
 ) -> str | None:
-    """Check the columns' types and the file's header; returns the file's digest."""
+    """Check the columns' types and the file's columns; returns the file's digest."""
     declared, places = definition.declared, definition.places
     subject = f'source "{definition.name}"'
     for name, column in declared.columns.items():
         reason = None
         if not _KINDS.fullmatch(column.type):
-            reason = f"{column.type.upper()} cannot be read from a CSV file"
+            reason = f"{column.type.upper()} cannot be read from a file"
         elif name in declared.keys and column.type == "double":
             reason = "a DOUBLE cannot be a key"
         if reason:
@@ -97,47 +81,22 @@ def check_seed(
     if declared.path is None:
         return None
     place = places.value_of("path")
-    if not declared.path.lower().endswith(_ENDING):
-        problems.append(
-            SeedFileError(declared.path, f"its name does not end with {_ENDING}", location=place)
-        )
+    ending = f".{declared.format}"
+    if not declared.path.lower().endswith(ending):
+        problem = f"its name does not end with {ending}"
+        problems.append(SeedFileError(declared.path, problem, location=place))
         return None
     try:
         content = seed_bytes(project_dir, declared.path)
     except SeedFileError as error:
         problems.append(SeedFileError(error.path, error.problem, location=place))
         return None
-    try:
-        check_header(definition.name, declared.path, content, list(declared.columns))
-    except SeedHeaderError as error:
-        problems.append(error)
+    problems += column_problems(
+        definition.name,
+        declared.path,
+        content,
+        form=declared.format,
+        columns={name: one.type for name, one in declared.columns.items()},
+        places=places,
+    )
     return seed_digest(content)
-
-
-def check_header(
-    name: str,
-    path: str,
-    content: bytes,
-    columns: list[str],
-) -> None:
-    """Check that the file has the declared columns, each once, in any order.
-
-    Raises:
-        SeedHeaderError: it has others.
-    """
-    try:
-        found = seed_header(content)
-    except ValueError as error:
-        raise SeedHeaderError(
-            name, path, f"it cannot be read: {error}", location=Location(path, 1)
-        ) from error
-    lacking = [one for one in columns if one not in found]
-    unknown = [one for one in found if one not in columns]
-    twice = sorted({one for one in found if found.count(one) > 1})
-    told = [
-        f"{word} {', '.join(map(repr, names))}"
-        for word, names in (("lacks", lacking), ("also has", unknown), ("repeats", twice))
-        if names
-    ]
-    if told:
-        raise SeedHeaderError(name, path, f"it {' and '.join(told)}", location=Location(path, 1))

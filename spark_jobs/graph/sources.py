@@ -31,7 +31,7 @@ def compile_source(
     if declared.format is SourceFormat.DELTA and location and not columns:
         columns = _asked(definition, location, delta_schema, problems)
     digest = None
-    if declared.format is SourceFormat.CSV:
+    if declared.format.of_file:
         digest = check_seed(definition, project_dir, problems)
     return SourceEntry(
         name=definition.name,

@@ -95,8 +95,7 @@ def _backfill(entry: GoldEntry, *, by_days: bool) -> str:
 
 def _columns(columns: tuple[Column, ...]) -> str:
     rows = [
-        f"| `{column.name}` | {column.type} | {_cell(column.description or '')} |"
-        for column in columns
+        f"| `{column.name}` | {column.type} | {_cell(column.meaning or '')} |" for column in columns
     ]
     return "\n".join(["### Columns", "", "| name | type | |", "|---|---|---|", *rows])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.kept_settings import kept_settings
@@ -56,6 +57,7 @@ def make_plan(
         existing=existing,
         problems=problems,
         contract_breaks=contract_breaks,
+        today=datetime.now(UTC).date(),
     )
     return Planned(plan, running, project)
 

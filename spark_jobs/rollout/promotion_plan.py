@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from spark_jobs.deploy.environment_errors import EnvironmentBaseMovedError, PromotionRefusedError
@@ -74,7 +75,8 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
     tables = {f"gold.{view}" for view in environment.views}
     _check_unfinished(environment, running, tables)
     merged = with_views(running.manifest, stored, environment.views)
-    plan = plan_change(running, merged, running.settings, costs={}, existing={})
+    today = datetime.now(UTC).date()
+    plan = plan_change(running, merged, running.settings, costs={}, existing={}, today=today)
     if plan.problems:
         raise ProblemsError(plan.problems)
     left = tuple(view for view, one in environment.views.items() if one.published is None)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from spark_jobs.sections import GraphSettings
 
@@ -122,6 +126,10 @@ def _view(select: str, name: str = "view", more: str = "") -> dict[str, str | No
     return {f"sql/gold/{name}.sql": f"{header}*/\n{select}\n"}
 
 
+def _deprecated(said: str, name: str = "spend") -> dict[str, str | None]:
+    return _gold("every: 15 minutes", f"every: 15 minutes\ncolumns:\n  {name}: {said}")
+
+
 def _avro(schemas: str, schema: str | None = PAYMENT, column: str = "at") -> dict[str, str | None]:
     source = f"""\
 format: avro
@@ -133,14 +141,20 @@ columns: {{id: STRING, {column}: TIMESTAMP}}
     return {"sources/payments.yml": source, "schemas/payment.avsc": schema}
 
 
-def _seed(path: str, header: str = "country,rate\n") -> dict[str, str | None]:
+def _seed(path: str, content: str = "country,rate\n") -> dict[str, str | None]:
     source = f"""\
-format: csv
+format: {path.rpartition(".")[2]}
 path: {path}
 keys: country
 columns: {{country: STRING, rate: "DECIMAL(6,4)"}}
 """
-    return {"sources/rates.yml": source, "seeds/rates.csv": header}
+    return {"sources/rates.yml": source, "seeds/" + path.rpartition("/")[2]: content}
+
+
+def _parquet() -> str:
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"country": ["de"], "rate": [0.19]}), file)
+    return file.getvalue().decode("utf-8", "surrogateescape")
 
 
 _LAKE = "format: delta\nlocation: /no/table\n"
@@ -203,6 +217,13 @@ CASES = (
     ),
     Case("seed_file_elsewhere", "SEED_FILE", _seed("../rates.csv")),
     Case("seed_header_of_others", "SEED_HEADER", _seed("seeds/rates.csv", "land,rate\n")),
+    Case(
+        "seed_members_of_others",
+        "SEED_HEADER",
+        _seed("seeds/rates.jsonl", '\n{"land": "de", "rate": 0.19}\n'),
+    ),
+    Case("seed_that_is_no_parquet", "SEED_UNREADABLE", _seed("seeds/rates.parquet")),
+    Case("seed_of_another_type", "SEED_TYPE", _seed("seeds/rates.parquet", _parquet())),
     Case("delta_source_without_location", "MISSING_KEY", {"sources/lake.yml": "format: delta\n"}),
     Case(
         "source_without_columns",
@@ -447,6 +468,18 @@ CASES = (
         "FORBIDDEN_INPUT",
         {"sql/silver/more.sql": "/* silver\n*/\nSELECT user_id FROM gold.spend\n"},
     ),
+    Case("deprecated_on_no_day", "UNEXPECTED_VALUE", _deprecated("{deprecated: soon}")),
+    Case("deprecated_on_a_text", "UNEXPECTED_VALUE", _deprecated('{deprecated: "2027-02-30"}')),
+    Case("deprecated_at_a_time", "UNEXPECTED_VALUE", _deprecated("{deprecated: 2027-01-31 10:00}")),
+    Case("deprecated_misspelt", "UNKNOWN_KEY", _deprecated("{depricated: 2027-01-31}")),
+    Case("deprecated_nothing", "UNKNOWN_COLUMN", _deprecated("{deprecated: 2027-01-31}", "spned")),
+    Case(
+        "deprecated_for_nothing",
+        "UNKNOWN_COLUMN",
+        _deprecated("{deprecated: 2027-01-31, use: user}"),
+    ),
+    Case("used_instead_of_what_stays", "KEY_NOT_APPLICABLE", _deprecated("{use: user_id}")),
+    Case("column_described_by_a_number", "UNEXPECTED_VALUE", _deprecated("5")),
     Case("unknown_column", "UNKNOWN_COLUMN", _gold("o.amount", "o.amonut")),
     Case("unknown_column_unqualified", "UNKNOWN_COLUMN", _gold("o.amount", "amonut")),
     Case("unknown_column_alone", "UNKNOWN_COLUMN", _view("SELECT amonut FROM silver.orders")),

@@ -110,7 +110,7 @@ def pinned_result(
     untyped = [field.name for field in fields if isinstance(field.dataType, NullType)]
     if untyped:
         raise UntypedColumnError(entry.name, untyped)
-    described = {column.name: column.description for column in entry.columns}
+    described = {column.name: column.meaning for column in entry.columns}
     # Aliases drop the metadata of the inputs' columns: comments, ids of column mapping, lengths of
     # CHAR and VARCHAR.
     return frame.select(

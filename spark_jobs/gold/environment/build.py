@@ -77,7 +77,7 @@ def build(
         check_inputs(context, view, vector)
         return engine.whole(work)()
 
-    comments = {column.name: column.description for column in entry.columns}
+    comments = {column.name: column.meaning for column in entry.columns}
     metadata = {"environment": environment.name, "vector": vector.as_dict()}
     failpoint("environment.build.begins")
     with query_failures(view), choice.computed(context, view, computed) as rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spark_jobs.definitions.deprecation import Deprecation
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.choice import spark_because
@@ -81,6 +82,11 @@ class Explanation:
     def maintenance(self) -> Maintenance:
         return self.entry.maintenance or _NOBODY
 
+    @property
+    def deprecated(self) -> list[tuple[str, Deprecation]]:
+        """The view's columns that will be removed."""
+        return [(one.name, one.deprecation) for one in self.entry.columns if one.deprecation]
+
     def as_dict(self) -> dict[str, Any]:
         """As a JSON object: the plan's keys and those of this class."""
         published = None
@@ -93,6 +99,7 @@ class Explanation:
             "maintenance": {**self.maintenance.model_dump(mode="json"), "place": self.place},
             "engine": self.engine,
             "kept_groups": [one.as_dict() for one in self.states],
+            "deprecated": {name: gone.told for name, gone in self.deprecated},
             "published": published,
             "estimates": {
                 "incremental": None if self.incremental is None else self.incremental.as_dict(),

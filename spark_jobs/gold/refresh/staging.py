@@ -196,7 +196,7 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
             writer.replace(Rows.of(frame), location, txn=_TXN)
         case Promotion(environment=name, version=built):
             frame = reader.read(context.spark, context.lake.environment(name, work.view), built)
-            comments = {one.name: one.description for one in context.entry(work.view).columns}
+            comments = {one.name: one.meaning for one in context.entry(work.view).columns}
             writer.replace(Rows.of(frame), location, txn=_TXN, comments=comments)
         case Skip():
             raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
@@ -214,7 +214,7 @@ def _write_result(
 
     with choice.computed(context, work.view, computed) as (rows, engine):
         failpoint("gold.stage.before_write")
-        comments = {one.name: one.description for one in context.entry(work.view).columns}
+        comments = {one.name: one.meaning for one in context.entry(work.view).columns}
         metadata = {"engine": engine}
         writer.replace(rows, location, txn=_TXN, metadata=metadata, comments=comments)
 

@@ -69,7 +69,7 @@ def _output(context: GoldContext, entry: GoldEntry, attempt: RefreshAttempt) -> 
     facets["schema"] = facet_v2.schema_dataset.SchemaDatasetFacet(
         fields=[
             facet_v2.schema_dataset.SchemaDatasetFacetFields(
-                column.name, type=column.type, description=column.description
+                column.name, type=column.type, description=column.meaning
             )
             for column in entry.columns
         ]

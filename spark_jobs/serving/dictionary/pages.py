@@ -194,9 +194,7 @@ def _columns(
                 markup.code(one.name),
                 markup.code(one.type) if one.type else "decided by Spark",
                 "no" if (one.required if never is None else one.name in never) else "yes",
-                markup.words(
-                    " ".join(filter(None, [one.description, _PERSONAL if one.pii else ""]))
-                ),
+                markup.words(" ".join(filter(None, [one.meaning, _PERSONAL if one.pii else ""]))),
             )
             for one in columns
         ],

@@ -72,6 +72,8 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
         amount = _amount(found.incremental, "changed row")
         yield "incremental", amount + _seconds(expected.incremental)
     yield "full", _amount(found.full, "row") + _seconds(expected.full)
+    if found.deprecated:
+        yield "deprecated", "\n".join(f"{name}: {gone.told}" for name, gone in found.deprecated)
 
 
 def _read(change: InputChange) -> str:

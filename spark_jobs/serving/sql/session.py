@@ -130,12 +130,12 @@ class QuerySession:
         hidden = around.hidden.get(name, personal_columns(declared[name]))
         if log.table_version(location) is None:
             return _shown(declared[name].columns, hidden)
-        texts = {one.name: one.description for one in declared[name].columns}
+        texts = {one.name: one.meaning for one in declared[name].columns}
         return [
             ShownColumn(
                 one.name,
                 one.type,
-                _meaning(one.description or texts.get(one.name), pii=one.name.lower() in hidden),
+                _meaning(texts.get(one.name) or one.description, pii=one.name.lower() in hidden),
             )
             for one in log.schema(location)
         ]
@@ -196,7 +196,7 @@ def declared_tables(
 
 def _shown(columns: Sequence[Column], personal: Collection[str] = frozenset()) -> list[ShownColumn]:
     return [
-        ShownColumn(one.name, one.type, _meaning(one.description, pii=one.name.lower() in personal))
+        ShownColumn(one.name, one.type, _meaning(one.meaning, pii=one.name.lower() in personal))
         for one in columns
     ]
 

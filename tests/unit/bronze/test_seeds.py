@@ -12,12 +12,14 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from spark_jobs.bronze.errors import SeedRejectedError, SeedUnreadableError
+from spark_jobs.bronze.errors import SeedRejectedError
 from spark_jobs.bronze.seed_file import read_seed
 from spark_jobs.bronze.seed_table import Loaded, load_seed
 from spark_jobs.bronze.seed_values import reader
 from spark_jobs.cli.main import app
+from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import ProblemsError
+from spark_jobs.graph.errors import SeedUnreadableError
 from spark_jobs.graph.manifest import Column
 from spark_jobs.settings import load_settings
 from spark_jobs.state.errors import TableLockedError
@@ -69,7 +71,7 @@ def read(text: bytes, kinds: str = "k:int v:string") -> tuple[list[Any], list[tu
     columns = [
         Column(name=name, type=kind) for name, kind in (one.split(":") for one in kinds.split())
     ]
-    found = read_seed("seeds/x.csv", text, columns, ["k"])
+    found = read_seed("seeds/x.csv", text, columns, ["k"], form=SourceFormat.CSV)
     values = [tuple(row.values()) for row in found.rows.to_pylist()]
     return values, [(one.line, one.reason) for one in found.rejected]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ event_id: id
 event_time: at
 columns: {id: STRING, at: TIMESTAMP}
 """
+TODAY = date(2027, 1, 31)
 BASE = {
     "sql/gold/plain.sql": PLAIN,
     "sql/gold/reader.sql": READER,
@@ -60,7 +62,10 @@ def planned(compiled: Any) -> Any:
         running = Running(deployment="d-1", manifest=compiled(was or {}), settings={"a": "1"})
         settings = more.pop("settings", {"a": "1"})
         return plan_change(
-            running, compiled(now), settings, **{"costs": {}, "existing": {}, **more}
+            running,
+            compiled(now),
+            settings,
+            **{"costs": {}, "existing": {}, "today": TODAY, **more},
         )
 
     return plan
@@ -358,7 +363,7 @@ def test_open_steps_of_what_did_not_end_are_taken_over(compiled: Any) -> None:
     manifest = compiled({})
     carried = [Step.parse(text) for text in ("build gold.last", "build gold.gone")]
     running = Running(deployment="d-1", manifest=manifest, settings={}, open_steps=tuple(carried))
-    plan = plan_change(running, manifest, {}, costs={}, existing={})
+    plan = plan_change(running, manifest, {}, costs={}, existing={}, today=TODAY)
 
     assert not plan.empty
     assert [str(one) for one in plan.steps] == ["manifest", "build gold.last"]
@@ -366,7 +371,7 @@ def test_open_steps_of_what_did_not_end_are_taken_over(compiled: Any) -> None:
 
 def test_the_first_plan_adds_everything(compiled: Any) -> None:
     running = Running(deployment=None, manifest=Manifest(project="shop"), settings={})
-    plan = plan_change(running, compiled({}), {"a": "1"}, costs={}, existing={})
+    plan = plan_change(running, compiled({}), {"a": "1"}, costs={}, existing={}, today=TODAY)
 
     assert {one.action for one in plan.changes} == {Action.ADDED}
     # No setting was ever applied, so none differs.
@@ -414,6 +419,50 @@ def test_a_contract_is_kept_or_gets_a_new_version(
     assert [one.condition for one in problems] == (["CONTRACT_BROKEN"] if breaks else [])
     assert [getattr(one, "breaks", None) for one in problems] == ([breaks] if breaks else [])
     assert planned(*files, contract_breaks=["gold.plain"]).problems == ()
+
+
+DEPRECATED = PROMISED.replace("*/", "columns:\n  user_id: {deprecated: 2027-01-31}\n*/")
+
+
+@pytest.mark.parametrize(
+    ("now", "days", "breaks"),
+    [
+        (PLAIN.replace("  o.user_id,\n", ""), 0, None),
+        (PLAIN.replace("  o.user_id,\n", ""), -1, "user_id is removed before 2027-01-31"),
+        (PLAIN.replace("o.user_id", "o.user_id AS buyer"), 400, None),
+        (
+            PLAIN.replace("o.user_id", "o.user_id AS buyer"),
+            -1,
+            "user_id becomes buyer before 2027-01-31",
+        ),
+        # Only a removal is announced.
+        (
+            PLAIN.replace("o.user_id", "CAST(o.user_id AS STRING) AS user_id"),
+            0,
+            "user_id changes from bigint to string",
+        ),
+        (PLAIN.replace("  o.amount\n", "  o.created_at\n"), 0, "amount is removed"),
+        (None, 0, "the view is removed"),
+    ],
+)
+def test_a_deprecated_column_leaves_a_contract_on_its_day(
+    planned: Any, now: str | None, days: int, breaks: str | None
+) -> None:
+    alone = dict.fromkeys(f"sql/gold/{one}.sql" for one in ("reader", "distant", "last"))
+    files = {"sql/gold/plain.sql": now, **alone}, {"sql/gold/plain.sql": DEPRECATED, **alone}
+    problems = planned(*files, today=TODAY + timedelta(days=days)).problems
+    assert [getattr(one, "breaks", None) for one in problems] == ([breaks] if breaks else [])
+
+
+def test_a_deprecation_is_metadata(planned: Any) -> None:
+    deprecated = {"sql/gold/plain.sql": DEPRECATED}
+    promised = {"sql/gold/plain.sql": PROMISED}
+    change = only(planned(deprecated, promised))
+    assert (change.category, change.work) == (Category.METADATA, (Work.METADATA,))
+    assert change.details == ("user_id: deprecated, may be removed from 2027-01-31",)
+    assert change.reaches == ()
+    back = only(planned(promised, deprecated))
+    assert back.details == ("user_id: not deprecated any more",)
 
 
 def test_a_contract_notices_a_type_that_changes_far_above(planned: Any) -> None:

@@ -89,16 +89,25 @@ def test_the_first_plan_says_what_everything_takes(project: Path) -> None:
     assert found["steps"] == ["manifest", "build gold.spend"]
 
 
-def test_a_changed_file_is_planned_and_loaded_before_what_reads_it(project: Path) -> None:
-    source = "format: csv\npath: seeds/rates.csv\nkeys: k\ncolumns: {k: INT, v: STRING}\n"
+def seed_text(form: str, rows: dict[int, str]) -> str:
+    if form == "csv":
+        return "k,v\n" + "".join(f"{k},{v}\n" for k, v in rows.items())
+    return "".join(json.dumps({"k": k, "v": v}) + "\n" for k, v in rows.items())
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_changed_file_is_planned_and_loaded_before_what_reads_it(
+    project: Path, form: str
+) -> None:
+    source = f"format: {form}\npath: seeds/rates.{form}\nkeys: k\ncolumns: {{k: INT, v: STRING}}\n"
     (project / "sources/rates.yml").write_text(source)
-    file = project / "seeds" / "rates.csv"
+    file = project / "seeds" / f"rates.{form}"
     file.parent.mkdir()
-    file.write_text("k,v\n1,a\n")
+    file.write_text(seed_text(form, {1: "a"}))
     in_force(project)
     assert tidemark(project, "plan").exit_code == 0
 
-    file.write_text("k,v\n1,b\n2,c\n")
+    file.write_text(seed_text(form, {1: "b", 2: "c"}))
     found = json.loads(tidemark(project, "plan", "--json").stdout)
     assert [(one["name"], one["details"]) for one in found["changes"]] == [
         ("rates", ["digest changed"])
