@@ -90,6 +90,20 @@ def number(value: Any) -> bool:
     return -_LARGEST <= value < _LARGEST
 
 
+def range_problem(least: Any, most: Any) -> str | None:
+    """Why two bounds that fit their column are no range; None if they are one.
+
+    >>> range_problem("2026-01-31", "2026-01-31 12:00:00") is None, range_problem(2, 1.5)
+    (True, '2 is above 1.5')
+    """
+    if isinstance(least, str) and isinstance(most, str):
+        first, last = datetime.fromisoformat(least), datetime.fromisoformat(most)
+        if (first.tzinfo is None) != (last.tzinfo is None):
+            return f"only one of {least!r} and {most!r} has a time zone"
+        return f"{least!r} is above {most!r}" if first > last else None
+    return f"{least!r} is above {most!r}" if least > most else None
+
+
 def regex_problem(value: Any) -> str | None:
     r"""Why a text is no regular expression of Java; None if it is one, as far as Python knows.
 

@@ -42,7 +42,14 @@ from spark_jobs.definitions.suites import SuiteDefinition, expectation_types
 from spark_jobs.definitions.vocabulary import OnFailure
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SilverEntry
-from spark_jobs.graph.rule_values import Family, family, number, regex_problem, value_problem
+from spark_jobs.graph.rule_values import (
+    Family,
+    family,
+    number,
+    range_problem,
+    regex_problem,
+    value_problem,
+)
 from spark_jobs.names import Layer, TableName
 
 # Argument, problem, hint.
@@ -159,8 +166,9 @@ def _compared(rule: BatchRule, kind: str) -> Iterator[_Problem]:
         yield "column", f"the column is {kind}, which does not compare", _CAST
         return
     if rule.type == BETWEEN:
-        if family(kind) is Family.FLAG:
-            yield "column", "true and false have no order", f"Use {IN_SET}."
+        if family(kind) in (Family.FLAG, Family.TEXT):
+            # Great Expectations takes numbers and times as bounds.
+            yield "column", f"the column is {kind}, which has no bounds", f"Use {IN_SET}."
             return
         yield from _bounds(rule, kind)
         return
@@ -189,10 +197,8 @@ def _bounds(rule: BatchRule, kind: str, *, whole: bool = False) -> Iterator[_Pro
         if problem := value_problem(value, kind):
             yield name, problem, f"The column is {kind}."
             return
-    least, most = bounds.get("min_value"), bounds.get("max_value")
-    # Great Expectations compares two texts as texts.
-    if least is not None and most is not None and least > most:
-        yield "min_value", f"{least!r} is above {most!r}", "Exchange the bounds."
+    if len(bounds) > 1 and (problem := range_problem(*bounds.values())):
+        yield "min_value", problem, "Write a lower bound and an upper one, both in one time zone."
 
 
 def _whole(rule: BatchRule, name: str) -> Iterator[_Problem]:
