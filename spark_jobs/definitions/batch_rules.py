@@ -6,11 +6,13 @@ Expectations gives to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.definitions.vocabulary import OnFailure, Severity
 
 NOT_NULL: Final = "expect_column_values_to_not_be_null"
 NULL: Final = "expect_column_values_to_be_null"
@@ -101,6 +103,13 @@ class BatchRule:
     def of_rows(self) -> bool:
         """Whether each row passes or fails by itself."""
         return self.type in ROW_RULES and self.mostly >= 1
+
+
+def rules_digest(rules: Iterable[BatchRule], on_failure: OnFailure) -> str:
+    """A text that is equal for equal rules and reactions; words for people do not count."""
+    told = [[rule.type, dict(rule.kwargs), rule.severity] for rule in rules]
+    text = json.dumps([told, on_failure], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def batch_rules(suite: Mapping[str, Any] | None) -> tuple[BatchRule, ...]:

@@ -20,6 +20,9 @@ from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.silver.parse.documents import problem
 from spark_jobs.silver.parse.reasons import QuarantineReason
 
+# Positions of the expectations that a row fails, and of those in which it counts.
+FAILED = "__failed"
+COUNTED = "__counted"
 Values = Callable[[str], Column]
 
 
@@ -48,6 +51,23 @@ def rule_problems(
         reason = problem(QuarantineReason.EXPECTATION_FAILED, rule.name)
         found.append(sf.when(judged & fails(rule, outputs.__getitem__), reason))
     return found
+
+
+def judged(entry: SilverEntry, outputs: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns ``FAILED`` and ``COUNTED`` of a row; empty without a suite."""
+    value, each = outputs.__getitem__, [rule for rule in entry.rules if rule.columns]
+    if not entry.rules:
+        return {}
+    rows = [rule for rule in each if rule.type in rules.ROW_RULES]
+    return {
+        FAILED: _positions([(rule, fails(rule, value)) for rule in rows]),
+        COUNTED: _positions([(rule, counts(rule, value)) for rule in each]),
+    }
+
+
+def _positions(marked: list[tuple[BatchRule, Column]]) -> Column:
+    each = [sf.when(mark, sf.lit(rule.position)) for rule, mark in marked]
+    return sf.array_compact(sf.array(*each).cast("array<int>"))
 
 
 def fails(rule: BatchRule, value: Values) -> Column:

@@ -13,7 +13,7 @@ from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.parse.documents import PROBLEM, problem
 from spark_jobs.silver.parse.expiry import expired_on_arrival
-from spark_jobs.silver.parse.judging import rule_problems
+from spark_jobs.silver.parse.judging import judged, rule_problems
 from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.sequence import declared_sequence
 from spark_jobs.silver.parse.shapes import COMMIT, SHAPE
@@ -59,7 +59,7 @@ def silver_rows(
     if entry.apply is ApplyMode.APPEND:
         problems = rule_problems(entry, outputs, written=sf.col("__value").isNotNull() & passes)
         named = _with_problems(named, problems, projection)
-        extra = _events(passes, source)
+        extra = _events(passes, source) | judged(entry, outputs)
         kept = sf.col(PROBLEM).isNotNull()
     else:
         if entry.expiry is not None:
@@ -78,6 +78,8 @@ def silver_rows(
             kept |= extra[UNFILLED].isNotNull()
         else:
             extra[UNFILLED] = sf.lit(None).cast("array<string>")
+        if entry.apply is ApplyMode.UPSERT:
+            extra |= judged(entry, outputs)
         keyed = sf.col(OPERATION) != TRUNCATE
         outputs |= {key: sf.when(keyed, outputs[key]) for key in entry.keys}
     raw = [sf.when(kept, sf.col(name)).alias(name) for name in RAW_PAYLOAD]

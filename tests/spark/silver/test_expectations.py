@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,9 @@ from pyspark.sql import SparkSession
 from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import OnFailure
 from spark_jobs.graph.manifest import SilverEntry
+from spark_jobs.silver.apply.holding import BatchHold
+from spark_jobs.silver.errors import BatchHeldError
+from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import policy
 from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.reader import read
@@ -24,6 +28,7 @@ from tests.spark.silver.world import (
     HISTORY,
     ORDERS,
     Record,
+    bronze,
     change,
     counts,
     event,
@@ -89,7 +94,7 @@ CLICK_RECORDS: list[Record] = [
 
 
 @pytest.mark.usefixtures("way")
-def test_failing_events_go_to_quarantine_and_come_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_failing_events_go_to_quarantine(spark: SparkSession, tmp_path: Path) -> None:
     entry = judged(CLICKS, *CLICK_RULES, on_failure=OnFailure.QUARANTINE)
     world = World(spark, tmp_path, EVENTS, entry)
     world.take(CLICK_RECORDS, 0)
@@ -102,6 +107,12 @@ def test_failing_events_go_to_quarantine_and_come_back(spark: SparkSession, tmp_
         (4, "TYPE_MISMATCH", "user_id"),
     ]
     assert world.rows("event_id", "user_id") == [("a", 1), ("b", 3), ("f", 2)]
+
+
+def test_failing_events_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    entry = judged(CLICKS, *CLICK_RULES, on_failure=OnFailure.QUARANTINE)
+    world = World(spark, tmp_path, EVENTS, entry)
+    world.take(CLICK_RECORDS, 0)
 
     assert loosened(world).reprocess(reason="EXPECTATION_FAILED") == {
         (0, 1): "duplicate",
@@ -218,13 +229,160 @@ def test_a_value_that_was_not_sent_is_that_of_the_row_before(
     assert quarantined(world) == [(1, "UNAVAILABLE_VALUE", "status")]
 
 
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("policy_word", [OnFailure.WARN, OnFailure.HOLD])
-def test_only_the_policy_quarantine_takes_rows_away(
-    spark: SparkSession, tmp_path: Path, policy_word: OnFailure
-) -> None:
-    entry = judged(CLICKS, *CLICK_RULES, on_failure=policy_word)
-    world = World(spark, tmp_path, EVENTS, entry)
-    world.take(CLICK_RECORDS[:3], 0)
+UNIQUE = "expect_column_values_to_be_unique"
+TOGETHER = "expect_compound_columns_to_be_unique"
+ROWS = "expect_table_row_count_to_be_between"
+BATCH_RULES = (
+    expect(NOT_NULL, column="user_id", mostly=0.7),
+    expect(BETWEEN, column="amount", min_value=0),
+    expect(UNIQUE, column="user_id"),
+    expect(TOGETHER, column_list=["user_id", "amount"]),
+    expect(ROWS, "warning", max_value=3),
+    expect(ROWS, min_value=4, strict_min=True),
+    expect(NOT_NULL, "info", column="at"),
+)
+BATCH: list[Record] = [
+    event(event_id="a", user_id=1, amount=1.5),
+    event(event_id="b", user_id=1, amount=-1),
+    event(event_id="c", user_id=2, amount=-1),
+    event(event_id="d"),
+    # No row of the table: left out, sent before, unreadable.
+    event(event_id="e", user_id=-1, amount=-1),
+    event(event_id="a", user_id=1, amount=-1),
+    event(event_id="f", user_id="x"),
+]
 
-    assert counts(world.batches[-1]) == {"applied": 3}
+
+def findings(world: World) -> tuple[str | None, int, list[tuple[int, str, int | None]]]:
+    """The outcome of the last batch, its rows, and each failed rule with its rows."""
+    batch = world.batches[-1]
+    verdict = batch.verdict or {}
+    failed = [
+        (one["position"], one["severity"], one["unexpected_count"])
+        for one in verdict.get("results", ())
+    ]
+    return batch.outcome, verdict.get("rows", 0), failed
+
+
+@pytest.mark.usefixtures("way")
+def test_a_verdict_is_recorded_with_its_batch(spark: SparkSession, tmp_path: Path) -> None:
+    entry = judged(CLICKS, *BATCH_RULES, on_failure=OnFailure.WARN)
+    world = World(spark, tmp_path, EVENTS, entry)
+    world.take(BATCH, 0)
+
+    assert counts(world.batches[-1])["applied"] == 4
+    critical, warning = "critical", "warning"
+    assert findings(world) == (
+        "warned",
+        4,
+        [
+            (1, critical, 2),
+            (2, critical, 2),
+            (4, warning, None),
+            (5, critical, None),
+            (6, "info", 4),
+        ],
+    )
+    # A repeated batch gets the same verdict.
+    world.again()
+    world.take(BATCH, 0)
+    assert world.batches[0] == world.batches[1]
+    # A batch of duplicates writes no row, and none can fail.
+    world.take(BATCH[5:6], 1, first=20)
+    assert findings(world) == ("warned", 0, [(5, critical, None)])
+
+
+@pytest.mark.usefixtures("way")
+def test_rows_that_went_to_quarantine_are_in_the_verdict(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rule = expect(IN_SET, "warning", column="status", value_set=["placed"])
+    entry = judged(ORDERS, ORDER_RULE, rule, on_failure=OnFailure.QUARANTINE)
+    world = World(spark, tmp_path, CHANGES, entry)
+    records = [
+        change("c", 1, 100, commit=90, amount="-1.00", status="paid"),
+        change("c", 2, 110, commit=100, status="paid"),
+        # A deleted row is not judged.
+        change("c", 3, 120, commit=110),
+        change("d", 3, 130, commit=120, status="paid"),
+    ]
+    world.take(records, 0)
+
+    # The rejected row is no row that the warning is about.
+    assert findings(world) == ("warned", 1, [(0, "critical", 1), (1, "warning", 1)])
+    [message, _] = [one["message"] for one in (world.batches[-1].verdict or {})["results"]]
+    assert message == f"{BETWEEN} of twice (min_value=0) failed: 1 of 2 values do not fit"
+
+
+def test_versions_are_judged_as_changes(spark: SparkSession, tmp_path: Path) -> None:
+    rule = expect(IN_SET, column="status", value_set=["placed"])
+    world = World(spark, tmp_path, CHANGES, judged(HISTORY, rule, on_failure=OnFailure.WARN))
+    world.take([change("c", 1, 100, commit=90)], 0)
+    assert findings(world) == ("passed", 1, [])
+    filled = change("u", 1, 120, commit=110, status=DEBEZIUM_PLACEHOLDER)
+    world.take([change("u", 1, 110, commit=100, status="paid"), filled], 1, first=10)
+
+    # The second has the value of the first, and was judged with it.
+    assert findings(world) == ("warned", 2, [(0, "critical", 2)])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ControlStore]:
+    with ControlStore.open(f"sqlite:///{tmp_path / 'control.db'}") as opened:
+        opened.migrate()
+        yield opened
+
+
+@pytest.mark.usefixtures("way")
+def test_a_batch_that_fails_is_held(
+    spark: SparkSession, tmp_path: Path, store: ControlStore
+) -> None:
+    entry = judged(CLICKS, *BATCH_RULES, on_failure=OnFailure.HOLD)
+    world = World(spark, tmp_path / "lake", EVENTS, entry)
+    world.applier = replace(world.applier, record=store.record_silver_batch)
+    held = holding(world, store)
+    held.hold.check()
+    with pytest.raises(BatchHeldError) as refusal:
+        held.apply(bronze(spark, BATCH), 0)
+
+    error = refusal.value
+    assert (error.table, error.batch, error.file) == ("silver.clicks", 0, CLICKS.file)
+    assert len(error.failures) == 5
+    # Nothing of the batch is written, neither rows nor quarantine nor counts.
+    assert world.rows("event_id") == []
+    assert quarantined(world) == []
+    assert store.silver_totals("clicks").records == store.silver_totals("clicks").batches == 0
+    assert not store.silver_batch_recorded("clicks", epoch=1, batch_id=0)
+    # The stream stays refused without reading the batch again, also after a restart.
+    with pytest.raises(BatchHeldError):
+        holding(world, store).hold.check()
+
+    # With another policy the batch is judged again, and the table goes on.
+    world.applier = replace(
+        world.applier, entry=entry.model_copy(update={"on_failure": OnFailure.WARN}), ended=set()
+    )
+    released = holding(world, store)
+    released.hold.check()
+    assert counts(released.apply(bronze(spark, BATCH), 0))["applied"] == 4
+    assert store.held_batch("clicks", epoch=1) is None
+    assert store.silver_totals("clicks").records == len(BATCH)
+
+
+def test_a_batch_that_was_begun_is_finished(
+    spark: SparkSession, tmp_path: Path, store: ControlStore
+) -> None:
+    """A stream that was killed within a batch goes on, although the suite is a new one."""
+    world = World(spark, tmp_path / "lake", EVENTS, CLICKS)
+    world.take(BATCH, 0)
+    entry = judged(CLICKS, *BATCH_RULES, on_failure=OnFailure.HOLD)
+    world.applier = replace(world.applier, entry=entry)
+    world.again()
+    assert counts(holding(world, store).apply(bronze(spark, BATCH), 0))["applied"] == 4
+    assert findings(world)[0] == "warned"
+
+
+def holding(world: World, store: ControlStore) -> Any:
+    """The table's applier as its stream uses it."""
+    applier = world.applier
+    hold = BatchHold(applier.entry, store, applier.epoch, applier.clock)
+    return replace(applier, hold=hold)
