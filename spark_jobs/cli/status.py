@@ -11,6 +11,7 @@ import typer
 from spark_jobs.serving.project import OpenProject, open_project
 from spark_jobs.serving.report.batches_in_work import batches_in_work
 from spark_jobs.serving.report.drift import drift_table, drift_tellings
+from spark_jobs.serving.report.silver_verdicts import silver_verdicts, silver_verdicts_table
 from spark_jobs.serving.report.sink_status import print_sinks, sink_statuses
 from spark_jobs.serving.report.status_check import first_to_solve, troubles
 from spark_jobs.serving.report.status_tables import (
@@ -61,6 +62,7 @@ def status(
         streams = [one for one in project.store.progress() if not one.query.startswith(SINK_PREFIX)]
         in_work = batches_in_work(project)
         rejected = _rejected(project)
+        judged = silver_verdicts(project, now=now)
         databases = list(database_statuses(project, now=now))
         drifts = [one for one in drift_tellings(project) if one.standing != "accepted"]
     if as_json:
@@ -70,6 +72,7 @@ def status(
             "databases": [one.as_dict() for one in databases],
             "in_work": {name: one.as_dict() for name, one in in_work.items()},
             "quarantine": [vars(one) for one in rejected],
+            "expectations": [one.as_dict() for one in judged],
             "drift": [one.as_dict() for one in drifts],
             "sinks": [one.as_dict() for one in sinks],
         }
@@ -86,6 +89,8 @@ def status(
         console.print(one.line(now=now), style="dim", soft_wrap=True)
     if rejected:
         console.print(rejections_table(rejected))
+    if judged:
+        console.print(silver_verdicts_table(judged, now=now))
     if drifts:
         console.print(drift_table(drifts))
     if sinks:

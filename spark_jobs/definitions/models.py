@@ -19,6 +19,7 @@ from spark_jobs.definitions.vocabulary import (
     KafkaFormat,
     OnDrift,
     OnExpiry,
+    OnFailure,
     RedisFormat,
     RefreshPolicy,
     Severity,
@@ -225,6 +226,7 @@ class SilverHeader(_File):
     ttl: Duration | None = None
     expire_by: Text | None = None
     on_expiry: OnExpiry | None = None
+    on_failure: OnFailure | None = None
     partition_by: Names = ()
     cluster_by: Names = ()
     columns: dict[Text, Text] = Field(default_factory=dict)

@@ -62,3 +62,54 @@ class EmptySuiteError(LocatedError):
     suite: str
     primary = 'suite "{suite}" has no expectations'
     hint = "Add an expectation, or remove the file."
+
+
+class SilverExpectationError(LocatedError):
+    """An expectation that needs more than the rows of one batch, or reads more than a column."""
+
+    condition = "SILVER_EXPECTATION"
+    suite: str
+    type: str
+    primary = 'suite "{suite}": a silver table has no {type}'
+    hint = (
+        "docs/silver.md lists the expectations that judge a batch. Put this one into the suite of "
+        "a gold view that reads the table."
+    )
+
+
+class SilverExpectationArgumentError(LocatedError):
+    """An argument that Great Expectations knows, and a silver table does not serve."""
+
+    condition = "SILVER_EXPECTATION_ARGUMENT"
+    suite: str
+    type: str
+    argument: str
+    known: Sequence[str]
+    primary = 'suite "{suite}": {type} of a silver table takes no "{argument}"'
+    hint = "It takes {known} there."
+
+
+class ExpectationValueError(LocatedError):
+    """A value of an argument, or a column, that the expectation cannot be checked with."""
+
+    condition = "EXPECTATION_VALUE"
+    suite: str
+    type: str
+    argument: str
+    problem: str
+    hint: str
+    primary = 'suite "{suite}": "{argument}" of {type} does not fit: {problem}'
+
+
+class QuarantineWholeBatchError(LocatedError):
+    """An expectation that no single row fails, in a table whose failing rows go to quarantine."""
+
+    condition = "QUARANTINE_WHOLE_BATCH"
+    suite: str
+    what: str
+    file: str
+    primary = 'suite "{suite}": {what} judges a batch as a whole, so no row can go to quarantine'
+    hint = (
+        'Write "severity": "warning" in the expectation; or write "on_failure: hold" in {file}, '
+        "which stops the table before the batch."
+    )

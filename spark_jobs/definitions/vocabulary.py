@@ -55,6 +55,17 @@ class OnDrift(StrEnum):
     EVOLVE = "evolve"
 
 
+class OnFailure(StrEnum):
+    """What becomes of a silver table's batch where a critical expectation fails."""
+
+    # It is applied, and the verdict is recorded.
+    WARN = "warn"
+    # The rows that fail go to quarantine, the others are applied.
+    QUARANTINE = "quarantine"
+    # The table waits before the batch.
+    HOLD = "hold"
+
+
 class RefreshPolicy(StrEnum):
     """Who calls the refresh of a gold view; what a refresh does is the same for all."""
 
@@ -121,7 +132,11 @@ class RedisFormat(StrEnum):
 
 
 class Severity(StrEnum):
-    """What a failed expectation does: critical blocks the publication, the others report."""
+    """What a failed expectation does: the others than critical only report.
+
+    A critical one blocks the publication of a gold view; a silver table's ``on_failure`` says what
+    it does there.
+    """
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -20,6 +20,7 @@ from spark_jobs.deploy.difference import (
     silver_difference,
 )
 from spark_jobs.deploy.reach import Reach, reach
+from spark_jobs.deploy.steps import captured
 from spark_jobs.deploy.streams import silver_definition
 from spark_jobs.deploy.wording import (
     changed_attributes,
@@ -33,7 +34,6 @@ from spark_jobs.graph.manifest import (
     SilverEntry,
     SinkEntry,
     SourceEntry,
-    captured,
 )
 from spark_jobs.planning.plan import columns_that_differ
 
@@ -197,14 +197,14 @@ def _silver_changed(
     before: Manifest, after: Manifest, was: SilverEntry, now: SilverEntry
 ) -> Iterator[Change]:
     source_was, source_now = before.sources[was.source], after.sources[now.source]
-    runs_as = silver_definition(source_was, was), silver_definition(source_now, now)
+    runs_as = _without_rules(source_was, was), _without_rules(source_now, now)
+    reacts = changed_attributes(was, now, ("on_failure",))
     if runs_as[0] == runs_as[1]:
         words = changed_attributes(was, now, ("description", "owner", "tags"))
-        if words or changed_descriptions(was, now):
-            details = (*words, *changed_descriptions(was, now))
-            yield _of_silver(
-                now, Action.CHANGED, Category.METADATA, (Work.METADATA,), details=details
-            )
+        details = (*reacts, *words, *changed_descriptions(was, now))
+        if details:
+            work = Work.RESTART_STREAM if reacts else Work.METADATA
+            yield _of_silver(now, Action.CHANGED, Category.METADATA, (work,), details=details)
         return
     difference = silver_difference(
         was,
@@ -219,9 +219,19 @@ def _silver_changed(
         Action.CHANGED,
         category,
         (Work.RESTART_STREAM,),
-        details=(*difference.words, *changed_layout(was, now), *_older_rows(difference, now)),
+        details=(
+            *difference.words,
+            *changed_layout(was, now),
+            *reacts,
+            *_older_rows(difference, now),
+        ),
         reached=reached,
     )
+
+
+def _without_rules(source: SourceEntry, entry: SilverEntry) -> str:
+    """What a query runs with, except the suite, which is a change of its own."""
+    return silver_definition(source, entry.model_copy(update={"suite": None}))
 
 
 def _older_rows(difference: Difference, entry: SilverEntry) -> tuple[str, ...]:
@@ -327,13 +337,15 @@ def _suites(before: Manifest, after: Manifest) -> Iterator[Change]:
         stays = getattr(before, layer).keys() & getattr(after, layer).keys()
         for name in sorted(stays & (was.keys() | now.keys())):
             if was.get(name) != now.get(name):
+                of_batches = layer == "silver"
+                restarts = of_batches and before.silver[name].rules != after.silver[name].rules
                 yield Change(
                     kind=Kind.SUITE,
                     name=f"{layer}.{name}",
                     action=_action(name in was, name in now),
                     category=Category.METADATA,
-                    work=(Work.METADATA,),
-                    details=("the next refresh is checked by it",),
+                    work=(Work.RESTART_STREAM if restarts else Work.METADATA,),
+                    details=(f"the next {'batch' if of_batches else 'refresh'} is checked by it",),
                     file=f"expectations/{layer}/{name}.json",
                 )
 

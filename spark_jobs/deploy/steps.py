@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.deploy.change import EXPENSIVE, Action, Change, Kind, Work
 from spark_jobs.deploy.streams import silver_definition
-from spark_jobs.graph.manifest import Manifest, captured
+from spark_jobs.graph.manifest import Manifest
 
 
 class StepKind(StrEnum):
@@ -174,3 +175,15 @@ def _still_wanted(step: Step, after: Manifest) -> bool:
             return step.subject == ", ".join(captured(after))
         case StepKind.MANIFEST:
             return True
+
+
+def captured(manifest: Manifest) -> list[str]:
+    """The tables that the connector captures, sorted, as ``schema.table``.
+
+    A source without a ``table`` is represented by its topic, which is named after the table.
+    """
+    return sorted(
+        source.table or source.topic or ""
+        for source in manifest.sources.values()
+        if source.format is SourceFormat.DEBEZIUM
+    )

@@ -10,7 +10,7 @@ from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 # Attributes that do not affect the processing of records.
 _FOR_PEOPLE = {"description", "owner", "tags", "file"}
 _COLUMN_FOR_PEOPLE = {"description", "pii"}
-# Attributes of the text; its meaning is in the projection.
+# Attributes of the text; its meaning is in the projection, and in the rules.
 _OF_THE_TEXT = {"sql", "fingerprint", "suite"}
 
 
@@ -22,6 +22,10 @@ def silver_definition(source: SourceEntry, entry: SilverEntry) -> str:
     """
     read = _plain(source.model_dump(mode="json"), _FOR_PEOPLE)
     made = _plain(entry.model_dump(mode="json"), _FOR_PEOPLE | _OF_THE_TEXT)
+    if rules := entry.rules:
+        made["rules"] = [[rule.type, dict(rule.kwargs), rule.severity] for rule in rules]
+    else:
+        del made["on_failure"]
     return json.dumps({"source": read, "table": made}, sort_keys=True)
 
 

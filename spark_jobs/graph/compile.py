@@ -23,6 +23,7 @@ from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.reuse import Value, expanded
 from spark_jobs.graph.silver import compile_silver
+from spark_jobs.graph.silver_suites import check_silver_suites
 from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
@@ -105,7 +106,12 @@ def read_project(
         | {str(one.table_name): one.columns for one in silver.values()},
         limits=limits or GraphSettings(),
     )
-    problems += check_suites(list(definitions.suites.values()), schemas, definitions.declared)
+    # Batches are judged before they become versions of rows, which have periods.
+    judged = {one.table_name: [column.name for column in one.selected] for one in silver.values()}
+    problems += check_suites(
+        list(definitions.suites.values()), {**schemas, **judged}, definitions.declared
+    )
+    problems += check_silver_suites(definitions, silver)
     sinks = compile_sinks(definitions, sources, silver, gold, problems)
     suites = {table: suite.content for table, suite in definitions.suites.items()}
     manifest = Manifest(

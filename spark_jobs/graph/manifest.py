@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from spark_jobs.definitions.batch_rules import BatchRule, batch_rules
 from spark_jobs.definitions.deprecation import Deprecation
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import (
@@ -21,6 +22,7 @@ from spark_jobs.definitions.vocabulary import (
     Contract,
     KafkaFormat,
     OnDrift,
+    OnFailure,
     RedisFormat,
     RefreshPolicy,
     SinkSystem,
@@ -200,12 +202,26 @@ class SilverEntry(_Entry):
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     suite: dict[str, Any] | None = None
+    # What a failed critical expectation does; without effect if there is no suite.
+    on_failure: OnFailure = OnFailure.WARN
     file: str
     fingerprint: str
 
     @property
     def table_name(self) -> TableName:
         return TableName(Layer.SILVER, self.name)
+
+    @property
+    def rules(self) -> tuple[BatchRule, ...]:
+        """The expectations of its suite."""
+        return batch_rules(self.suite)
+
+    @property
+    def quarantining(self) -> tuple[BatchRule, ...]:
+        """The expectations that send failing rows to quarantine."""
+        if self.on_failure is not OnFailure.QUARANTINE:
+            return ()
+        return tuple(rule for rule in self.rules if rule.critical and rule.of_rows)
 
     @property
     def row_key(self) -> tuple[str, ...]:
@@ -376,15 +392,3 @@ class Manifest(_Entry):
             tuple(entry for _, entry in sorted(self.gold.items()) if entry.tier == tier)
             for tier in tiers
         )
-
-
-def captured(manifest: Manifest) -> list[str]:
-    """The tables that the connector captures, sorted, as ``schema.table``.
-
-    A source without a ``table`` is represented by its topic, which is named after the table.
-    """
-    return sorted(
-        source.table or source.topic or ""
-        for source in manifest.sources.values()
-        if source.format is SourceFormat.DEBEZIUM
-    )

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.definitions.errors import KeyNotApplicableError
 from spark_jobs.definitions.project import SilverDefinition
-from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.definitions.vocabulary import OnFailure, SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.canonical import fingerprint_of, output_columns, without_aliases
 from spark_jobs.graph.checks import check_functions, check_output, check_tables
@@ -181,6 +181,7 @@ def _entry(
         expiry=expiry_of(definition, columns, time=time),
         partition_by=layout_columns(header, "partition_by", columns),
         cluster_by=layout_columns(header, "cluster_by", columns),
+        on_failure=(header.on_failure if header else None) or OnFailure.WARN,
         file=definition.file,
         fingerprint=fingerprint_of(
             without_aliases(resolved),

@@ -74,6 +74,26 @@ class SchemaDriftError(RefusedError):
         return "; ".join(f"{drift_words(one)} since {one.position}" for one in self.drifts)
 
 
+class BatchHeldError(RefusedError):
+    """A batch fails its suite, and the table's policy keeps it out."""
+
+    condition = "BATCH_HELD"
+    table: str
+    batch: int
+    file: str
+    failures: Sequence[str]
+    primary = "{table} waits: batch {batch} fails its suite"
+    detail = "{failures:; }. No record of the batch is in the table; bronze continues."
+    hint = (
+        "Correct expectations/silver/{name}.json, or write on_failure: warn in {file} to let the "
+        "batch pass, and run tidemark apply. The batch is judged again then."
+    )
+
+    @property
+    def name(self) -> str:
+        return self.table.removeprefix("silver.")
+
+
 class NotInQuarantineError(LakehouseError):
     """The named records were never rejected."""
 

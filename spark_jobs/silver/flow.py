@@ -15,6 +15,7 @@ from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
 from spark_jobs.silver.apply.batch import BatchApplier, transaction_app
 from spark_jobs.silver.apply.drift_watch import DriftWatch
+from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.check.progress import last_written
 from spark_jobs.silver.frontier import Frontiers
 from spark_jobs.silver.repair.expiring import Expirer
@@ -70,14 +71,17 @@ class SilverFlow:
             TypesDifferError: the table cannot store the declared types.
             SchemaDriftError: records differ from the declaration, and the source's policy blocks
                 the table.
+            BatchHeldError: the next batch fails the table's suite.
         """
         with self._guard():
             self.tables.evolve(spark, self.source)
         self._watch.check()
         epoch = self._epoch()
+        hold = self._hold(epoch)
+        hold.check()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         frontier = self.frontiers.of(self.entry.name)
-        applier = replace(self._applier(epoch), frontier=frontier)
+        applier = replace(self._applier(epoch), frontier=frontier, hold=hold)
 
         def apply(frame: DataFrame, batch_id: int) -> None:
             with self._guard(), frontier.batch:
@@ -113,10 +117,11 @@ class SilverFlow:
         return Expirer(spark, self._paused_stream(self.store.epoch(self.name)), expiry)
 
     def diagnose(self, error: Exception) -> LakehouseError | None:
-        """The schema drift that blocks the table; other errors need no decision."""
+        """What blocks the table: schema drift or a held batch; other errors need no decision."""
         del error
         try:
             self._watch.check()
+            self._hold(self.store.epoch(self.name)).check()
         except LakehouseError as found:
             return found
         return None
@@ -143,6 +148,9 @@ class SilverFlow:
     @property
     def _watch(self) -> DriftWatch:
         return DriftWatch(self.source, self.entry, self.store)
+
+    def _hold(self, epoch: int) -> BatchHold:
+        return BatchHold(self.entry, self.store, epoch, utc_now)
 
     def _paused_stream(self, epoch: int) -> PausedStream:
         return PausedStream(self._applier(epoch), self.store, self.checkpoint(epoch), self._guard)

@@ -28,7 +28,7 @@ from spark_jobs.state import (
 )
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttempt
-from spark_jobs.state.batches import SilverBatch, SilverTotals
+from spark_jobs.state.batches import JudgedBatches, SilverBatch, SilverTotals
 from spark_jobs.state.deployment_store import DeploymentStore
 from spark_jobs.state.engine import WRITES, make_engine
 from spark_jobs.state.environment_store import EnvironmentStore
@@ -294,6 +294,16 @@ class ControlStore(
         """Sums over a silver table's batches, optionally of one epoch or since a time."""
         with self._read() as connection:
             return batches.silver_totals(connection, silver, epoch=epoch, since=since)
+
+    def held_batch(self, silver: str, *, epoch: int) -> SilverBatch | None:
+        """The batch that a silver table waits before; None if it does not wait."""
+        with self._read() as connection:
+            return batches.held_batch(connection, silver, epoch=epoch)
+
+    def judged_batches(self, silver: str, *, since: datetime) -> JudgedBatches | None:
+        """What the suite of a silver table found since a time; None if nothing was judged."""
+        with self._read() as connection:
+            return batches.judged_batches(connection, silver, since=since)
 
     def record_progress(self, entry: StreamProgress) -> None:
         """Replace a query's row."""

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from spark_jobs.state.types import UtcDateTime, json_column_type
 
 # Raised by one with each change of the tables below; see migrate.py.
-SCHEMA_VERSION: Final = 12
+SCHEMA_VERSION: Final = 13
 
 METADATA: Final = MetaData()
 
@@ -212,6 +212,9 @@ SILVER_BATCHES = Table(
     Column("first_bronze_version", BigInteger),
     Column("last_bronze_version", BigInteger),
     Column("at", UtcDateTime, nullable=False),
+    # The suite's verdict; NULL without a suite.
+    Column("outcome", String(20)),
+    Column("verdict", json_column_type()),
 )
 
 STREAM_PROGRESS = Table(

@@ -119,7 +119,13 @@ def _fold_batches(connection: Connection, *, before: datetime, keep: int) -> int
             values = {name: int(total[name]) for name in COUNTS}
             into = update(SILVER_BATCHES).where(ours & (columns.batch_id == last))
             connection.execute(
-                into.values(**values, first_bronze_version=total["first_bronze_version"])
+                into.values(
+                    **values,
+                    first_bronze_version=total["first_bronze_version"],
+                    # A verdict is about one batch.
+                    outcome=None,
+                    verdict=None,
+                )
             )
             folded += gone.rowcount
     return folded

@@ -2,6 +2,7 @@
 description: The shop's orders as they are now; deleted orders are gone.
 owner: shop
 tags: [shop]
+on_failure: warn
 */
 SELECT
   s.order_id,

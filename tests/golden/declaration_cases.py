@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,6 +109,19 @@ def _gold(old: str, new: str) -> dict[str, str | None]:
 
 def _suite(old: str, new: str) -> dict[str, str | None]:
     return _changed("expectations/gold/spend.json", old, new)
+
+
+def _judged(
+    kwargs: dict[str, object],
+    *,
+    kind: str = "expect_column_values_to_not_be_null",
+    header: str = "on_failure: warn",
+) -> dict[str, str | None]:
+    """A suite of silver.orders with one expectation, a line each for type and arguments."""
+    entry = f'{{"type": "{kind}",\n     "kwargs": {json.dumps(kwargs)}}}'
+    suite = f'{{\n  "name": "orders",\n  "expectations": [\n    {entry}\n  ]\n}}\n'
+    written = _silver("description: Orders.", f"description: Orders.\n{header}")
+    return {**written, "expectations/silver/orders.json": suite}
 
 
 def _changed(file: str, old: str, new: str) -> dict[str, str | None]:
@@ -774,4 +788,53 @@ CASES = (
         {"expectations/gold/spend.json": '{"name": "spend", "expectations": []}\n'},
     ),
     Case("suite_name", "SUITE_NAME", _suite('"name": "spend"', '"name": "spent"')),
+    # suites of silver tables
+    Case(
+        "silver_on_failure",
+        "UNEXPECTED_VALUE",
+        _judged({"column": "user_id"}, header="on_failure: quarantin"),
+    ),
+    Case(
+        "on_failure_without_suite",
+        "KEY_NOT_APPLICABLE",
+        _silver("description: Orders.", "description: Orders.\non_failure: warn"),
+    ),
+    Case("silver_suite_column", "UNKNOWN_COLUMN", _judged({"column": "userid"})),
+    Case(
+        "silver_suite_period",
+        "UNKNOWN_COLUMN",
+        _judged({"column": "valid_to"}, header="stored_as_scd_type: 2"),
+    ),
+    Case(
+        "silver_expectation",
+        "SILVER_EXPECTATION",
+        _judged({"column": "amount", "max_value": 9}, kind="expect_column_mean_to_be_between"),
+    ),
+    Case(
+        "silver_expectation_argument",
+        "SILVER_EXPECTATION_ARGUMENT",
+        _judged({"column": "user_id", "row_condition": "amount > 0"}),
+    ),
+    Case(
+        "silver_expectation_value",
+        "EXPECTATION_VALUE",
+        _judged(
+            {"column": "created_at", "min_value": "yesterday"},
+            kind="expect_column_values_to_be_between",
+        ),
+    ),
+    Case(
+        "silver_quarantine_of_a_batch",
+        "QUARANTINE_WHOLE_BATCH",
+        _judged(
+            {"min_value": 1},
+            kind="expect_table_row_count_to_be_between",
+            header="on_failure: quarantine",
+        ),
+    ),
+    Case(
+        "silver_quarantine_of_a_share",
+        "QUARANTINE_WHOLE_BATCH",
+        _judged({"column": "user_id", "mostly": 0.9}, header="on_failure: quarantine"),
+    ),
 )

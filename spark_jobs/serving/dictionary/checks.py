@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.definitions.vocabulary import OnFailure, Severity
 from spark_jobs.serving.dictionary import markup
 
 _NOT_NULL = "expect_column_values_to_not_be_null"
@@ -16,11 +16,27 @@ _MEANING = {
 }
 
 
-def checks(suite: Mapping[str, Any] | None) -> str:
-    """The section about the gate; empty without expectations."""
+_OF_BATCHES = {
+    OnFailure.WARN: "is reported",
+    OnFailure.QUARANTINE: "sends the row to quarantine",
+    OnFailure.HOLD: "keeps the batch out, and the table waits",
+}
+
+
+def checks(suite: Mapping[str, Any] | None, *, of_batches: OnFailure | None = None) -> str:
+    """The section about the gate; empty without expectations.
+
+    Args:
+        suite: of the table.
+        of_batches: what a critical failure does to a silver table's batch; None: a gold view.
+    """
+    meaning = (
+        _MEANING if of_batches is None else _MEANING | {Severity.CRITICAL: _OF_BATCHES[of_batches]}
+    )
+    judged = "a result is published" if of_batches is None else "the rows of a batch are written"
     rows = [
         (
-            f"{severity}: {_MEANING[severity]}",
+            f"{severity}: {meaning[severity]}",
             f"{markup.code(rule)} {markup.words(_arguments(arguments))}",
             markup.words(notes),
         )
@@ -28,7 +44,7 @@ def checks(suite: Mapping[str, Any] | None) -> str:
     ]
     return markup.section(
         "Checks",
-        "What must hold before a result is published, and what a failure does." if rows else "",
+        f"What must hold before {judged}, and what a failure does." if rows else "",
         markup.table(("a failure", "rule", "why"), rows),
     )
 

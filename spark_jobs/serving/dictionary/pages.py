@@ -76,7 +76,7 @@ def _silver(found: Dictionary, entry: SilverEntry) -> Iterator[str]:
     yield markup.section("Columns", _columns(entry.columns, never=required | set(entry.row_key)))
     yield _lineage(found, entry)
     yield markup.section("How it is filled", _APPLIED[entry.apply])
-    yield checks(entry.suite)
+    yield checks(entry.suite, of_batches=entry.on_failure)
     yield markup.section("SQL", markup.fenced(entry.sql.strip(), "sql"))
     own = {column.name for column in entry.columns}
     stored = SilverTables.of(Lake("/"), entry).columns

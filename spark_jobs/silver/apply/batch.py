@@ -18,13 +18,17 @@ from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import Disposition
+from spark_jobs.quality.verdict import Outcome as Verdicts
+from spark_jobs.quality.verdict import Verdict
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.silver.apply.current_rows import CurrentRows
 from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.apply.event_rows import EventRows
+from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
 from spark_jobs.silver.apply.scd2_rows import Scd2Rows
-from spark_jobs.silver.check.progress import first_part_app, first_part_written
+from spark_jobs.silver.apply.verdicts import passed_on, verdict_on
+from spark_jobs.silver.check.progress import first_part_app, first_part_written, last_written
 from spark_jobs.silver.frontier import Cut, TableFrontier, position, positions_of, reached_by
 from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.prepared import prepared
@@ -63,6 +67,7 @@ class BatchApplier:
         maintenance: when small files are compacted.
         watch: compares records with the declaration; None: no check.
         frontier: where batches are cut; None: they are applied whole.
+        hold: keeps a batch out that its suite blocks; None: it is applied.
     """
 
     source: SourceEntry
@@ -78,12 +83,14 @@ class BatchApplier:
     maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     watch: DriftWatch | None = None
     frontier: TableFrontier | None = None
+    hold: BatchHold | None = None
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None if it had no records.
 
         Raises:
             SchemaDriftError: the records differ from the declaration; nothing was written.
+            BatchHeldError: the suite blocks the batch; nothing was written.
         """
         # The first batch of a stream may be the empty initial version of its source.
         if not bronze.rdd.getNumPartitions():
@@ -91,13 +98,19 @@ class BatchApplier:
         records, settled = self._unsettled(bronze)
         rows = self._kept_rows(records)
         before: dict[Disposition, int] = {}
+        verdict = None
         target = self._cut_at(rows, batch_id)
         if target is not None and self.frontier is not None:
+            if self.entry.rules:
+                # A suite judges the batch as a whole, before any of it is written.
+                verdict = self._judge(self.writer.outcome(rows), batch_id)
             first = rows.where(position() < target)
             before = self._write_first_part(self._checked(first), batch_id)
             self._note_cut(self.frontier, target, batch_id)
             rows = rows.where(sf.coalesce(position() >= target, sf.lit(True)))  # noqa: FBT003
-        return self.write(self._checked(rows), batch_id, settled=settled, before=before)
+        outcome = self._checked(rows)
+        verdict = verdict or self._judge(outcome, batch_id)
+        return self.write(outcome, batch_id, settled=settled, before=before, verdict=verdict)
 
     def judged(self, bronze: DataFrame) -> Outcome:
         """The disposition of each record, by the current declarations and tables."""
@@ -113,6 +126,21 @@ class BatchApplier:
         if self.watch is not None:
             self.watch.look(outcome)
         return outcome
+
+    def _judge(self, outcome: Outcome, batch_id: int) -> Verdict | None:
+        """The suite's verdict on a batch; None if there is none, or nothing to judge.
+
+        Raises:
+            BatchHeldError: it blocks the batch.
+        """
+        verdict = verdict_on(self.entry, outcome) if outcome.groups else None
+        if verdict is None or verdict.outcome is not Verdicts.BLOCKED:
+            return verdict
+        begun = not self.ended and last_written(self.tables, self.app) == batch_id
+        # A batch that was begun by other rules is finished.
+        if self.hold is not None and not begun:
+            self.hold.refuse(verdict, batch_id)
+        return passed_on(verdict)
 
     def _cut_at(self, rows: DataFrame, batch_id: int) -> int | None:
         """The commit position at which to cut this batch; None: apply it whole."""
@@ -207,6 +235,7 @@ class BatchApplier:
         *,
         settled: int = 0,
         before: Mapping[Disposition, int] | None = None,
+        verdict: Verdict | None = None,
     ) -> SilverBatch | None:
         """Write the outcome of ``judged`` and record the counts; None if there were no records.
 
@@ -215,6 +244,7 @@ class BatchApplier:
             batch_id: version of the Delta transaction.
             settled: number of records that were rejected before and are not judged again.
             before: counts of the part before a cut.
+            verdict: the suite's verdict on the batch, to be recorded with the counts.
         """
         if not outcome.groups and not settled and not before:
             return None
@@ -230,6 +260,8 @@ class BatchApplier:
             batch_id=batch_id,
             records=sum(counts.values()),
             at=self.clock(),
+            outcome=None if verdict is None else str(verdict.outcome),
+            verdict=None if verdict is None else verdict.as_dict(),
             **{str(disposition): count for disposition, count in counts.items()},
         )
         self.record(batch)

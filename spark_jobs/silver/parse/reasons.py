@@ -41,3 +41,5 @@ class QuarantineReason(StrEnum):
     # The event time is later than the arrival, by more than clocks may differ.
     EVENT_TIME_AHEAD = "EVENT_TIME_AHEAD"
     MISSING_REQUIRED = "MISSING_REQUIRED"
+    # A row that fails an expectation of the table's suite; the detail has its name and columns.
+    EXPECTATION_FAILED = "EXPECTATION_FAILED"

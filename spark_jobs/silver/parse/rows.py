@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -11,6 +13,7 @@ from spark_jobs.graph.projection import Projection, split_projection
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.parse.documents import PROBLEM, problem
 from spark_jobs.silver.parse.expiry import expired_on_arrival
+from spark_jobs.silver.parse.judging import judged, rule_problems
 from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.sequence import declared_sequence
 from spark_jobs.silver.parse.shapes import COMMIT, SHAPE
@@ -54,7 +57,9 @@ def silver_rows(
     named = typed.alias(projection.relation)
     outputs = {name: sf.expr(sql) for name, sql in projection.columns}
     if entry.apply is ApplyMode.APPEND:
-        extra = _events(passes, source)
+        problems = rule_problems(entry, outputs, written=sf.col("__value").isNotNull() & passes)
+        named = _with_problems(named, problems, projection)
+        extra = _events(passes, source) | judged(entry, outputs)
         kept = sf.col(PROBLEM).isNotNull()
     else:
         if entry.expiry is not None:
@@ -62,17 +67,19 @@ def silver_rows(
             late = expired_on_arrival(entry.expiry, time, arrived=sf.col(ARRIVED_AT))
             passes &= ~late
         carried = Carried.of(source, entry, projection)
-        problems = _change_problems(source, entry, carried=carried, projection=projection)
-        if problems:
-            first = sf.coalesce(sf.col(PROBLEM), *problems)
-            named = named.withColumn(PROBLEM, first).alias(projection.relation)
         extra = _changes(passes, source=source, entry=entry)
+        problems = _change_problems(source, entry, carried=carried, projection=projection)
+        written = sf.col(OPERATION).isin(*CHANGES) & ~extra[DELETED]
+        problems += rule_problems(entry, outputs, written=written, unsent=carried.unsent())
+        named = _with_problems(named, problems, projection)
         kept = sf.col(PROBLEM).isNotNull()
         if carried.outputs:
             extra[UNFILLED] = sf.when(~extra[DELETED], carried.unfilled())
             kept |= extra[UNFILLED].isNotNull()
         else:
             extra[UNFILLED] = sf.lit(None).cast("array<string>")
+        if entry.apply is ApplyMode.UPSERT:
+            extra |= judged(entry, outputs)
         keyed = sf.col(OPERATION) != TRUNCATE
         outputs |= {key: sf.when(keyed, outputs[key]) for key in entry.keys}
     raw = [sf.when(kept, sf.col(name)).alias(name) for name in RAW_PAYLOAD]
@@ -87,6 +94,16 @@ def silver_rows(
         SHAPE,
         sf.col(SEQUENCE).alias(COMMIT),
     )
+
+
+def _with_problems(
+    typed: DataFrame, problems: Sequence[Column], projection: Projection
+) -> DataFrame:
+    """The typed records with the first problem of each; their relation keeps its name."""
+    if not problems:
+        return typed
+    first = sf.coalesce(sf.col(PROBLEM), *problems)
+    return typed.withColumn(PROBLEM, first).alias(projection.relation)
 
 
 def _change_problems(

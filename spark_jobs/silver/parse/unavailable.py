@@ -82,8 +82,12 @@ class Carried:
         declared = tuple(column.name for column in source.columns)
         outputs: list[tuple[str, str]] = []
         needed: set[str] = set()
+        # A comparison of two columns is an expression of both.
+        compared = {name for one in entry.quarantining if one.columns[1:] for name in one.columns}
         for name, written in projection.columns:
             read = columns_read(written, declared)
+            if name in compared:
+                needed |= read
             if len(read) == 1 and name.lower() not in keys:
                 outputs += [(name, large[one]) for one in read if one in large]
             else:
@@ -103,6 +107,10 @@ class Carried:
         missing = [sf.when(_contains(column), sf.lit(name)) for name, column in self.outputs]
         found = sf.array_compact(sf.array(*missing))
         return sf.when((sf.size(UNAVAILABLE) > 0) & (sf.size(found) > 0), found)
+
+    def unsent(self) -> dict[str, Column]:
+        """Whether the value of an output column is to be filled, by its name."""
+        return {name: _contains(column) for name, column in self.outputs}
 
     def lacking(self) -> Column:
         """The first needed column that was not sent, or NULL."""

@@ -182,6 +182,8 @@ class Rebuilder:
             epoch=self.live.epoch,
             batch_id=-round(now.timestamp() * 1000),
             at=now,
+            outcome=None,
+            verdict=None,
             **found.gained,
         )
         self.stream.store.record_silver_batch(batch)

@@ -12,6 +12,7 @@ from rich.table import Table
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.freshness import Freshness, ViewStatus
 from spark_jobs.serving.report.batches_in_work import BatchInWork
+from spark_jobs.serving.report.silver_verdicts import silver_verdicts_table
 from spark_jobs.serving.report.status_tables import (
     ago,
     duration,
@@ -20,6 +21,7 @@ from spark_jobs.serving.report.status_tables import (
     views_table,
 )
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.batches import JudgedBatches, SilverBatch
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
 
@@ -237,3 +239,36 @@ def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
 
 def test_a_clock_that_is_ahead_is_no_negative_age() -> None:
     assert ago(NOW + timedelta(seconds=5), now=NOW) == "0 s ago"
+
+
+def test_a_silver_table_shows_its_last_verdict_and_its_last_failure() -> None:
+    failed = SilverBatch(
+        silver="orders",
+        epoch=1,
+        batch_id=6,
+        records=3,
+        at=NOW - timedelta(hours=2),
+        outcome="warned",
+        verdict={
+            "expectations": 4,
+            "failed": 1,
+            "results": [{"message": "rule of amount failed: 2 of 3 values do not fit"}],
+        },
+    )
+    last = replace(
+        failed,
+        batch_id=9,
+        at=NOW - timedelta(seconds=5),
+        outcome="passed",
+        verdict={"expectations": 4, "failed": 0, "results": []},
+    )
+    told = JudgedBatches(last=last, judged=1200, failed=7, failing=failed)
+    text = shown(silver_verdicts_table([told], now=NOW))
+
+    for words in (
+        "orders",
+        "passed 4/4, 5 s ago",
+        "7 of 1,200",
+        "rule of amount failed: 2 of 3 values do not fit (batch 6, 2 h ago)",
+    ):
+        assert words in text

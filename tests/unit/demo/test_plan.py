@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
+from spark_jobs.definitions.batch_rules import BETWEEN, GREATER, IN_SET, NOT_NULL, batch_rules
 from spark_jobs.demo.malformed import OVERSIZED_BYTES, REQUIRED_FIELD, encode, spoil
 from spark_jobs.demo.operations import (
     Change,
@@ -20,6 +22,7 @@ from spark_jobs.demo.operations import (
 from spark_jobs.demo.plan import IDS_PER_RUN, LATEST_HOURS, LoadRun, plan
 from spark_jobs.demo.tally import Tally
 from spark_jobs.sections import StreamSettings
+from spark_jobs.settings import REPOSITORY
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PARENTS = {
@@ -239,3 +242,27 @@ def test_an_oversized_record_is_above_the_limit_and_below_the_brokers():
 def test_every_malformation_turns_up_in_a_long_run():
     kinds = {one.malformation for one in records(list(plan(a_run(rate=1000, seconds=60))))}
     assert kinds >= set(Malformation)
+
+
+def test_the_shops_orders_fit_their_suite(operations: list[Operation]):
+    """The suite of silver.orders, over every order that the load writes."""
+    text = (REPOSITORY / "expectations/silver/orders.json").read_text(encoding="utf-8")
+    rules = batch_rules(json.loads(text))
+    [statuses] = [rule.kwargs["value_set"] for rule in rules if rule.type == IN_SET]
+    tables: dict[str, dict[tuple[object, ...], dict[str, object]]] = {name: {} for name in KEYS}
+    orders = []
+    for transaction in transactions(operations):
+        before = {
+            name: {key: dict(row) for key, row in rows.items()} for name, rows in tables.items()
+        }
+        for change in transaction.changes:
+            _apply(tables, change)
+            if change.table == "orders" and change.kind is not ChangeKind.DELETE:
+                orders.append(dict(tables["orders"][tuple(change.key.values())]))
+        if transaction.ending is Ending.ROLLBACK:
+            tables = before
+    assert {rule.type for rule in rules} == {NOT_NULL, BETWEEN, IN_SET, GREATER}
+    assert {order["status"] for order in orders} == set(statuses)
+    assert all(order["user_id"] is not None for order in orders)
+    assert min(Decimal(str(order["amount"])) for order in orders) >= 0
+    assert all(str(order["updated_at"]) >= str(order["created_at"]) for order in orders)

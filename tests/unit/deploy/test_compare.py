@@ -534,3 +534,46 @@ def test_another_layout_of_a_silver_table_restarts_its_stream(
     assert (change.category, change.work) == (Category.NON_BREAKING, (Work.RESTART_STREAM,))
     assert change.details == (f"{key.replace('_', ' ')}: none → user_id, order_id", costs)
     assert change.reaches == ()
+
+
+def judged(policy: str, column: str = "user_id") -> dict[str, str | None]:
+    """A suite for silver.orders, and what its failure does."""
+    suite = RIGHT["expectations/gold/spend.json"].replace('"spend"', '"orders"')
+    return {
+        "expectations/silver/orders.json": suite.replace('"user_id"', f'"{column}"'),
+        "sql/silver/orders.sql": SILVER.replace("*/", f"on_failure: {policy}\n*/"),
+    }
+
+
+def test_a_suite_of_a_silver_table_restarts_its_stream(planned: Any) -> None:
+    plan = planned(judged("warn", "amount"), judged("warn"))
+    change = only(plan)
+
+    assert (change.kind, change.name, change.action) == (
+        Kind.SUITE,
+        "silver.orders",
+        Action.CHANGED,
+    )
+    assert change.details == ("the next batch is checked by it",)
+    assert [str(one) for one in plan.steps] == ["manifest", "stream silver.orders"]
+    assert not plan.asks
+
+
+def test_another_policy_restarts_the_stream(planned: Any) -> None:
+    plan = planned(judged("quarantine"), judged("warn"))
+    change = only(plan)
+
+    assert (change.kind, change.work) == (Kind.SILVER, (Work.RESTART_STREAM,))
+    assert change.details == ("on failure: warn → quarantine",)
+    assert [str(one) for one in plan.steps] == ["manifest", "stream silver.orders"]
+
+
+def test_words_of_a_silver_suite_restart_nothing(planned: Any) -> None:
+    words = judged("warn")["expectations/silver/orders.json"] or ""
+    noted = words.replace('"type"', '"meta": {"notes": "Who ordered."}, "type"')
+    plan = planned({**judged("warn"), "expectations/silver/orders.json": noted}, judged("warn"))
+
+    change = only(plan)
+
+    assert (change.kind, change.work) == (Kind.SUITE, (Work.METADATA,))
+    assert [str(one) for one in plan.steps] == ["manifest"]
