@@ -28,7 +28,7 @@ CLUSTERED = {
 
 
 def test_the_example_fits_the_shipped_project(tmp_path: Path) -> None:
-    for folder in ("sources", "sql", "schemas"):
+    for folder in ("expectations", "sources", "sql", "schemas"):
         if (REPOSITORY / folder).exists():
             shutil.copytree(REPOSITORY / folder, tmp_path / folder)
     [(file, body)] = EXAMPLE.findall(PAGE)
