@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.bronze.seed_values import arrow_type
 from spark_jobs.graph.manifest import Column
+from spark_jobs.storage.arrow_types import arrow_columns
 
 # Characters of a bad value that are shown.
 _SHOWN = 60
@@ -107,7 +107,8 @@ def typed_rows(
         else:
             first[key] = line.number
             values.append(row)
-    schema = pa.schema([(one.name, arrow_type(one.type)) for one in columns])
+    # The compiler refuses types that have no Arrow type.
+    schema = arrow_columns(columns)
     return SeedRows(pa.Table.from_pylist(values, schema), tuple(rejected))
 
 

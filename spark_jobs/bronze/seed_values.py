@@ -9,8 +9,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _POINT = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _FLOATING = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -20,30 +18,7 @@ _TIME = re.compile(
     r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_ARROW = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 Reader = Callable[[str], Any]
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """The Arrow type of a Spark SQL type.
-
-    >>> arrow_type("decimal(12,2)"), arrow_type("date")
-    (Decimal128Type(decimal128(12, 2)), DataType(date32[day]))
-    """
-    if kind.startswith("decimal"):
-        return pa.decimal128(*_size(kind))
-    return _ARROW[kind]
 
 
 def reader(kind: str) -> Reader:
