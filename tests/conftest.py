@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ MARKS = {
     "cassandra": "cassandra",
     "s3": "s3",
 }
+
+# Background jobs of a shell ignore Ctrl-C, and programs that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # As printed by `make durations`.
 LONGEST = Path(__file__).with_name("longest.txt").read_text("utf-8").split()
