@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from spark_jobs.quality.verdict import ExpectationResult, Severity
+from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.quality.verdict import ExpectationResult
 
 RULE: Final = "expect_column_types_as_declared"
 

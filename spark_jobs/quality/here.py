@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.details import result_of
 from spark_jobs.quality.suite import DeclaredExpectation, read_suite, suite_name
-from spark_jobs.quality.verdict import Severity, Verdict
+from spark_jobs.quality.verdict import Verdict
 
 # Patterns that mean the same in Java and Python.
 _PATTERN: Final = re.compile(

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
-from spark_jobs.quality.verdict import JsonObject, Severity
+from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.quality.verdict import JsonObject
 
 UNIQUE: Final = "expect_column_values_to_be_unique"
 UNIQUE_TOGETHER: Final = "expect_compound_columns_to_be_unique"

@@ -8,8 +8,9 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.details import limits
-from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Verdict
 from spark_jobs.terminal.tables import FittedTable
 
 OUTCOME_STYLES: Final = {Outcome.PASSED: "green", Outcome.WARNED: "yellow", Outcome.BLOCKED: "red"}

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.errors import RefusedExpectation, SuiteRefusedError
-from spark_jobs.quality.verdict import JsonObject, Severity
+from spark_jobs.quality.verdict import JsonObject
 
 # Meta key that links a result to its declared expectation; results come in any order.
 POSITION: Final = "__position"

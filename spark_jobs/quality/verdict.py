@@ -7,16 +7,10 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from spark_jobs.definitions.vocabulary import Severity
+
 JsonObject = dict[str, Any]
 JsonScalar = str | int | float | bool | None
-
-
-class Severity(StrEnum):
-    """The effect of a failed expectation: block the publication, warn, or only record."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
-    INFO = "info"
 
 
 class Outcome(StrEnum):

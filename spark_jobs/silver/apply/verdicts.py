@@ -23,12 +23,12 @@ from spark_jobs.definitions.batch_rules import (
     UNIQUE_RULES,
     BatchRule,
 )
-from spark_jobs.definitions.vocabulary import OnFailure
+from spark_jobs.definitions.vocabulary import OnFailure, Severity
 from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.names import Disposition
 from spark_jobs.quality.details import result_of
 from spark_jobs.quality.suite import DeclaredExpectation, suite_name
-from spark_jobs.quality.verdict import ExpectationResult, Recorded, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Recorded, Verdict
 from spark_jobs.quality.verdict import Outcome as Word
 from spark_jobs.silver.apply.dispositions import DISPOSITION
 from spark_jobs.silver.apply.outcome import Outcome
@@ -68,7 +68,7 @@ def verdict_on(entry: SilverEntry, outcome: Outcome) -> Verdict | None:
     failed = [rule for rule in rules if not _passes(rule, tally)]
     critical = any(rule.critical for rule in failed)
     word = Word.PASSED
-    if any(rule.severity != Severity.INFO.value for rule in failed):
+    if any(rule.severity is not Severity.INFO for rule in failed):
         word = Word.BLOCKED if critical and entry.on_failure is OnFailure.HOLD else Word.WARNED
     return Verdict(
         table=str(entry.table_name),
@@ -86,9 +86,7 @@ def passed_on(verdict: Verdict) -> Verdict:
 
 
 def _result(rule: BatchRule, tally: Tally) -> ExpectationResult:
-    declared = DeclaredExpectation(
-        rule.position, rule.type, dict(rule.kwargs), Severity(rule.severity.value)
-    )
+    declared = DeclaredExpectation(rule.position, rule.type, dict(rule.kwargs), rule.severity)
     if not rule.columns:
         return result_of(declared, success=False, details={"observed_value": tally.written})
     failed, counted = tally.failed.get(rule.position, 0), tally.counted.get(rule.position, 0)

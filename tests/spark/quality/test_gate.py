@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality import suite as suite_module
 from spark_jobs.quality.errors import GateCrashedError, SuiteRefusedError
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.implied import with_implied
-from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Verdict
 from spark_jobs.storage import reader
 from tests.unit.quality.expectations_here import CASES, ROWS
 

@@ -11,7 +11,6 @@ from spark_jobs.definitions.batch_rules import ROW_RULES, BatchRule
 from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.gate import _Gate, crash_of
 from spark_jobs.quality.suite import DeclaredExpectation
-from spark_jobs.quality.verdict import Severity as GateSeverity
 from spark_jobs.silver.parse.judging import counts, fails
 
 ROWS = """
@@ -98,7 +97,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 def by_great_expectations(rows: DataFrame) -> list[tuple[bool, int, int]]:
     """For each case: whether it passed, failing rows, and rows that count."""
     declared = [
-        DeclaredExpectation(at, kind, kwargs, GateSeverity.CRITICAL)
+        DeclaredExpectation(at, kind, kwargs, Severity.CRITICAL)
         for at, (kind, kwargs) in enumerate(CASES)
     ]
     gate = _Gate(rows, "t", table="silver.t")

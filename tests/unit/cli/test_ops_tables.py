@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.quality.verdict import ExpectationResult, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.serving.project import OpenProject
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY, load_settings

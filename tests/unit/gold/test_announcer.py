@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs.access.errors import AirflowAwayError
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.telemetry.announcer import TASK_ENDS, Announcer
 from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW, EventSender
@@ -17,7 +18,7 @@ from spark_jobs.gold.telemetry.verdict_events import CURSOR, OVERLAP, RETRY, ver
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
-from spark_jobs.quality.verdict import ExpectationResult, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.storage import arrow_tables

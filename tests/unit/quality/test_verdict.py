@@ -6,11 +6,12 @@ import json
 import pytest
 from rich.console import Console
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.details import result_of
 from spark_jobs.quality.errors import GateBlockedError, SuiteRefusedError
 from spark_jobs.quality.report import summary, verdict_table, verdict_text
 from spark_jobs.quality.suite import DeclaredExpectation, read_suite
-from spark_jobs.quality.verdict import ExpectationResult, Outcome, Severity, Verdict
+from spark_jobs.quality.verdict import ExpectationResult, Outcome, Verdict
 
 
 def result(severity: Severity, *, success: bool, position: int = 0) -> ExpectationResult:
