@@ -150,7 +150,8 @@ class EndpointSession(QuerySession):
             text = qualified(text, schema)
         if self.role is not None:
             served = [name for name, _ in super().tables()]
-            refused = query_tables(text, known=served).keys() - dict(self.tables()).keys()
+            granted = granted_tables(self.role, self.manifest)
+            refused = query_tables(text, known=served).keys() - granted
             if refused:
                 raise TableNotGrantedError(self.user, tuple(sorted(refused)))
         query = self.pinned(text, views=SHARED_VIEWS)
