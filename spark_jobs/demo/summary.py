@@ -14,6 +14,8 @@ from spark_jobs.settings import Settings
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spark_jobs.demo.refreshes import OwnRefresh, ViewProgress
     from spark_jobs.demo.tally import Tally
     from spark_jobs.gold.context import GoldContext
@@ -113,27 +115,39 @@ def refreshed_by(own: OwnRefresh | None) -> str:
     return "the streams" if own.run is None else f"schedule, {own.run.interval_end:%H:%M} UTC"
 
 
-def gold_tables(context: GoldContext) -> list[Table]:
+def show_first(
+    console: Console, gold: GoldContext, views: Sequence[str], *, seconds: float
+) -> None:
+    """Print the first rows of the first views, and after how many seconds they were there."""
+    console.print(f"\n[bold]First results[/] after {seconds:.0f} s:")
+    for view in views:
+        if table := gold_table(gold, view):
+            console.print(table)
+
+
+def gold_tables(gold: GoldContext) -> list[Table]:
     """The first rows of some views, in the order of their columns.
 
     A view without rows is left out: on a slow machine, no title may be trending any more.
     """
+    return [table for view in SHOWN if (table := gold_table(gold, view))]
+
+
+def gold_table(gold: GoldContext, view: str) -> Table | None:
+    """The first rows of a view, in the order of its columns; None if it is empty."""
     from spark_jobs.storage import reader
 
-    shown: list[Table] = []
-    for view in SHOWN:
-        rows = reader.read_by_delta(context.spark, context.published_at(view))
-        first = rows.orderBy(*rows.columns).limit(FIRST_ROWS).collect()
-        if not first:
-            continue
-        table = FittedTable(title=f"gold.{view}", numbered=True)
-        for name, kind in rows.dtypes:
-            number = kind in {"bigint", "int"} or kind.startswith("decimal")
-            table.add_column(name, justify="right" if number else "left", overflow="fold")
-        for row in first:
-            table.add_row(*map(cell, row))
-        shown.append(table)
-    return shown
+    rows = reader.read_by_delta(gold.spark, gold.published_at(view))
+    first = rows.orderBy(*rows.columns).limit(FIRST_ROWS).collect()
+    if not first:
+        return None
+    table = FittedTable(title=f"gold.{view}", numbered=True)
+    for name, kind in rows.dtypes:
+        number = kind in {"bigint", "int"} or kind.startswith("decimal")
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in first:
+        table.add_row(*map(cell, row))
+    return table
 
 
 def cell(value: object) -> str:

@@ -25,6 +25,7 @@ from spark_jobs.storage.conf import (
 from spark_jobs.storage.guard import ensure_guard
 from spark_jobs.storage.session import with_token
 
+NAME = "spark-connect"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 PROBE_SECONDS = 10
 
@@ -34,7 +35,7 @@ def spark_connect_part(settings: Settings) -> Part:
     properties = settings.state / "spark" / "connect.conf"
     home = spark_home()
     return Part(
-        name="spark-connect",
+        name=NAME,
         command=(
             *(str(home / "bin" / "spark-submit"), "--properties-file", str(properties)),
             *("--class", SERVER_CLASS, "spark-internal"),
