@@ -14,6 +14,7 @@ from spark_jobs.storage.delta import CHANGE_FEED
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.rights import usual_rights
+from spark_jobs.storage.session import driver_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +58,21 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         # and are recompiled in every batch.
         "spark.sql.codegen.cache.maxEntries": "5000",
     }
+
+
+def streaming_session(settings: Settings) -> SparkSession:
+    """The session of the streaming application.
+
+    It opens the server by which the JVM hands batches to Python. ``foreachBatch`` would open it,
+    too, but two queries that start at the same time would open two, and the JVM would know one.
+    """
+    # The core can be imported without Spark.
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
+
+    spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    return spark
 
 
 @usual_rights()

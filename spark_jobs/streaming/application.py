@@ -78,8 +78,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.stack.sink_addresses import sink_addresses
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.compiled import current_manifest
-    from spark_jobs.storage.session import driver_session
-    from spark_jobs.storage.streams import streaming_conf
+    from spark_jobs.storage.streams import streaming_session
     from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor
 
     topics, frontiers = Topics(kafka_access(settings, Principal.STREAMS)), Frontiers()
@@ -104,7 +103,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
         manifest = applied or compile_project(
             settings.project_dir, limits=settings.graph, variables=settings.variables
         )
-        spark = driver_session(settings, "tidemark streams", conf=streaming_conf(settings))
+        spark = streaming_session(settings)
         work = deliveries(settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark)
         sinks = SinkRunner(work, store, settings.sinks.trigger_seconds)
         try:

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +32,9 @@ WAIT_SECONDS = 3.0
 REFUSED_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 60.0
 STOP_SECONDS = 10.0
+# A start mostly waits for one task at a time, so a few overlap well.
+STARTS_AT_ONCE = 4
+REPORT_SECONDS = 1.0
 # If every query has failed this often in a row, restart the driver.
 HOPELESS_FAILURES = 5
 
@@ -101,8 +105,7 @@ class Supervisor:
             self.store.record_reports([_report(slot) for slot in slots])
             while not self.stopping.is_set():
                 self._take_up(slots)
-                for slot in slots:
-                    self._tend(slot, slots)
+                self._tend(slots)
                 # In one transaction, which is cheaper than one per query.
                 self.store.record_reports([_report(slot) for slot in slots])
                 if self.beat is not None:
@@ -147,20 +150,27 @@ class Supervisor:
         for slot in slots:
             slot.number = found.number
 
-    def _tend(self, slot: _Slot, slots: Sequence[_Slot]) -> None:
-        if self.stopping.is_set():
+    def _tend(self, slots: Sequence[_Slot]) -> None:
+        """Take note of queries that ended, and start those that are due, several at a time."""
+        for slot in slots:
+            if slot.query is not None and not slot.query.isActive:
+                error = slot.query.exception() or RuntimeError("query ended unexpectedly")
+                slot.query = None
+                self._failed(slot, _diagnosed(slot.flow, error))
+        now = time.monotonic()
+        due = [slot for slot in slots if slot.query is None and now >= slot.next_try]
+        if not due:
             return
-        if slot.query is None:
-            if time.monotonic() >= slot.next_try:
-                self._start(slot)
-                # Starting all queries takes a while; report meanwhile.
-                self.store.record_reports([_report(one) for one in slots])
-        elif not slot.query.isActive:
-            error = slot.query.exception() or RuntimeError("query ended unexpectedly")
-            slot.query = None
-            self._failed(slot, _diagnosed(slot.flow, error))
+        with ThreadPoolExecutor(STARTS_AT_ONCE, thread_name_prefix="start") as pool:
+            running = {pool.submit(self._start, slot) for slot in due}
+            # Starting all queries takes a while; report meanwhile.
+            while running:
+                _, running = wait(running, timeout=REPORT_SECONDS, return_when=FIRST_COMPLETED)
+                self.store.record_reports([_report(slot) for slot in slots])
 
     def _start(self, slot: _Slot) -> None:
+        if self.stopping.is_set():
+            return
         try:
             if slot.fresh:
                 slot.flow.create_tables(self.spark)

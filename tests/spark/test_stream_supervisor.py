@@ -246,6 +246,24 @@ def test_one_query_that_runs_is_reason_to_go_on(supervise, tmp_path) -> None:
         assert row("lost").state is StreamState.FAILED
 
 
+class Meeting(Ticking):
+    """Starts only when another query starts at the same time."""
+
+    def __init__(self, name: str, folder: Path, meeting: threading.Barrier) -> None:
+        super().__init__(name, folder)
+        self._meeting = meeting
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        self._meeting.wait(SECONDS)
+        return super().start(spark)
+
+
+def test_queries_start_at_the_same_time(supervise, tmp_path: Path) -> None:
+    meeting = threading.Barrier(2)
+    with supervise(Meeting("a", tmp_path, meeting), Meeting("b", tmp_path, meeting)) as row:
+        wait_until(lambda: runs(row("a")) and runs(row("b")))
+
+
 def test_what_an_earlier_run_said_of_a_query_does_not_stand_while_others_start(
     supervise, store: ControlStore, tmp_path: Path
 ) -> None:
