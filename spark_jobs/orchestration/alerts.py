@@ -22,6 +22,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from spark_jobs.errors import LakehouseError
 from spark_jobs.orchestration.errors import NotifierUnusableError
 from spark_jobs.orchestration.runbooks import runbook_of
+from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.sections import NotifierSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.caller import Failure
@@ -145,7 +146,10 @@ class AlertNotifier(BaseNotifier):
             settings=self._settings,
         )
         if self._lasts:
-            alert, new = with_incident(self._settings, alert)
+            gate = _gate(error)
+            # The rows that fail may be others in the next run; the incident is the same.
+            about = gate.primary if gate else None
+            alert, new = with_incident(self._settings, alert, about=about)
             if not new:
                 log.info("not reported again: %s, %d times since %s", alert.subject, *_past(alert))
                 return
@@ -198,6 +202,8 @@ def alert_of(
     ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
     if ours is not None:
         condition, message, todo = ours.condition, ours.primary, ours.hint
+        if _gate(ours):
+            message += f"\n{ours.detail}"
     elif error is None:
         condition, message, todo = "TASK_LOST", "the task's process ended without a message", None
     elif isinstance(error, VerbFoundError | VerbCrashedError):
@@ -221,6 +227,11 @@ def alert_of(
         runbook=runbook_at(settings, runbook_of(condition, otherwise=runbook)),
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
+
+
+def _gate(error: BaseException | None) -> GateBlockedError | None:
+    """The gate's refusal. Its detail names rules and keys, while others may contain values."""
+    return next((one for one in _chain(error) if isinstance(one, GateBlockedError)), None)
 
 
 def runbook_at(settings: Settings, name: str) -> str:

@@ -151,6 +151,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                     topic_ids=topic_ids,
                     stopping=stopping,
                     beat=gold.report,
+                    starting=gold.report_starting,
                     number=number,
                     declared=declared,
                 ).run()

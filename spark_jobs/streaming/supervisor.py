@@ -82,6 +82,7 @@ class Supervisor:
         refused: class of errors that only an operator can resolve.
         topic_ids: returns the ids of all topics; None if no flow needs them.
         beat: called in every round, for other work of this driver.
+        starting: called every second while queries start.
         number: number of the flows' deployment; None if they follow none.
         declared: returns the flows that should run if they changed, else None.
     """
@@ -93,6 +94,7 @@ class Supervisor:
     topic_ids: Callable[[], dict[str, str]] | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     beat: Callable[[], None] | None = None
+    starting: Callable[[], None] | None = None
     number: int | None = None
     declared: Callable[[], Declared | None] | None = None
 
@@ -167,6 +169,8 @@ class Supervisor:
             while running:
                 _, running = wait(running, timeout=REPORT_SECONDS, return_when=FIRST_COMPLETED)
                 self.store.record_reports([_report(slot) for slot in slots])
+                if self.starting is not None:
+                    self.starting()
 
     def _start(self, slot: _Slot) -> None:
         if self.stopping.is_set():

@@ -124,6 +124,7 @@ def test_a_held_gate_fails_the_audit_and_keeps_the_old_content(
     assert (told["condition"], told["table"]) == ("GATE_BLOCKED", "gold.order_totals")
     assert (told["dag_id"], told["task_id"]) == ("gold__order_totals", "audit")
     assert told["runbook"] == "docs/runbooks/gold-refresh.md"
+    assert "(min_value=0) failed: 1 of 2 values do not fit" in told["message"]
 
 
 DAYS = """SELECT CAST(CONCAT('2026-01-0', LENGTH(o.customer)) AS DATE) AS day,

@@ -27,8 +27,9 @@ from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus
-from spark_jobs.state.progress import StreamState
+from spark_jobs.state.progress import Heartbeat, StreamState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.watch import LogWatch
 
@@ -65,6 +66,19 @@ class ContinuousGold:
     _begun: threading.Event = field(default_factory=threading.Event, init=False)
     _watch: LogWatch = field(default_factory=LogWatch, init=False)
     _refresher: Refresher | None = field(default=None, init=False)
+
+    def report_starting(self) -> None:
+        """Report, until the first ``report``, that the views of an earlier run are starting.
+
+        Without it they would count as stopped until the last stream has started.
+        """
+        if self._begun.is_set():
+            return
+        self.store.record_reports(
+            Heartbeat(query=row.query, at=utc_now(), state=StreamState.STARTING)
+            for row in self.store.progress()
+            if row.query.startswith(f"{Layer.GOLD}.")
+        )
 
     @contextmanager
     def following(self, spark: SparkSession) -> Iterator[None]:

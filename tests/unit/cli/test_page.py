@@ -337,6 +337,29 @@ def test_an_open_incident_is_in_the_headline_of_a_page_that_is_well_otherwise() 
     assert 'class="sheet attention good"' in rendered(replace(well, incidents=(ended,)))
 
 
+def test_an_incident_of_this_moment_has_lasted_for_no_time(
+    project: Path, store: ControlStore
+) -> None:
+    soon = utc_now() + timedelta(minutes=1)
+    incident = Incident(
+        incident_id="i1",
+        dag_id="ops__stream_watch",
+        task_id="watch",
+        fault="f1",
+        table=None,
+        condition="TASK_FAILED",
+        message="a stream is silent",
+        runbook="docs/runbooks/stream-silent.md",
+        opened_at=soon,
+        last_at=soon,
+        times=1,
+        told_at=soon,
+    )
+    store.open_incident(incident, again_after=timedelta(days=1))
+    incidents = page(project).partition("<h2>Incidents</h2>")[2].partition("</table>")[0]
+    assert " 0 s 1 TASK_FAILED" in " ".join(" ".join(Elements(incidents).words).split())
+
+
 def test_incidents_lead_to_their_dag_its_runs_and_the_runbook(
     project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
