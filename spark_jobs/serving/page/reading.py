@@ -54,11 +54,13 @@ def _attention(
 ) -> Iterator[tuple[str, str]]:
     """Problems that the watch finds, and views and tables in a bad state for other reasons.
 
+    What has a problem only because of another one is left out: it would hide the cause.
+
     Yields:
         the text and the runbook's name.
     """
     yield from ((f"{one.name}: {one.what}", one.runbook) for one in found)
-    named = {one.name for one in found}
+    named = {name for one in found for name in (one.name, *one.causes)}
     for section in sections:
         for card in section.cards:
             if card.tone is Tone.BAD and card.name not in named:

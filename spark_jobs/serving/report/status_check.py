@@ -31,11 +31,19 @@ _VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 @dataclass(frozen=True)
 class Trouble:
-    """A problem, with its runbook."""
+    """A problem, with its runbook.
+
+    Attributes:
+        name: of the table, sink or part that has it.
+        what: the problem in words.
+        runbook: name of the page.
+        causes: names of tables and sinks that have a problem because of it.
+    """
 
     name: str
     what: str
     runbook: str
+    causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.what}; see docs/runbooks/{self.runbook}.md"
@@ -166,7 +174,7 @@ def _application_gone(
     if seen:
         last = ago(max(one.heartbeat_at for one in seen), now=now)
         what = f"down, none of its {len(expected)} queries was seen since {last}"
-    return Trouble("streaming application", what, _SILENT)
+    return Trouble("streaming application", what, _SILENT, causes=tuple(expected))
 
 
 def _waits_long(report: StreamProgress, now: datetime) -> bool:

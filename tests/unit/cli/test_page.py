@@ -289,6 +289,16 @@ def test_a_project_of_which_nothing_was_heard(project: Path, tmp_path: Path) -> 
     assert f"{gone}; see <span>docs/runbooks/stream-silent.md</span>" in text
 
 
+def test_a_stopped_application_is_one_line_at_the_top(project: Path, store: ControlStore) -> None:
+    long_ago = utc_now() - timedelta(minutes=5)
+    names = ("bronze.orders", "bronze.clicks", "silver.orders", "silver.clicks")
+    for name in (*names, sink_query("spend_redis")):
+        store.record_heartbeat(name, at=long_ago, state=StreamState.RUNNING)
+    top = page(project).partition('class="sheet attention')[2].partition("</ul>")[0]
+    assert "streaming application: down, none of its 5 queries was seen since 5 min" in top
+    assert not [name for name in names if f"{name}: " in top]
+
+
 def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
     project: Path, store: ControlStore, tmp_path: Path
 ) -> None:
