@@ -53,7 +53,7 @@ def apply(
                 typer.echo(json.dumps({"plan": planned.plan.as_dict()}, indent=2))
             return
         if not planned.plan.steps and not planned.plan.problems:
-            console.print("Only settings differ: run tidemark stack up.")
+            console.print("Only settings differ: run tidemark stack up --restart.")
             return
         if not planned.plan.problems:
             confirm(planned.plan, yes=yes)

@@ -264,7 +264,7 @@ class SettingsChangedError(LakehouseError):
 
     condition = "SETTINGS_CHANGED"
     primary = "the stack runs with other settings than the current ones"
-    hint = "Run make up: it restarts every part with the current settings."
+    hint = "Run `tidemark stack up --restart`: it restarts every part with the current settings."
 
 
 class StackNotPreparedError(LakehouseError):

@@ -56,7 +56,7 @@ def test_a_part_is_replaced_and_the_others_run_on(stack, settings):
     with pytest.raises(UnknownPartError):
         stack.restart(lambda _: None, parts=["raeder"])
     changed = stack_of(settings.model_copy(update={"environment": "other"}))
-    with pytest.raises(SettingsChangedError):
+    with pytest.raises(SettingsChangedError, match="stack up --restart"):
         changed.restart(lambda _: None, parts=["reader"])
     assert pids(stack) == after
 
