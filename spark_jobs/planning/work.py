@@ -48,11 +48,6 @@ class WorkItem:
     changed: int | None
     verdict: Mapping[str, Any]
 
-    @property
-    def stages_change(self) -> bool:
-        """Whether the attempt stages a change, and not the whole content."""
-        return isinstance(self.decision, Incremental | Range)
-
 
 def work_item(attempt: RefreshAttempt) -> WorkItem:
     """Decode a row of the ledger.

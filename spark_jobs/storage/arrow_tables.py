@@ -8,7 +8,7 @@ contain rows that the caller has not seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from spark_jobs.graph.last_step import RowStep, matched_columns
 from spark_jobs.graph.type_agreement import bounded, compared, moved
 from spark_jobs.storage.columns import comment
 from spark_jobs.storage.delta import CHANGE_FEED, FLAG, SHORT_LOG, Txn
@@ -97,17 +98,17 @@ def append(
         write_deltalake(table, rows, mode="append", commit_properties=_commit(metadata, txn))
 
 
-def open_for_change(
-    location: str, kinds: Mapping[str, str], key: Sequence[str]
-) -> DeltaTable | None:
+def open_for_change(location: str, kinds: Mapping[str, str], step: RowStep) -> DeltaTable | None:
     """The table at its newest version if ``change`` can write to it; otherwise None.
 
     Args:
         location: of the table.
         kinds: Spark SQL types of the rows' columns.
-        key: columns that identify a row; empty: all columns do.
+        step: how a row to delete is found in the table.
     """
-    if not moved(kinds.values()) or not compared(kinds[one] for one in key or kinds):
+    if not moved(kinds.values()) or not compared(
+        kinds[one] for one in matched_columns(step, kinds)
+    ):
         return None
     return open_for_rewriting(location)
 
@@ -118,7 +119,7 @@ def change(
     *,
     deleted: pa.Table | None,
     inserted: pa.Table | None,
-    key: Sequence[str],
+    step: RowStep,
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
@@ -128,7 +129,7 @@ def change(
         table: as ``open_for_change`` returned it.
         deleted: rows to delete, each once; all copies in the table are deleted. None: none.
         inserted: rows to insert. None: none.
-        key: columns that identify a row; empty: all columns do.
+        step: how a row to delete is found in the table.
         txn: identity of the write.
         metadata: user metadata of the commit.
 
@@ -145,9 +146,8 @@ def change(
         deleted = _in_columns(deleted, columns)
         flags = [True] * deleted.num_rows + [False] * inserted.num_rows
         source = pa.concat_tables([deleted, inserted]).append_column(FLAG, [flags])
-        same = [
-            f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in key or columns.names
-        ]
+        matched = matched_columns(step, columns.names)
+        same = [f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in matched]
         table.merge(
             source,
             " AND ".join([f"s.{FLAG}", *same]),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
+from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.type_agreement import moved
 from spark_jobs.storage import policy
 from spark_jobs.storage.columns import quoted
@@ -88,7 +89,7 @@ class RowChange:
         deletes: upper bound of the rows to delete; None if unknown.
         inserts: upper bound of the rows to insert; None if unknown.
         kinds: Spark SQL types by column.
-        key: columns that identify a row; empty: all columns do.
+        step: how a row to delete is found in the table.
     """
 
     deleted: Rows
@@ -96,7 +97,7 @@ class RowChange:
     deletes: int | None
     inserts: int | None
     kinds: Mapping[str, str]
-    key: tuple[str, ...] = ()
+    step: RowStep
 
     @property
     def any(self) -> bool:

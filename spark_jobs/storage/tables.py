@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.graph.last_step import RowStep
 from spark_jobs.storage.columns import ColumnSpec, quoted
 from spark_jobs.storage.delta import FLAG, Txn
+from spark_jobs.storage.merge_sql import merge_sql
 from spark_jobs.storage.rows import Merge
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def merge_rows(
     *,
     deleted: DataFrame,
     inserted: DataFrame,
-    key: Sequence[str],
+    step: RowStep,
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
@@ -92,7 +94,7 @@ def merge_rows(
         location: of the table.
         deleted: rows to delete, each once; all copies in the table are deleted.
         inserted: rows to insert.
-        key: columns that identify a row; empty: all columns do.
+        step: how a row to delete is found in the table.
         txn: identity of the write.
         metadata: user metadata of the commit.
     """
@@ -104,16 +106,10 @@ def merge_rows(
     source = deleted.select(*named, flagged[0]).unionAll(inserted.select(*named, flagged[1]))
     view = f"__merge_{uuid.uuid4().hex}"
     source.createOrReplaceTempView(view)
-    same = " AND ".join(f"t.{quoted(one)} <=> s.{quoted(one)}" for one in key or columns)
-    names = ", ".join(map(quoted, columns))
-    values = ", ".join(f"s.{quoted(name)}" for name in columns)
     try:
         with session_values(spark, _write_options(txn, metadata)):
-            spark.sql(
-                f"MERGE INTO delta.{quoted(location)} AS t USING {view} AS s "
-                f"ON s.{FLAG} AND {same} WHEN MATCHED THEN DELETE "
-                f"WHEN NOT MATCHED AND NOT s.{FLAG} THEN INSERT ({names}) VALUES ({values})"
-            ).collect()
+            target = f"delta.{quoted(location)}"
+            spark.sql(merge_sql(target, view, columns=columns, step=step)).collect()
     finally:
         spark.catalog.dropTempView(view)
 

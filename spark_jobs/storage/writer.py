@@ -162,7 +162,7 @@ def change(
     """
     count = None if rows.deletes is None or rows.inserts is None else rows.deletes + rows.inserts
     fits = policy.RESULT.fits(rows=count)
-    table = arrow_tables.open_for_change(location, rows.kinds, rows.key) if fits else None
+    table = arrow_tables.open_for_change(location, rows.kinds, rows.step) if fits else None
     if table is None:
         _change_by_spark(rows, location, txn, metadata)
         return
@@ -171,7 +171,7 @@ def change(
     deleted = rows.deleted.table if rows.deletes else None
     inserted = rows.inserted.table if rows.inserts else None
     arrow_tables.change(
-        table, deleted=deleted, inserted=inserted, key=rows.key, txn=txn, metadata=metadata
+        table, deleted=deleted, inserted=inserted, step=rows.step, txn=txn, metadata=metadata
     )
 
 
@@ -252,7 +252,7 @@ def _change_by_spark(rows: RowChange, location: str, txn: Txn, metadata: Mapping
             location,
             deleted=rows.deleted.frame,
             inserted=inserted,
-            key=rows.key,
+            step=rows.step,
             txn=txn,
             metadata=metadata,
         )

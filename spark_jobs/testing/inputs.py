@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName
 from spark_jobs.storage import arrow_tables
@@ -84,7 +85,7 @@ class InputTable:
             self._table,
             deleted=pa.Table.from_pylist(gone, schema=self._schema),
             inserted=pa.Table.from_pylist([*inserted, *staying], schema=self._schema),
-            key=(),
+            step=DeleteInsert(),
             txn=Txn(_WRITER, self._table.version() + 1),
             metadata={},
         )

@@ -14,6 +14,7 @@ from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.functions import reads_clock
+from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
@@ -197,7 +198,11 @@ class Maintained:
             clocks = {When.OLD: self.clock, When.NEW: clock} if self.reads_clock else {}
             relations = InDuckDb(changed, dict(self.in_parts), self.all_large)
             self._programs[key] = derive(
-                (self.root, self.outputs), relations, clocks, states=self.cutter.states
+                (self.root, self.outputs),
+                relations,
+                clocks,
+                last=DeleteInsert(),
+                states=self.cutter.states,
             )
         return self._programs[key]
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 from sqlglot import exp
 
+from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.program import derive
 from spark_jobs.graph.manifest import MaintenanceStrategy
@@ -481,7 +482,9 @@ def test_a_rule_holds_through_every_history(engine: Engine, name: str) -> None:
 def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Engine) -> None:
     for name, reads in (("MIN and MAX", True), ("ranking window", True), ("inner join", False)):
         view = Maintained(RULES[name][1], engine, INTS)
-        program = derive((view.root, view.outputs), InDuckDb(frozenset({A})), {})
+        program = derive(
+            (view.root, view.outputs), InDuckDb(frozenset({A})), {}, last=DeleteInsert()
+        )
         assert program.change is not None
         tables = {table.name for table in program.change.find_all(exp.Table)}
         assert ("published" in tables) == reads, name

@@ -15,6 +15,7 @@ from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import kind_of
 from spark_jobs.graph.duck.queries import Translated
 from spark_jobs.graph.duck.staged import differing, keyed, unkeyed
+from spark_jobs.graph.last_step import DeleteInsert, MergeByKey
 from spark_jobs.storage.rows import RowChange
 from tests.properties.tables import EXACT_TYPES, Multiset, Row, Rows, Types, plain, values_query
 
@@ -74,7 +75,10 @@ def check_unkeyed(duck: Duck, seed: int) -> None:
     before, change, after = step(seed)
     duck.compute("published", query(TYPES, list(before.elements())))
     rows = duck.fetch(unkeyed(weighted(change), TYPES, "published"))
-    assert applied(before, change_here(rows, kinds=TYPES, key=(), spark=no_spark)) == after
+    assert (
+        applied(before, change_here(rows, kinds=TYPES, step=DeleteInsert(), spark=no_spark))
+        == after
+    )
 
 
 def check_keyed(duck: Duck, seed: int) -> None:
@@ -83,9 +87,10 @@ def check_keyed(duck: Duck, seed: int) -> None:
     change = Counter(after)
     change.subtract(before)
     rows = duck.fetch(keyed(weighted(change), TYPES))
-    found = change_here(rows, kinds=TYPES, key=("k", "x", "z", "t", "m", "s"), spark=no_spark)
+    by_key = MergeByKey(("k", "x", "z", "t", "m", "s"))
+    found = change_here(rows, kinds=TYPES, step=by_key, spark=no_spark)
     assert applied(before, found) == after
-    assert found.key == ("k", "x", "z", "t", "m", "s")
+    assert found.step == by_key
 
 
 def check_whole(duck: Duck, seed: int) -> None:

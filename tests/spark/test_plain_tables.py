@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.graph.last_step import DeleteInsert, MergeByKey
 from spark_jobs.storage import arrow_tables, log, policy, reader, tables
 from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.delta import CHANGE_FEED, CHANGE_TYPE, Txn
@@ -18,7 +18,7 @@ from spark_jobs.storage.plain import plain_table
 from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.rows import fetched
 
-KEYS = ("id", 'Odd."name')
+BY_KEY = MergeByKey(("id", 'Odd."name'))
 COLUMNS = 'id, `Odd."name`, amount, at, local, day, few, part, pairs, real'
 ROWS = f"""SELECT * FROM VALUES
 (1L, 'a', 1.50, TIMESTAMP'0001-01-01 00:00:00', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999',
@@ -59,17 +59,16 @@ def change(
     *,
     deleted: str = "FALSE",
     inserted: str = "FALSE",
-    key: Sequence[str] = KEYS,
 ) -> None:
     """Take and put the rows of the test's list for which conditions hold."""
     rows = spark.sql(ROWS)
-    table = arrow_tables.open_for_change(location, dict(rows.dtypes), key)
+    table = arrow_tables.open_for_change(location, dict(rows.dtypes), BY_KEY)
     assert table is not None
     arrow_tables.change(
         table,
         deleted=rows.where(deleted).toArrow(),
         inserted=rows.where(inserted).toArrow(),
-        key=key,
+        step=BY_KEY,
         txn=Txn("test", table.version()),
         metadata={"said": "so"},
     )
@@ -92,11 +91,13 @@ def test_all_copies_of_a_row_without_a_key_leave(spark: SparkSession, location: 
     rows = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (1, NULL), (2, NULL) AS v(n, t)"
     create(spark, location, rows)
     frame = spark.sql(rows)
-    table = arrow_tables.open_for_change(location, dict(frame.dtypes), ())
+    table = arrow_tables.open_for_change(location, dict(frame.dtypes), DeleteInsert())
     assert table is not None
     gone = pa.table({"n": pa.array([1, 1], pa.int32()), "t": pa.array(["a", None])})
     none = gone.slice(0, 0)
-    arrow_tables.change(table, deleted=gone, inserted=none, key=(), txn=Txn("test", 1), metadata={})
+    arrow_tables.change(
+        table, deleted=gone, inserted=none, step=DeleteInsert(), txn=Txn("test", 1), metadata={}
+    )
     assert texts(tables.read(spark, location)) == [("2", "None")]
 
 
@@ -112,7 +113,7 @@ def test_a_change_without_rows_is_a_commit(spark: SparkSession, location: str) -
 def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, deleted: str) -> None:
     create(spark, location)
     rows = spark.sql(ROWS)
-    table = arrow_tables.open_for_change(location, dict(rows.dtypes), KEYS)
+    table = arrow_tables.open_for_change(location, dict(rows.dtypes), BY_KEY)
     assert table is not None
     DeltaTable(location).delete("id = 2")
     with pytest.raises(TableMovedError, match="at the same time"):
@@ -120,7 +121,7 @@ def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, delet
             table,
             deleted=rows.where(deleted).toArrow(),
             inserted=rows.toArrow(),
-            key=KEYS,
+            step=BY_KEY,
             txn=Txn("test", 1),
             metadata={},
         )
@@ -169,14 +170,19 @@ def test_any_other_table_is_left_to_delta(spark: SparkSession, location: str, na
 def test_a_constraint_is_left_to_spark(spark: SparkSession, location: str) -> None:
     create(spark, location, f"{ROWS} WHERE id = 1")
     spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD CONSTRAINT c CHECK (amount > 0)")
-    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), BY_KEY) is None
     same(spark, location)
 
 
 def test_floating_point_is_compared_by_spark(spark: SparkSession, location: str) -> None:
     create(spark, location)
-    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), ()) is None
-    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), ("real",)) is None
+    assert (
+        arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), DeleteInsert()) is None
+    )
+    assert (
+        arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), MergeByKey(("real",)))
+        is None
+    )
 
 
 def test_timestamps_in_the_old_form_are_rewritten_by_spark(
@@ -185,7 +191,7 @@ def test_timestamps_in_the_old_form_are_rewritten_by_spark(
     """A file of Spark's old form read as nanoseconds would lose year 1."""
     with tables.session_values(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         create(spark, location)
-    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), KEYS) is None
+    assert arrow_tables.open_for_change(location, dict(spark.sql(ROWS).dtypes), BY_KEY) is None
     same(spark, location)
 
 

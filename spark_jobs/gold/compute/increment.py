@@ -12,6 +12,7 @@ from spark_jobs.graph.maintenance.derived import derived_program, remembered_pro
 from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.planning.last_step import incremental_step
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.work import WorkItem
 
@@ -70,5 +71,12 @@ def program_of(
     relations = Relations(context, entry.name, base, ranges, prefix, by_name)
     clocks = {When.OLD: base.watermark.clock, When.NEW: clock} if entry.reads_clock else {}
     derive = remembered_program if remembered else derived_program
-    program = derive(entry.query, relations, clocks, types=relations.types(), prefix=prefix)
+    program = derive(
+        entry.query,
+        relations,
+        clocks,
+        types=relations.types(),
+        last=incremental_step(entry.maintenance),
+        prefix=prefix,
+    )
     return program, relations

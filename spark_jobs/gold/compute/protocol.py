@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 
+from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.sql import Query
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
@@ -56,7 +57,7 @@ class Engine(Protocol):
         """The rows of a query with the columns and types of a registered relation."""
 
     def change(
-        self, query: Query | None, *, view: str, published: str, key: Sequence[str]
+        self, query: Query | None, *, view: str, published: str, step: RowStep
     ) -> Prepared[Rows]:
         """The rows to delete and to insert: the view's columns and ``__operation``.
 
@@ -64,7 +65,7 @@ class Engine(Protocol):
             query: the view's columns and ``__w``; None where no row changes.
             view: the view's name.
             published: registered name of the view's own table.
-            key: columns that identify a row; empty: all columns do.
+            step: the last step of the refresh.
         """
 
     def whole(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.graph.last_step import DeleteInsert, RowStep
 from spark_jobs.storage.rows import RowChange, Rows, rows_here
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def change_here(
     rows: pa.Table,
     *,
     kinds: Mapping[str, str],
-    key: tuple[str, ...],
+    step: RowStep,
     spark: Callable[[], SparkSession],
 ) -> RowChange:
     """A staged change whose rows are Arrow data in this process.
@@ -27,13 +28,13 @@ def change_here(
     Args:
         rows: the table's columns and ``__operation``.
         kinds: Spark SQL types by column; all types must be groupable.
-        key: columns that identify a row; empty: all columns do.
+        step: how a row to delete is found in the table.
         spark: opens the session to write with, when there are too many rows for delta-rs.
     """
     deletes = pc.equal(rows.column(OPERATION), DELETE)
     deleted = rows.filter(deletes).drop_columns([OPERATION])
     inserted = rows.filter(pc.invert(deletes)).drop_columns([OPERATION])
-    if not key:
+    if step == DeleteInsert():
         names = deleted.column_names
         deleted = deleted.group_by(names).aggregate([]).select(names)
     return RowChange(
@@ -42,7 +43,7 @@ def change_here(
         deletes=deleted.num_rows,
         inserts=inserted.num_rows,
         kinds=kinds,
-        key=key,
+        step=step,
     )
 
 
@@ -52,7 +53,7 @@ def change_in_spark(
     deletes: int,
     inserts: int,
     kinds: Mapping[str, str],
-    key: tuple[str, ...],
+    step: RowStep,
 ) -> RowChange:
     """A staged change that Spark reads; see ``change_here``.
 
@@ -61,12 +62,12 @@ def change_in_spark(
         deletes: upper bound of the rows to delete.
         inserts: number of rows to insert.
         kinds: Spark SQL types by column.
-        key: columns that identify a row.
+        step: how a row to delete is found in the table.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     deleted = rows.where(F.col(OPERATION) == DELETE).drop(OPERATION)
-    deleted = deleted if key else deleted.distinct()
+    deleted = deleted.distinct() if step == DeleteInsert() else deleted
     inserted = rows.where(F.col(OPERATION) == INSERT).drop(OPERATION)
     return RowChange(
         deleted=Rows.of(deleted),
@@ -74,5 +75,5 @@ def change_in_spark(
         deletes=deletes,
         inserts=inserts,
         kinds=kinds,
-        key=key,
+        step=step,
     )

@@ -83,9 +83,7 @@ def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) 
         name, location = relations.change(table).name, relations.location(table)
         engine.changes(name, location, after=one.before.version, upto=one.after.version)
     steps = [_prepared(step, engine, relations, work) for step in program.steps]
-    entry = relations.context.entry(work.view)
-    key = entry.maintenance.key if entry.maintenance is not None else ()
-    change = engine.change(program.change, view=work.view, published=published, key=key)
+    change = engine.change(program.change, view=work.view, published=published, step=program.last)
     states: dict[str, TableVersion] = {}
     for step in steps:
         states |= step()

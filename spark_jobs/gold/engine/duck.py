@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -17,6 +17,7 @@ from spark_jobs.graph.duck.remembered import remembered_translation
 from spark_jobs.graph.duck.staged import OPERATION, differing, keyed, unkeyed
 from spark_jobs.graph.duck.typed import quoted
 from spark_jobs.graph.duck.views import whole_view
+from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep, matched_columns
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Query
 from spark_jobs.graph.type_agreement import compared
@@ -81,16 +82,20 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
         return lambda: self._rows(text, types)
 
     def change(
-        self, query: Query | None, *, view: str, published: str, key: Sequence[str]
+        self, query: Query | None, *, view: str, published: str, step: RowStep
     ) -> Prepared[Rows]:
         del view
         types = self._types[published]
-        if not compared(types[one] for one in key or types):
+        if not compared(types[one] for one in matched_columns(step, types)):
             raise NotTranslatedError("columns that only Spark can compare")
         text = f"SELECT *, '' AS {OPERATION} FROM {quoted(published)} WHERE FALSE"
         if query is not None:
             found = remembered_translation(query, self._columns)
-            text = keyed(found, types) if key else unkeyed(found, types, published)
+            match step:
+                case MergeByKey():
+                    text = keyed(found, types)
+                case DeleteInsert():
+                    text = unkeyed(found, types, published)
         return lambda: self._rows(text, {**types, OPERATION: "string"})
 
     def whole(
@@ -132,6 +137,7 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
             deletes=deleted.num_rows,
             inserts=deleted.num_rows,
             kinds=kinds,
+            step=DeleteInsert(),
         )
 
     def _rows(self, text: str, kinds: Mapping[str, str]) -> Rows:

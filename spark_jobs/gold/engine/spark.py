@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.multisets import of_keyed, without_key
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION
+from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep
 from spark_jobs.graph.maintenance.relation import WEIGHT
 from spark_jobs.graph.sql import Query, named_relation
 from spark_jobs.planning.plan import RefreshPlan
@@ -93,7 +94,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return lambda: self._rows(with_types_of(self._query(query), self._frames[like]))
 
     def change(
-        self, query: Query | None, *, view: str, published: str, key: Sequence[str]
+        self, query: Query | None, *, view: str, published: str, step: RowStep
     ) -> Prepared[Rows]:
         def run() -> Rows:
             from pyspark.sql import functions as F  # noqa: N812, PLC0415
@@ -104,9 +105,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             # The type of a sum may be wider than the published column.
             like = held.withColumn(WEIGHT, F.lit(1).cast("long"))
             change = with_types_of(self._query(query), like)
-            if key:
-                return self._rows(of_keyed(change, view))
-            return self._rows(without_key(self._once(change), held, view))
+            match step:
+                case MergeByKey():
+                    return self._rows(of_keyed(change, view))
+                case DeleteInsert():
+                    return self._rows(without_key(self._once(change), held, view))
 
         return run
 
@@ -154,6 +157,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             deletes=count,
             inserts=count,
             kinds=dict(after.dtypes),
+            step=DeleteInsert(),
         )
 
     def _query(self, query: Query) -> DataFrame:

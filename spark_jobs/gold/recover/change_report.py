@@ -13,7 +13,13 @@ from spark_jobs.gold.compute.difference import (
 )
 from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.publications import latest_publication
-from spark_jobs.gold.refresh.staging import staged_result, staged_rows, staged_rows_changed
+from spark_jobs.gold.refresh.staging import (
+    last_step_of,
+    staged_result,
+    staged_rows,
+    staged_rows_changed,
+)
+from spark_jobs.graph.last_step import Overwrite
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, reader
 
@@ -63,8 +69,9 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
     latest = latest_publication(location)
     vector = work.vector
     same = latest is not None and latest.watermark.vector == vector
-    if work.stages_change:
-        change = staged_rows_changed(context, work, staged_result(context, work))
+    step = last_step_of(context, work)
+    if not isinstance(step, Overwrite):
+        change = staged_rows_changed(context, staged_result(context, work), step)
         sides = change.deleted, change.inserted
         return ChangeReport(
             deleted=change.deletes,

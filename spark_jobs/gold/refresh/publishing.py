@@ -12,10 +12,12 @@ from spark_jobs.gold.publications import intruder, latest_publication, publicati
 from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.gold.refresh.net_change import net_change
 from spark_jobs.gold.refresh.staging import (
+    last_step_of,
     staged_content,
     staged_result,
     staged_rows_changed,
 )
+from spark_jobs.graph.last_step import Overwrite
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.decision import ReasonCode, decision_word, rule_of
 from spark_jobs.planning.watermark import Watermark
@@ -147,7 +149,9 @@ def _prepared(
     Raises:
         BaseMovedError: the staged change was computed for another publication than the newest.
     """
-    if not work.stages_change:
+    step = last_step_of(context, work)
+    if isinstance(step, Overwrite):
+        # A full result may turn out to differ in a few rows only.
         with net_change(context, work) as change:
             yield change, {}
         return
@@ -158,7 +162,7 @@ def _prepared(
         raise BaseMovedError(work.view, f"it was staged for version {staged.base}")
     if (stranger := intruder(location, latest)) is not None:
         raise BaseMovedError(work.view, f"somebody else wrote version {stranger.version}")
-    yield staged_rows_changed(context, work, staged), staged.states
+    yield staged_rows_changed(context, staged, step), staged.states
 
 
 def _watermark(

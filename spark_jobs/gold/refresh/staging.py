@@ -19,9 +19,11 @@ from spark_jobs.gold.engine import choice
 from spark_jobs.gold.errors import AttemptStateError
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
+from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep
 from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
+from spark_jobs.planning.last_step import last_step
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -87,7 +89,7 @@ def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
     size = log.size(location)
     metadata = log.commits(location, limit=1)[0].metadata or {}
     engine = str(metadata.get("engine", SPARK))
-    if not work.stages_change:
+    if isinstance(last_step_of(context, work), Overwrite):
         return StagedResult(
             work.view, work.attempt_id, location, size.rows or 0, size.bytes, engine=engine
         )
@@ -110,6 +112,11 @@ def staged_result(context: GoldContext, work: WorkItem) -> StagedResult:
     )
 
 
+def last_step_of(context: GoldContext, work: WorkItem) -> LastStep:
+    """How the staged rows get into the published table."""
+    return last_step(work.decision, context.entry(work.view).maintenance)
+
+
 def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
     """Location of an attempt's staged table."""
     return context.lake.staging(work.view, work.attempt_id)
@@ -117,10 +124,11 @@ def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
 
 def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
     """The table as it would be after publishing."""
-    if not work.stages_change:
+    step = last_step_of(context, work)
+    if isinstance(step, Overwrite):
         return reader.read(context.spark, staged_at(context, work))
     staged = staged_result(context, work)
-    change = staged_rows_changed(context, work, staged)
+    change = staged_rows_changed(context, staged, step)
     published = reader.read(context.spark, context.published_at(work.view), staged.base)
     same = same_row("p", "l", published.columns)
     kept = published.alias("p").join(change.deleted.frame.alias("l"), same, "left_anti")
@@ -141,10 +149,11 @@ def staged_here(context: GoldContext, work: WorkItem) -> pa.Table:
     Raises:
         NotTranslatedError: its files are large, or only Spark can read them.
     """
-    if not work.stages_change:
+    step = last_step_of(context, work)
+    if isinstance(step, Overwrite):
         return _here(staged_at(context, work))
     published = _here(context.published_at(work.view))
-    change = staged_rows_changed(context, work, staged_result(context, work))
+    change = staged_rows_changed(context, staged_result(context, work), step)
     gone = set(map(repr, change.deleted.table.select(published.column_names).to_pylist()))
     kept = [row for row in published.to_pylist() if repr(row) not in gone]
     came = change.inserted.table.select(published.column_names).to_pylist()
@@ -158,19 +167,15 @@ def _here(location: str) -> pa.Table:
     return rows
 
 
-def staged_rows_changed(context: GoldContext, work: WorkItem, staged: StagedResult) -> RowChange:
+def staged_rows_changed(context: GoldContext, staged: StagedResult, step: RowStep) -> RowChange:
     """The rows of a staged change."""
-    maintenance = context.entry(work.view).maintenance
-    # Published rows that a range recomputes may be wrong in any way, even with duplicate keys.
-    trusted = isinstance(work.decision, Incremental)
-    key = maintenance.key if trusted and maintenance is not None else ()
     kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
     deletes, inserts = staged.deleted or 0, staged.inserted or 0
     few = compared(kinds.values()) and policy.RESULT.fits(rows=deletes + inserts)
     if few and (rows := reader.few_rows(staged.location)) is not None:
-        return change_here(rows, kinds=kinds, key=key, spark=lambda: context.spark)
+        return change_here(rows, kinds=kinds, step=step, spark=lambda: context.spark)
     frame = reader.read(context.spark, staged.location)
-    return change_in_spark(frame, deletes=deletes, inserts=inserts, kinds=kinds, key=key)
+    return change_in_spark(frame, deletes=deletes, inserts=inserts, kinds=kinds, step=step)
 
 
 def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:

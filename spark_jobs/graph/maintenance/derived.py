@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import Tables, When
@@ -23,7 +24,7 @@ _T = TypeVar("_T")
 
 
 def derived_program(
-    query: str, tables: Tables, clocks: Clocks, *, types: Types, prefix: str
+    query: str, tables: Tables, clocks: Clocks, *, types: Types, last: RowStep, prefix: str
 ) -> Program:
     """Derive the program of a query for the tables that changed.
 
@@ -32,6 +33,7 @@ def derived_program(
         tables: resolves contents and changes to relations.
         clocks: values of CURRENT_TIMESTAMP before and after; empty if the view does not read it.
         types: column types, by table and lower-case name.
+        last: how the change gets into the published table.
         prefix: prefix of the steps' names.
 
     Raises:
@@ -40,11 +42,11 @@ def derived_program(
     root, outputs = build(query)
     cutter = Cutter(types)
     root = cutter.cut(root)
-    return derive((root, outputs), tables, clocks, states=cutter.states, prefix=prefix)
+    return derive((root, outputs), tables, clocks, last=last, states=cutter.states, prefix=prefix)
 
 
 def remembered_program(
-    query: str, tables: Tables, clocks: Clocks, *, types: Types, prefix: str
+    query: str, tables: Tables, clocks: Clocks, *, types: Types, last: RowStep, prefix: str
 ) -> Program:
     """The same, with a cache for processes that refresh a view repeatedly.
 
@@ -57,12 +59,12 @@ def remembered_program(
         NotIncrementalError: an operator has no rule.
     """
     frozen = tuple(sorted((table, tuple(columns.items())) for table, columns in types.items()))
-    known = _known(query, frozen, tuple(sorted(clocks.items())), prefix)
+    known = _known(query, frozen, tuple(sorted(clocks.items())), last, prefix)
     for one in known:
         if one.still_valid(tables):
             return one.program
     tables_now = _RecordedTables(tables)
-    program = derived_program(query, tables_now, clocks, types=types, prefix=prefix)
+    program = derived_program(query, tables_now, clocks, types=types, last=last, prefix=prefix)
     known.insert(0, _Derived(program, tables_now.answers))
     del known[_PROGRAMS:]
     return program

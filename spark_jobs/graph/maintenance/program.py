@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from spark_jobs.graph.functions import reads_clock
+from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Filter,
@@ -43,10 +44,12 @@ class Program:
         steps: relations to compute and aggregate state to update, in order.
         change: the view's columns and ``__w``: the difference in a row's number of copies, never 0.
             None if the inputs' changes cannot affect the view.
+        last: how the change gets into the published table.
     """
 
     steps: tuple[Step | StateUpdate, ...]
     change: exp.Query | None
+    last: RowStep
 
 
 def derive(
@@ -54,6 +57,7 @@ def derive(
     tables: Tables,
     clocks: Mapping[When, datetime],
     *,
+    last: RowStep,
     states: Sequence[State] = (),
     prefix: str = "_",
 ) -> Program:
@@ -63,6 +67,7 @@ def derive(
         built: operators and outputs of the view.
         tables: resolves contents and changes to relations.
         clocks: values of CURRENT_TIMESTAMP before and after; empty if the view does not read it.
+        last: how the change gets into the published table.
         states: aggregate state that the operators read, in the order of computation.
         prefix: prefix of the steps' names.
 
@@ -77,7 +82,7 @@ def derive(
     change = _of_published(deltas, root, outputs)
     names = tuple(name for name, _ in outputs)
     result = None if change is None else netted(change, names)
-    return Program(tuple(deltas.steps), result)
+    return Program(tuple(deltas.steps), result, last)
 
 
 def check_clock(node: Node) -> None:

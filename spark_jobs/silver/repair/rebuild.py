@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.graph.last_step import MergeByKey
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.net_change import NetChange
 from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
@@ -170,7 +171,7 @@ class Rebuilder:
             deletes=None,
             inserts=None,
             kinds=dict(inserted.dtypes),
-            key=change.identity,
+            step=MergeByKey(change.identity),
         )
         writer.change(rows, place, seen=table_version(place), txn=txn, metadata=metadata)
 

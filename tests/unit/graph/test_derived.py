@@ -10,6 +10,7 @@ import pytest
 
 from spark_jobs.graph.duck.kinds import INT, Kind
 from spark_jobs.graph.duck.remembered import remembered_translation
+from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance import derived
 from spark_jobs.graph.maintenance.derived import derived_program, remembered_program
 from spark_jobs.graph.maintenance.program import Program
@@ -62,7 +63,7 @@ def nothing_remembered() -> Iterator[None]:
 
 def program(tables: Named, query: str = JOINED, clock: datetime | None = None) -> Program:
     clocks = {} if clock is None else {When.OLD: clock, When.NEW: clock}
-    return remembered_program(query, tables, clocks, types=TYPES, prefix="_")
+    return remembered_program(query, tables, clocks, types=TYPES, last=DeleteInsert(), prefix="_")
 
 
 def test_the_same_answers_give_the_same_program_and_every_question_is_asked_again() -> None:
@@ -71,7 +72,9 @@ def test_the_same_answers_give_the_same_program_and_every_question_is_asked_agai
     assert program(second) is found
     assert sorted(set(first.read)) == sorted(second.read)
     assert any(one.startswith("silver.b") for one in second.read), "contents are named by asking"
-    assert repr(found) == repr(derived_program(JOINED, Named(), {}, types=TYPES, prefix="_"))
+    assert repr(found) == repr(
+        derived_program(JOINED, Named(), {}, types=TYPES, last=DeleteInsert(), prefix="_")
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_the_same_answers_give_the_same_program_and_every_question_is_asked_agai
 )
 def test_another_answer_gives_another_program(other: Named) -> None:
     found = program(Named())
-    fresh = derived_program(JOINED, other, {}, types=TYPES, prefix="_")
+    fresh = derived_program(JOINED, other, {}, types=TYPES, last=DeleteInsert(), prefix="_")
     assert repr(program(other)) == repr(fresh)
     assert program(Named()) is found, "both are kept"
 
@@ -93,7 +96,7 @@ def test_another_answer_gives_another_program(other: Named) -> None:
 def test_nothing_is_read_of_a_program_that_is_not_taken() -> None:
     program(Named(changed=frozenset({"silver.a", "silver.b"})))
     fresh, second = Named(), Named()
-    derived_program(JOINED, fresh, {}, types=TYPES, prefix="_")
+    derived_program(JOINED, fresh, {}, types=TYPES, last=DeleteInsert(), prefix="_")
     program(second)
     assert second.read == fresh.read
 
@@ -112,7 +115,9 @@ def test_few_programs_of_a_view_are_kept() -> None:
 
 
 def test_a_translation_is_kept_for_a_query_and_what_its_relations_have() -> None:
-    tree = derived_program("SELECT a.k FROM silver.a AS a", Named(), {}, types=TYPES, prefix="_")
+    tree = derived_program(
+        "SELECT a.k FROM silver.a AS a", Named(), {}, types=TYPES, last=DeleteInsert(), prefix="_"
+    )
     change = tree.change
     assert change is not None
     name = "silver_a_change"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.graph.last_step import MergeByKey
 from spark_jobs.names import TableVersion
 from spark_jobs.storage import log, policy, reader, writer
 from spark_jobs.storage.delta import Txn
@@ -61,7 +62,7 @@ def change(*, deletes: int | None = 1) -> RowChange:
         deletes=deletes,
         inserts=1,
         kinds=KINDS,
-        key=("id",),
+        step=MergeByKey(("id",)),
     )
 
 
