@@ -56,9 +56,7 @@ def script(context: GoldContext, plan: RefreshPlan) -> str:
     """The SQL of a plan, to read or to run; it writes no table."""
     from spark_jobs.gold.explain.refresh_sql import refresh_sql
 
-    statements = refresh_sql(context, plan)
-    head = f"-- gold.{plan.view}: {plan.line}"
-    return "\n\n".join([head, *(one.text for one in statements)]) + "\n"
+    return f"-- gold.{plan.view}: {plan.line}\n\n{refresh_sql(context, plan).text}\n"
 
 
 def _as_dict(context: GoldContext, plan: RefreshPlan, *, sql: bool) -> dict[str, Any]:
@@ -67,9 +65,11 @@ def _as_dict(context: GoldContext, plan: RefreshPlan, *, sql: bool) -> dict[str,
 
     found = explained(context, plan).as_dict()
     if sql:
-        statements = refresh_sql(context, plan)
-        found["sql"] = statements[-1].query
+        script = refresh_sql(context, plan)
+        found["sql"] = script.result.query
         found["statements"] = [
-            {"name": one.name, "comment": one.comment, "sql": one.query} for one in statements
+            {"name": one.name, "comment": one.comment, "sql": one.query}
+            for one in script.statements
         ]
+        found["publish"] = None if script.publish is None else script.publish.as_dict()
     return found

@@ -28,7 +28,17 @@ from tests.golden.maintained_shop import NOON, VIEWS, move_on, opened, publish_a
 TEXTS = Path(__file__).with_name("explanations.txt")
 IMPACTS = Path(__file__).with_name("impacts.txt")
 SCRIPTS = Path(__file__).with_name("refresh_sql")
-SCRIPTED = ("joined", "outer_joined", "not_in", "sums", "ranked", "united", "best", "numbered")
+SCRIPTED = (
+    "joined",
+    "outer_joined",
+    "not_in",
+    "sums",
+    "ranked",
+    "united",
+    "best",
+    "numbered",
+    "new",
+)
 WIDTH = 110
 
 
@@ -97,6 +107,10 @@ def test_json_contains_everything(
     assert kept["estimates"]["incremental"]["rows"] == 1
     assert kept["estimates"]["full"]["rows"] == 4
     assert kept["statements"][-1]["sql"] == kept["sql"]
+    assert (kept["publish"]["step"], kept["publish"]["key"]) == ("merge", ["user_id"])
+    assert kept["publish"]["sql"].startswith("MERGE INTO delta.")
+    assert (full["publish"]["step"], full["publish"]["key"]) == ("overwrite", None)
+    assert full["publish"]["sql"].startswith("INSERT OVERWRITE delta.")
     assert full["decision"] == "full"
     assert full["maintenance"]["obstacle"] == "DEPENDS_ON_EVERY_ROW"
     assert full["maintenance"]["place"] == "sql/gold/everything.sql:8:3"

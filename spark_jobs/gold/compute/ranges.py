@@ -65,15 +65,18 @@ def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: 
 
 def within(frame: DataFrame, rows: RowRange, time: TimeRange) -> DataFrame:
     """The rows whose time column lies in a half-open range."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    return frame.where(range_condition(rows, time))
 
-    column = F.col(quoted(rows.column))
+
+def range_condition(rows: RowRange, time: TimeRange) -> str:
+    """The same as a condition in Spark SQL."""
+    column = quoted(rows.column)
     # The session's time zone is UTC; a literal with a zone does not cast to all three types.
     start, end = (
-        F.lit(f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}").cast("timestamp").cast(rows.type)
+        f"CAST(TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}' AS {rows.type})"
         for at in (time.start, time.end)
     )
-    return frame.where((column >= start) & (column < end))
+    return f"{column} >= {start} AND {column} < {end}"
 
 
 def _change(published: DataFrame, computed: DataFrame) -> DataFrame:

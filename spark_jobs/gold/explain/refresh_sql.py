@@ -1,20 +1,28 @@
-"""The SQL of a refresh as SELECT statements that anyone can run."""
+"""The SQL of a refresh: SELECT statements that anyone can run, and what publishing commits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from spark_jobs.gold.compute.increment import program_of
 from spark_jobs.gold.compute.pinned import pinned_sql
+from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.gold.compute.relations import Relations
 from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.errors import BaseMovedError
+from spark_jobs.gold.explain.publish_sql import RESULT, Publish, publish_sql
+from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.sql import Query, Relation, delta_relation, text_literal
-from spark_jobs.planning.decision import Incremental
+from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
+from spark_jobs.planning.last_step import last_step
 from spark_jobs.planning.plan import RefreshPlan
+from spark_jobs.planning.ranges import RowRange
+from spark_jobs.storage import log
+from spark_jobs.storage.columns import quoted
 
 
 @dataclass(frozen=True)
@@ -23,33 +31,109 @@ class Statement:
 
     Attributes:
         comment: what it computes, in one line.
-        name: the temporary view that later statements read; None for the last statement.
+        name: the temporary view that later statements read.
         query: a SELECT.
     """
 
     comment: str
-    name: str | None
+    name: str
     query: str
 
     @property
     def text(self) -> str:
         """The statement with its comment."""
-        head = "" if self.name is None else f"CREATE OR REPLACE TEMPORARY VIEW {self.name} AS\n"
-        return f"-- {self.comment}\n{head}{self.query};"
+        head = f"CREATE OR REPLACE TEMPORARY VIEW {self.name} AS"
+        return f"-- {self.comment}\n{head}\n{self.query};"
 
 
-def refresh_sql(context: GoldContext, plan: RefreshPlan) -> list[Statement]:
-    """The statements of a plan: its incremental program, or the view's SQL at pinned versions.
+@dataclass(frozen=True)
+class RefreshSql:
+    """The SQL of a refresh.
+
+    Attributes:
+        statements: the last one computes the result: all rows, or the change.
+        publish: how the result gets into the published table; None if the refresh is skipped.
+    """
+
+    statements: tuple[Statement, ...]
+    publish: Publish | None
+
+    @property
+    def result(self) -> Statement:
+        """The statement that computes the result."""
+        return self.statements[-1]
+
+    @property
+    def text(self) -> str:
+        """A script that shows the result and writes no table."""
+        parts = [*(one.text for one in self.statements), f"SELECT * FROM {RESULT};"]
+        return "\n\n".join(parts if self.publish is None else [*parts, self.publish.text])
+
+
+def refresh_sql(context: GoldContext, plan: RefreshPlan) -> RefreshSql:
+    """The SQL of a plan, with every table at its version.
 
     Raises:
         ViewUnknownError: the project has no such view.
         BaseMovedError: another publication was committed after the plan.
     """
-    entry = context.entry(plan.view)
+    match plan.decision:
+        case Skip():
+            return RefreshSql((_whole(context, plan),), None)
+        case Incremental():
+            return _incremental(context, plan, _base(context, plan))
+        case Range(rows=rows):
+            base = _base(context, plan)
+            result = _of_range(context, plan, rows, base)
+            return RefreshSql((result,), _published(context, plan, base.version))
+        case Full() | Rollback() | Promotion():
+            return RefreshSql((_whole(context, plan),), _published(context, plan, None))
+        case _:
+            assert_never(plan.decision)
+
+
+def _base(context: GoldContext, plan: RefreshPlan) -> Publication:
     base = latest_publication(context.published_at(plan.view))
-    if base is None or not isinstance(plan.decision, Incremental):
-        query = pinned_sql(context, entry, vector=plan.vector, clock=plan.clock)
-        return [Statement("the view, with its tables at their versions", None, query)]
+    if base is None:
+        raise BaseMovedError(plan.view, "nothing is published any more")
+    return base
+
+
+def _published(context: GoldContext, plan: RefreshPlan, base: int | None) -> Publish:
+    entry = context.entry(plan.view)
+    return publish_sql(context, entry, last_step(plan.decision, entry.maintenance), base=base)
+
+
+def _whole(context: GoldContext, plan: RefreshPlan) -> Statement:
+    comment = "the view, with its tables at their versions"
+    return Statement(comment, RESULT, _pinned(context, plan))
+
+
+def _pinned(context: GoldContext, plan: RefreshPlan) -> str:
+    entry = context.entry(plan.view)
+    return pinned_sql(context, entry, vector=plan.vector, clock=plan.clock)
+
+
+def _of_range(
+    context: GoldContext, plan: RefreshPlan, rows: RowRange, base: Publication
+) -> Statement:
+    """The rows of a range whose number of copies differs from the published one."""
+    location = context.published_at(plan.view)
+    published = to_sql(delta_relation(location, base.version))
+    names = ", ".join(quoted(one.name) for one in log.schema(location, base.version))
+    where = f"WHERE {range_condition(rows, rows.time)}"
+    query = (
+        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT}\nFROM (\n"
+        f"SELECT {names}, 1 AS {WEIGHT}\nFROM (\n{_pinned(context, plan)}\n) AS v\n{where}\n"
+        f"UNION ALL\nSELECT {names}, -1 AS {WEIGHT}\nFROM {published} AS v\n{where}\n"
+        f") AS t\nGROUP BY {names}\nHAVING SUM({WEIGHT}) <> 0"
+    )
+    comment = f"{rows}: to delete (-) from and insert (+) into gold.{plan.view}@{base.version}"
+    return Statement(comment, RESULT, query)
+
+
+def _incremental(context: GoldContext, plan: RefreshPlan, base: Publication) -> RefreshSql:
+    entry = context.entry(plan.view)
     program, relations = program_of(context, entry, vector=plan.vector, clock=plan.clock, base=base)
     statements = [_change_of(relations, table) for table in sorted(relations.changed)]
     for step in program.steps:
@@ -60,13 +144,13 @@ def refresh_sql(context: GoldContext, plan: RefreshPlan) -> list[Statement]:
     if program.change is None:
         published = _everything(delta_relation(context.published_at(plan.view), base.version))
         comment = "nothing of what changed bears on the view: no row is deleted or inserted"
-        return [*statements, Statement(comment, None, f"{published} WHERE FALSE")]
-    key = ", ".join(entry.maintenance.key) if entry.maintenance is not None else ""
-    how = f"merged by {key}" if key else "merged as multisets"
-    comment = (
-        f"the rows to delete (-) from and insert (+) into gold.{plan.view}@{base.version}, {how}"
-    )
-    return [*statements, Statement(comment, None, _pretty(program.change))]
+        query = f"{published} WHERE FALSE"
+    else:
+        comment = f"the rows to delete (-) from and insert (+) into gold.{plan.view}@{base.version}"
+        query = _pretty(program.change)
+    empty = program.change is None
+    publish = publish_sql(context, entry, program.last, base=base.version, empty=empty)
+    return RefreshSql((*statements, Statement(comment, RESULT, query)), publish)
 
 
 def _meaning(step: str) -> str:

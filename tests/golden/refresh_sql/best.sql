@@ -197,7 +197,8 @@ FROM (
 WHERE
   __sum <> 0;
 
--- the rows to delete (-) from and insert (+) into gold.best@0, merged by user_id
+-- the rows to delete (-) from and insert (+) into gold.best@0
+CREATE OR REPLACE TEMPORARY VIEW __refresh_result AS
 SELECT
   user_id,
   total,
@@ -275,3 +276,18 @@ FROM (
 ) AS t
 WHERE
   __sum <> 0;
+
+SELECT * FROM __refresh_result;
+
+-- publish: one commit, shown as comments because this script writes no table
+-- merge by key: a row to delete is found by user_id
+-- MERGE INTO delta.`PROJECT/state/lake/gold/best` AS t
+-- USING (
+--   SELECT `user_id`, `total`, __w < 0 AS __leaves
+--   FROM __refresh_result
+-- ) AS s
+-- ON s.__leaves
+--   AND t.`user_id` <=> s.`user_id`
+-- WHEN MATCHED THEN DELETE
+-- WHEN NOT MATCHED AND NOT s.__leaves THEN INSERT (`user_id`, `total`)
+--   VALUES (s.`user_id`, s.`total`);

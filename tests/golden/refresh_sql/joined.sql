@@ -43,7 +43,8 @@ FROM (
 WHERE
   __sum <> 0;
 
--- the rows to delete (-) from and insert (+) into gold.joined@0, merged as multisets
+-- the rows to delete (-) from and insert (+) into gold.joined@0
+CREATE OR REPLACE TEMPORARY VIEW __refresh_result AS
 SELECT
   order_id,
   segment,
@@ -104,3 +105,35 @@ FROM (
 ) AS t
 WHERE
   __sum <> 0;
+
+SELECT * FROM __refresh_result;
+
+-- publish: one commit, shown as comments because this script writes no table
+-- delete and insert: all copies of a row are deleted, the remaining inserted
+-- MERGE INTO delta.`PROJECT/state/lake/gold/joined` AS t
+-- USING (
+--   SELECT `order_id`, `segment`, TRUE AS __leaves
+--   FROM __refresh_result
+--   WHERE __w < 0
+--   UNION ALL
+--   SELECT `order_id`, `segment`, FALSE AS __leaves
+--   FROM (
+--     SELECT `order_id`, `segment`, __w AS __copies
+--     FROM __refresh_result
+--     WHERE __w > 0
+--     UNION ALL
+--     SELECT r.`order_id`, r.`segment`, COUNT(*) + r.__w AS __copies
+--     FROM __refresh_result AS r
+--     JOIN delta.`PROJECT/state/lake/gold/joined` VERSION AS OF 0 AS p
+--       ON p.`order_id` <=> r.`order_id` AND p.`segment` <=> r.`segment`
+--     WHERE r.__w < 0
+--     GROUP BY r.`order_id`, r.`segment`, r.__w
+--   ) AS remaining
+--   LATERAL VIEW EXPLODE(ARRAY_REPEAT(1, CAST(__copies AS INT))) e AS __copy
+-- ) AS s
+-- ON s.__leaves
+--   AND t.`order_id` <=> s.`order_id`
+--   AND t.`segment` <=> s.`segment`
+-- WHEN MATCHED THEN DELETE
+-- WHEN NOT MATCHED AND NOT s.__leaves THEN INSERT (`order_id`, `segment`)
+--   VALUES (s.`order_id`, s.`segment`);

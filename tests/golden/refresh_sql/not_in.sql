@@ -43,7 +43,8 @@ LEFT SEMI JOIN __refresh_change_1 AS r
     ) IS NULL
   );
 
--- the rows to delete (-) from and insert (+) into gold.not_in@0, merged as multisets
+-- the rows to delete (-) from and insert (+) into gold.not_in@0
+CREATE OR REPLACE TEMPORARY VIEW __refresh_result AS
 SELECT
   user_id,
   __sum AS __w
@@ -112,3 +113,34 @@ FROM (
 ) AS t
 WHERE
   __sum <> 0;
+
+SELECT * FROM __refresh_result;
+
+-- publish: one commit, shown as comments because this script writes no table
+-- delete and insert: all copies of a row are deleted, the remaining inserted
+-- MERGE INTO delta.`PROJECT/state/lake/gold/not_in` AS t
+-- USING (
+--   SELECT `user_id`, TRUE AS __leaves
+--   FROM __refresh_result
+--   WHERE __w < 0
+--   UNION ALL
+--   SELECT `user_id`, FALSE AS __leaves
+--   FROM (
+--     SELECT `user_id`, __w AS __copies
+--     FROM __refresh_result
+--     WHERE __w > 0
+--     UNION ALL
+--     SELECT r.`user_id`, COUNT(*) + r.__w AS __copies
+--     FROM __refresh_result AS r
+--     JOIN delta.`PROJECT/state/lake/gold/not_in` VERSION AS OF 0 AS p
+--       ON p.`user_id` <=> r.`user_id`
+--     WHERE r.__w < 0
+--     GROUP BY r.`user_id`, r.__w
+--   ) AS remaining
+--   LATERAL VIEW EXPLODE(ARRAY_REPEAT(1, CAST(__copies AS INT))) e AS __copy
+-- ) AS s
+-- ON s.__leaves
+--   AND t.`user_id` <=> s.`user_id`
+-- WHEN MATCHED THEN DELETE
+-- WHEN NOT MATCHED AND NOT s.__leaves THEN INSERT (`user_id`)
+--   VALUES (s.`user_id`);

@@ -43,7 +43,8 @@ FROM (
 LEFT SEMI JOIN __refresh_change_1 AS r
   ON user_id = user_id__2;
 
--- the rows to delete (-) from and insert (+) into gold.outer_joined@0, merged as multisets
+-- the rows to delete (-) from and insert (+) into gold.outer_joined@0
+CREATE OR REPLACE TEMPORARY VIEW __refresh_result AS
 SELECT
   user_id,
   amount,
@@ -131,3 +132,35 @@ FROM (
 ) AS t
 WHERE
   __sum <> 0;
+
+SELECT * FROM __refresh_result;
+
+-- publish: one commit, shown as comments because this script writes no table
+-- delete and insert: all copies of a row are deleted, the remaining inserted
+-- MERGE INTO delta.`PROJECT/state/lake/gold/outer_joined` AS t
+-- USING (
+--   SELECT `user_id`, `amount`, TRUE AS __leaves
+--   FROM __refresh_result
+--   WHERE __w < 0
+--   UNION ALL
+--   SELECT `user_id`, `amount`, FALSE AS __leaves
+--   FROM (
+--     SELECT `user_id`, `amount`, __w AS __copies
+--     FROM __refresh_result
+--     WHERE __w > 0
+--     UNION ALL
+--     SELECT r.`user_id`, r.`amount`, COUNT(*) + r.__w AS __copies
+--     FROM __refresh_result AS r
+--     JOIN delta.`PROJECT/state/lake/gold/outer_joined` VERSION AS OF 0 AS p
+--       ON p.`user_id` <=> r.`user_id` AND p.`amount` <=> r.`amount`
+--     WHERE r.__w < 0
+--     GROUP BY r.`user_id`, r.`amount`, r.__w
+--   ) AS remaining
+--   LATERAL VIEW EXPLODE(ARRAY_REPEAT(1, CAST(__copies AS INT))) e AS __copy
+-- ) AS s
+-- ON s.__leaves
+--   AND t.`user_id` <=> s.`user_id`
+--   AND t.`amount` <=> s.`amount`
+-- WHEN MATCHED THEN DELETE
+-- WHEN NOT MATCHED AND NOT s.__leaves THEN INSERT (`user_id`, `amount`)
+--   VALUES (s.`user_id`, s.`amount`);

@@ -134,7 +134,8 @@ FROM (
     ON __t.k0 IS NOT DISTINCT FROM __k.k0
 ) AS t;
 
--- the rows to delete (-) from and insert (+) into gold.sums@0, merged by user_id
+-- the rows to delete (-) from and insert (+) into gold.sums@0
+CREATE OR REPLACE TEMPORARY VIEW __refresh_result AS
 SELECT
   user_id,
   orders,
@@ -183,3 +184,18 @@ FROM (
 ) AS t
 WHERE
   __sum <> 0;
+
+SELECT * FROM __refresh_result;
+
+-- publish: one commit, shown as comments because this script writes no table
+-- merge by key: a row to delete is found by user_id
+-- MERGE INTO delta.`PROJECT/state/lake/gold/sums` AS t
+-- USING (
+--   SELECT `user_id`, `orders`, `total`, __w < 0 AS __leaves
+--   FROM __refresh_result
+-- ) AS s
+-- ON s.__leaves
+--   AND t.`user_id` <=> s.`user_id`
+-- WHEN MATCHED THEN DELETE
+-- WHEN NOT MATCHED AND NOT s.__leaves THEN INSERT (`user_id`, `orders`, `total`)
+--   VALUES (s.`user_id`, s.`orders`, s.`total`);
