@@ -130,3 +130,5 @@ def test_all_views_have_a_line_each(
     head, *lines = result.stdout.splitlines()
     assert head.split() == ["view", "decision", "strategy", "reason"]
     assert sorted(line.split()[0] for line in lines) == sorted(VIEWS)
+    assert not [line for line in lines if line.rstrip().endswith("; aggregate state")]
+    assert not [line for line in lines if "no upstream change since" in line]

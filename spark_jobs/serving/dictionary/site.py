@@ -23,6 +23,8 @@ from spark_jobs.serving.dictionary.errors import (
     SiteDirectoryTakenError,
     SiteToolMissingError,
 )
+from spark_jobs.serving.dictionary.home import home
+from spark_jobs.serving.dictionary.navigation import navigation
 from spark_jobs.serving.dictionary.overview import overview
 from spark_jobs.serving.dictionary.pages import table_page
 from spark_jobs.serving.dictionary.samples import sample
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 # Marks a directory as a site that may be replaced.
 MARKER: Final = ".tidemark-site"
 _STYLE = Path(__file__).with_name("site.css")
-# Headings of directories in the navigation; other pages come first.
-_FOLDERS = {"runbooks": "Runbooks", "adr": "Decisions", "benchmarks": "Benchmarks"}
 # They contain the build date, and are useless without a URL.
 _UNWANTED = ("sitemap.xml", "sitemap.xml.gz")
 
@@ -96,20 +96,9 @@ def write_pages(
         _write(folder / f"{name}.md", text, title=name)
     _write(folder / "index.md", overview(found), title="Data dictionary")
     if not (pages / "index.md").exists():
-        _write(pages / "index.md", _home(manifest, docs.exists()), title=manifest.project)
+        _write(pages / "index.md", home(manifest, project_dir), title=manifest.project)
     shutil.copy(_STYLE, pages / _STYLE.name)
     return len(found.entries) + 1
-
-
-def _home(manifest: Manifest, documented: bool) -> str:  # noqa: FBT001 - one word of two
-    tables = f"{len(manifest.gold)} gold views, {len(manifest.silver)} silver tables"
-    lines = [
-        "# Tables and how they come about",
-        f"- [Data dictionary]({FOLDER}/index.md): {tables} and {len(manifest.sources)} sources.",
-    ]
-    if documented:
-        lines.append("- Guides, runbooks and decisions: see the navigation.")
-    return "\n\n".join([lines[0], "\n".join(lines[1:])]) + "\n"
 
 
 def _text(file: Path) -> str:
@@ -152,7 +141,7 @@ def _settings(name: str, pages: Path, built: Path) -> dict[str, Any]:
                 "unrecognized_links": "warn",
             },
         },
-        "nav": _navigation(pages),
+        "nav": navigation(pages),
     }
 
 
@@ -165,33 +154,6 @@ _PALETTE = [
     }
     for scheme, name in (("light", "default"), ("dark", "slate"))
 ]
-
-
-def _navigation(pages: Path) -> list[Any]:
-    guides = [one.name for one in sorted(pages.glob("*.md")) if one.name != "index.md"]
-    entries: list[Any] = [{"Home": "index.md"}, {"Data dictionary": _dictionary(pages / FOLDER)}]
-    if guides:
-        entries.append({"Guides": guides})
-    for folder in sorted(one for one in pages.iterdir() if one.is_dir() and one.name != FOLDER):
-        inside = sorted(
-            (str(one.relative_to(pages)) for one in folder.rglob("*.md")),
-            key=lambda name: (not name.endswith("README.md"), name),
-        )
-        if inside:
-            entries.append({_FOLDERS.get(folder.name, folder.name.capitalize()): inside})
-    return entries
-
-
-def _dictionary(folder: Path) -> list[Any]:
-    names = sorted(one.name for one in folder.glob("*.*.md"))
-    groups: list[Any] = [f"{FOLDER}/index.md"]
-    for layer in ("gold", "silver", "bronze"):
-        own = [name for name in names if name.startswith(f"{layer}.")]
-        if own:
-            # Without the layer, which is the heading.
-            pages = [{name.split(".")[1]: f"{FOLDER}/{name}"} for name in own]
-            groups.append({layer.capitalize(): pages})
-    return groups
 
 
 def _run(settings: Path) -> None:

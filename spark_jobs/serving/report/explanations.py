@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
@@ -118,7 +119,9 @@ def _rows(count: int | None, what: str = "row") -> str:
 
 
 def plans_table(plans: list[RefreshPlan], *, strategies: Mapping[str, str]) -> FittedTable:
-    """A row per view: the decision, the maintenance strategy, and the reason.
+    """A row per view: the decision, the maintenance strategy, and the reason, in few words.
+
+    The reason leaves out what the row says already, and the versions of inputs without a change.
 
     Args:
         plans: plan of each view.
@@ -128,6 +131,9 @@ def plans_table(plans: list[RefreshPlan], *, strategies: Mapping[str, str]) -> F
     for name in ("view", "decision", "strategy", "reason"):
         table.add_column(name)
     for plan in plans:
-        words = (plan.view, plan.word, strategies[plan.view], plan.reason.text)
+        strategy, reason = strategies[plan.view], plan.reason.text
+        if plan.reason.code is ReasonCode.NO_UPSTREAM_CHANGE:
+            reason = reason.partition(" since ")[0]
+        words = (plan.view, plan.word, strategy, reason.removesuffix(f"; {strategy}"))
         table.add_row(*map(Text, words), style="dim" if plan.skips else "")
     return table

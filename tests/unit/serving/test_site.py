@@ -219,3 +219,37 @@ def test_pages_of_ones_own_cannot_be_overwritten(tmp_path: Path):
 
     with pytest.raises(PageTakenError):
         build(project, tmp_path / "site")
+
+
+def test_the_readme_is_the_home_and_its_links_lead_to_pages(shop: Path):
+    home = Page(shop / "index.html")
+    assert "Quick start" in home.text
+    targets = {address for _, address in home.links()}
+    assert {"tutorial.html", "silver.html", "dictionary/index.html"} <= targets
+    assert not [one for one in targets if one.startswith("docs/")]
+
+
+def test_pages_are_sorted_by_purpose(shop: Path):
+    text = " ".join(Page(shop / "index.html").text.split())
+    places = [text.index(name) for name in ("Start", "How to", "Reference", "Explanation")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("headings", "words"),
+    [("- a\n- b\n", "docs/navigation.yml"), ("How to: [gone.md]\n", "gone.md")],
+    ids=["no mapping", "a page that does not exist"],
+)
+def test_a_broken_navigation_is_named(tmp_path: Path, headings: str, words: str):
+    project = write_project(tmp_path, RIGHT)
+    (project / "docs").mkdir()
+    (project / "docs/navigation.yml").write_text(headings)
+    with pytest.raises(SiteBrokenError, match=words):
+        build_site(compile_project(project), tmp_path / "site", project_dir=project)
+
+
+def test_a_project_without_a_readme_has_a_home_too(tmp_path: Path):
+    project = write_project(tmp_path, RIGHT)
+    build_site(compile_project(project), tmp_path / "site", project_dir=project)
+    addresses = {address for _, address in Page(tmp_path / "site/index.html").links()}
+    assert "dictionary/index.html" in addresses
