@@ -146,7 +146,7 @@ def test_a_repeated_failure_is_sent_once_and_its_resolution_too(settings) -> Non
     assert [one["status"] for one in lines(settings)] == ["open", "resolved", "open"]
 
 
-def test_another_task_ends_nobody_else_s_incident(settings) -> None:
+def test_a_task_does_not_resolve_the_incident_of_another(settings) -> None:
     AlertNotifier(settings, runbook="stream-silent")(context())
     other = SimpleNamespace(dag_id="gold__spend", task_id="page", run_id="r1", log_url="")
     ResolvedNotifier(settings)(context(ti=other))

@@ -83,7 +83,7 @@ def test_an_airflow_that_does_not_know_the_timetable_keeps_to_its_own(project) -
     assert type(kept) is CronDataIntervalTimetable
 
 
-def test_what_an_older_release_serialized_is_read() -> None:
+def test_a_timetable_of_an_older_release_is_deserialized() -> None:
     old = StaggeredTimetable.deserialize({"expression": "*/15 * * * *", "delay_seconds": 60.0})
     assert old.serialize()["backfill_days"] is False
 

@@ -49,7 +49,7 @@ def test_a_run_of_a_view_is_one_square_until_it_is_opened(project, mode, tasks) 
         (["success", "running", None, None], "running"),
     ],
 )
-def test_the_square_tells_a_quiet_tick_from_a_published_and_a_failed_one(states, shown) -> None:
+def test_the_grid_distinguishes_skipped_published_and_failed_ticks(states, shown) -> None:
     assert agg_state(Counter(states)) == shown
 
 

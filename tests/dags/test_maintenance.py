@@ -114,7 +114,7 @@ def test_maintenance_is_the_verb(project, said) -> None:
     assert said[-1] == left
 
 
-def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) -> None:
+def test_a_silent_view_fails_the_watch_and_is_on_the_page(project, said) -> None:
     project.compile(refresh=RefreshPolicy.CONTINUOUS, every_seconds=None)
     with ControlStore.open(load_settings().control_url) as store:
         seen = utc_now() - timedelta(minutes=5)
@@ -133,7 +133,7 @@ def test_what_went_silent_turns_the_watch_red_and_is_on_the_page(project, said) 
     )
 
 
-def test_what_judges_is_not_tried_again_and_the_rest_is(project) -> None:
+def test_a_failed_verification_is_not_retried_but_maintenance_is(project) -> None:
     with pytest.raises(AirflowFailException):
         run_verb(("verify", "no_such_view"), judges=True)
     with pytest.raises(RuntimeError):

@@ -58,7 +58,7 @@ def refresh(**conf: Any) -> None:
     assert str(dag.test(run_conf=conf).state) == "success"
 
 
-def test_no_form_hides_what_somebody_must_fill_in_or_should_see(project) -> None:
+def test_forms_show_all_required_fields(project) -> None:
     for dag_id, dag in operations_dags().items():
         fields = {name: dag.params.get_param(name) for name in dag.params}
         shown = {name for name, one in fields.items() if "section" not in one.schema}
@@ -204,7 +204,7 @@ def test_the_form_refuses_what_its_lists_do_not_name(project, wrong: dict[str, A
         ({"dry_run": False, "views": ["a"], "approval": False}, "begin"),
     ],
 )
-def test_a_person_is_asked_above_the_limit(planned: dict[str, Any], task: str | None) -> None:
+def test_a_replay_above_the_limit_needs_approval(planned: dict[str, Any], task: str | None) -> None:
     assert replay_steps.next_of_plan(planned, approve="approve", begin="begin") == task
 
 
@@ -273,7 +273,7 @@ ANSWER = {"chosen_options": ["Approve"], "responded_by_user": {"id": "eve", "nam
 
 
 @pytest.mark.parametrize("second", [False, True])
-def test_nobody_approves_their_own_run_where_two_are_needed(
+def test_with_two_person_approval_a_run_cannot_be_self_approved(
     project, monkeypatch: pytest.MonkeyPatch, *, second: bool
 ) -> None:
     if second:
@@ -336,7 +336,7 @@ def test_a_refusal_is_one_sentence_and_says_what_to_do(project) -> None:
 
 
 def test_a_failed_plan_is_reported_once(project) -> None:
-    """The last task fails too, or the run were green; it tells nobody again."""
+    """The last task fails too, or the run would be green; it sends no second alert."""
     settings = load_settings()
     notifier = AlertNotifier(settings, runbook="gold-is-wrong")
     with pytest.raises(AirflowFailException, match="no plan") as last:
@@ -356,7 +356,7 @@ def test_a_replay_that_was_to_run_and_did_not_is_red(project) -> None:
         assert replay_steps.report(_after(wanted | nothing)) == "nothing was written"
 
 
-def test_a_dry_run_is_what_nobody_clearly_declined(project) -> None:
+def test_dry_run_is_the_default(project) -> None:
     good = {"views": ["order_totals"], "branch": False, "only_stale": False, "reason": REASON}
     for text in (*HOSTILE, None, 0, ""):
         assert replay_steps.validate_replay({"params": {**good, "dry_run": text}})["dry_run"]

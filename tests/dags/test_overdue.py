@@ -111,9 +111,7 @@ def attempt(status: str, **changed: Any) -> None:
         ("failed", None, "the last attempt is failed", "gold-refresh"),
     ],
 )
-def test_the_alert_says_why_and_has_the_runbook_of_that(
-    project, status, code, cause, runbook
-) -> None:
+def test_the_alert_has_the_cause_and_its_runbook(project, status, code, cause, runbook) -> None:
     project.order("ada", "5.00")
     publish(project)
     project.order("bob", "7.00")

@@ -110,7 +110,7 @@ def test_slack_gets_one_message_for_an_incident_and_one_for_its_end(settings, we
     assert resolved.startswith("[prod] resolved: gold.spend: SPARK_UNREACHABLE\n")
 
 
-def test_a_value_of_a_row_calls_nobody_in_the_channel(settings, webhook) -> None:
+def test_slack_mentions_in_values_are_escaped(settings, webhook) -> None:
     notifier = AlertNotifier(only(settings, "SlackNotifier"), runbook="gold-refresh")
     notifier(context(ValueError("<!channel> {{ 7 * 7 }} & <b>")))
     assert "&lt;!channel&gt; {{ 7 * 7 }} &amp; &lt;b&gt;" in webhook.texts[0]

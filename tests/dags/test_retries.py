@@ -42,7 +42,7 @@ def decide(error: BaseException) -> RetryAction:
 
 
 @pytest.mark.parametrize("error", BUSY, ids=lambda error: error.condition)
-def test_what_is_down_or_busy_is_tried_again(error: LakehouseError) -> None:
+def test_unavailable_or_locked_resources_are_retried(error: LakehouseError) -> None:
     assert decide(error) is RetryAction.RETRY
 
 
@@ -52,12 +52,12 @@ def test_pauses_grow_until_a_server_on_a_busy_machine_is_back() -> None:
 
 
 @pytest.mark.parametrize("error", WRONG, ids=lambda error: error.condition)
-def test_what_is_wrong_fails_at_once(error: LakehouseError) -> None:
+def test_permanent_errors_fail_without_retries(error: LakehouseError) -> None:
     assert decide(error) is RetryAction.FAIL
 
 
 @pytest.mark.parametrize("error", [ConnectionError(), TimeoutError(), RuntimeError(), OSError()])
-def test_what_has_no_condition_follows_the_number_of_retries(error: BaseException) -> None:
+def test_unknown_errors_use_the_default_retries(error: BaseException) -> None:
     assert decide(error) is RetryAction.DEFAULT
 
 

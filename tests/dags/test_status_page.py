@@ -1,4 +1,4 @@
-"""The page of all tables in Airflow: found as a plugin, shown to users, and to nobody else."""
+"""The page of all tables in Airflow: found as a plugin, and shown only after a login."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def as_viewer(server: TestClient) -> dict[str, str]:
     return {"_token": manager.generate_jwt(SimpleAuthManagerUser(username="v", role="viewer"))}
 
 
-def test_who_is_not_logged_in_sees_nothing(project, server) -> None:
+def test_the_page_requires_a_login(project, server) -> None:
     project.settings.status_page.parent.mkdir(exist_ok=True)
     assert server.get(AT).status_code == 401
     server.cookies.update({"_token": "forged"})

@@ -37,5 +37,5 @@ def test_the_scheduler_imports_what_tasks_need_and_its_tasks_do_not_again() -> N
     assert start("scheduler") == "False True True"
 
 
-def test_no_other_component_pays_for_it() -> None:
+def test_other_components_import_nothing_in_advance() -> None:
     assert start("dag-processor") == "False False False"

@@ -84,7 +84,7 @@ def test_duckdb_gives_the_recorded_types_and_values(duck: Duck) -> None:
 
 
 @pytest.mark.parametrize("sql", TIED)
-def test_an_order_that_leaves_ties_is_left_to_spark(duck: Duck, sql: str) -> None:
+def test_an_order_with_ties_is_an_error(duck: Duck, sql: str) -> None:
     found = translated(parse(sql), duck.known)
     with pytest.raises(DuckError, match="leaves ties"):
         duck.fetch(found.sql)
@@ -100,14 +100,14 @@ def test_a_value_that_hangs_on_the_order_of_rows_is_left_to_spark(
 
 
 @pytest.mark.parametrize("expression", FAILING)
-def test_what_spark_refuses_of_a_value_is_an_error(duck: Duck, expression: str) -> None:
+def test_expressions_that_fail_in_spark_fail_in_duckdb(duck: Duck, expression: str) -> None:
     found = translated(parse(f"SELECT {expression} AS v FROM edges"), duck.known)
     with pytest.raises(DuckError):
         duck.fetch(found.sql)
 
 
 @pytest.mark.parametrize("sql", REFUSED)
-def test_anything_else_is_refused(duck: Duck, sql: str) -> None:
+def test_untranslatable_queries_are_refused(duck: Duck, sql: str) -> None:
     with pytest.raises(NotTranslatedError):
         translated(parse(sql), duck.known)
 

@@ -54,7 +54,7 @@ def test_only_the_new_column_is_computed(built: GoldProject) -> None:
     assert built.rows("wide") == [(one, high, count * 2) for one, high, count in ROWS]
 
 
-def test_what_came_meanwhile_is_followed_next(built: GoldProject) -> None:
+def test_changes_during_a_column_refresh_are_applied_next(built: GoldProject) -> None:
     order(built, "ann", "99")
     built.view("wide", AFTER, maintained=True)
     assert built.refresh("wide", "t2").plan.reason.code == "COLUMNS_CHANGED"

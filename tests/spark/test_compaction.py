@@ -113,7 +113,7 @@ def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> N
 
 
 @pytest.mark.parametrize("without_spark", [True, False])
-def test_both_ways_of_joining_leave_the_rows(
+def test_both_compactions_keep_the_rows(
     project: GoldProject, monkeypatch: pytest.MonkeyPatch, without_spark: bool
 ) -> None:
     location = project.location("gold.t")

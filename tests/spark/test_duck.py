@@ -64,7 +64,7 @@ def test_duckdb_gives_what_spark_gives(spark: SparkSession, duck: Duck, number: 
 
 
 @pytest.mark.parametrize("expression", FAILING)
-def test_what_spark_refuses_of_a_value_is_an_error(
+def test_expressions_that_fail_in_spark_fail_in_duckdb(
     spark: SparkSession, duck: Duck, expression: str
 ) -> None:
     sql = f"SELECT {expression} AS v FROM edges"

@@ -193,7 +193,9 @@ def test_nothing_but_reading_is_done(client: SqlClient, statement: str, conditio
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_comment_hides_is_refused(client: SqlClient, tmp_path: Path, name: str) -> None:
+def test_statements_hidden_in_comments_are_refused(
+    client: SqlClient, tmp_path: Path, name: str
+) -> None:
     secret, output = tmp_path / "secret", tmp_path / "output"
     secret.write_text("a secret")
     bronze = client.settings.project_dir / "data/parcels"
@@ -206,7 +208,9 @@ def test_what_a_comment_hides_is_refused(client: SqlClient, tmp_path: Path, name
 
 # Clients may ask the endpoint for the names of tables, and get those that it serves.
 @pytest.mark.parametrize("name", [one for one in PLAIN if one != "names"])
-def test_what_is_not_hidden_is_refused_too(client: SqlClient, tmp_path: Path, name: str) -> None:
+def test_the_same_statements_without_comments_are_refused(
+    client: SqlClient, tmp_path: Path, name: str
+) -> None:
     output = tmp_path / "output"
     places = {"secret": tmp_path, "output": output, "table": by_city(client), "bronze": tmp_path}
     client.refusal(PLAIN[name].format(**places))
@@ -241,7 +245,7 @@ def test_a_connection_brings_no_settings(client: SqlClient) -> None:
     ]
 
 
-def test_ops_tells_how_the_tables_stand(client: SqlClient) -> None:
+def test_ops_tables_show_the_freshness(client: SqlClient) -> None:
     question = "SELECT f.table_name, f.freshness FROM ops.freshness AS f"
     assert ("gold.by_city", "unpublished") in client.rows(question)
     assert ("freshness",) in [row[1:2] for row in client.rows("SHOW TABLES IN ops")]
@@ -312,7 +316,7 @@ def test_readers_see_one_refresh_or_the_next_and_never_wait_for_it(client: SqlCl
     assert writer.result() >= REFRESHES_SEEN - 1
 
 
-def test_what_is_declared_and_written_meanwhile_appears(client: SqlClient) -> None:
+def test_a_view_declared_at_run_time_appears(client: SqlClient) -> None:
     declare(client.settings.project_dir, "cities", CITIES, "The cities.")
     compile_settings(client.settings)
     assert "[TABLE_NOT_WRITTEN]" in client.refusal("SELECT * FROM gold.cities")

@@ -166,7 +166,7 @@ def test_spark_as_the_account_reads_no_other_file(client: SqlClient) -> None:
         assert "Permission denied" in done.stderr
 
 
-def test_nobody_else_calls_functions_of_the_driver(client: SqlClient) -> None:
+def test_other_accounts_cannot_call_the_driver(client: SqlClient) -> None:
     """The port at which the JVM asks who may come in would tell anybody right passwords."""
     driver = server(client.settings.ports.endpoint).parent()
     assert driver is not None

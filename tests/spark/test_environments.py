@@ -91,7 +91,7 @@ def test_a_view_that_fails_leaves_the_others_and_names_itself(shop: Shop) -> Non
     assert shop.build().status is EnvironmentStatus.BUILT
 
 
-def test_what_the_gate_stops_can_be_looked_at(shop: Shop) -> None:
+def test_a_blocked_view_of_an_environment_can_be_queried(shop: Shop) -> None:
     nobody = TOTALS.replace("s.buyer,", "NULLIF(s.buyer, 3) AS user_id,")
     shop.write(fresh=nobody)
     shop.suite("fresh")

@@ -150,7 +150,7 @@ def test_insertions_into_a_view_without_groups_are_appended(project: GoldProject
     assert [row["_change_type"] for row in project.changes("filtered", 1)] == ["insert"]
 
 
-def test_experience_tells_which_refresh_had_to_count_its_groups(project: GoldProject) -> None:
+def test_past_refreshes_record_who_computed_the_state(project: GoldProject) -> None:
     project.refresh("sums", "t0")
     context = project.refresher.context
     for step in (1, 2):

@@ -79,7 +79,7 @@ def test_verify_without_a_publication_says_so(gold: GoldProject) -> None:
 
 
 def foreign(gold: GoldProject, location: Path) -> None:
-    """Declare bronze.parcels where somebody else's table lies, and a view over it."""
+    """Declare bronze.parcels over a table of another writer, and a view over it."""
     source = SourceEntry(
         name="parcels",
         format=SourceFormat.DELTA,

@@ -241,7 +241,7 @@ def test_the_driver_s_own_ports_ask_for_a_login(server: Server) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "guessed"])
-def test_who_has_no_token_or_another_one_is_refused(project: Project, token: str | None) -> None:
+def test_a_missing_or_wrong_token_is_refused(project: Project, token: str | None) -> None:
     token_file(project.settings).unlink()
     if token:
         write_secret(project.settings, CONNECT_TOKEN, token)

@@ -90,7 +90,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_only_reads_passes(spark: SparkSession, lake: Lake, name: str) -> None:
+def test_read_only_queries_pass(spark: SparkSession, lake: Lake, name: str) -> None:
     with enforced(spark, lake.policy):
         rows = spark.sql(lake.sql(RIGHT[name])).limit(5).collect()
     if name == "masks":
@@ -98,7 +98,7 @@ def test_what_only_reads_passes(spark: SparkSession, lake: Lake, name: str) -> N
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *LEAKS])
-def test_all_else_is_refused(spark: SparkSession, lake: Lake, name: str) -> None:
+def test_all_other_statements_are_refused(spark: SparkSession, lake: Lake, name: str) -> None:
     text = lake.sql({**PLAIN, **LEAKS}[name])
     with (
         enforced(spark, lake.policy),

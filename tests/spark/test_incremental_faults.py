@@ -165,7 +165,7 @@ def test_rows_that_a_stranger_wrote_after_the_stage_are_not_built_upon(
     project.assert_right("multiset")
 
 
-def test_a_compaction_of_the_published_table_hinders_nobody(project: GoldProject) -> None:
+def test_compacting_the_published_table_does_not_stop_a_publication(project: GoldProject) -> None:
     project.refresh("multiset", "before compaction")
     change(project, 141)
     attempt_id = ready(project, "multiset", "compaction")
@@ -195,7 +195,7 @@ def test_groups_that_a_rival_kept_at_the_same_time_are_not_taken_for_ours(
 
 
 @pytest.mark.parametrize("what", ["table", "files"])
-def test_aggregate_state_that_are_gone_are_counted_again(project: GoldProject, what: str) -> None:
+def test_deleted_aggregate_state_is_computed_again(project: GoldProject, what: str) -> None:
     change(project, 161)
     project.refresh("sums", f"kept {what}")
     context = project.refresher.context

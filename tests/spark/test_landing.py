@@ -27,11 +27,11 @@ SPARK, DELTA_RS = "Apache-Spark", "delta-rs"
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 class World:
-    """A bronze table, and a checkpoint that tells of the batches that were planned."""
+    """A bronze table, and a checkpoint with the planned batches."""
 
     def __init__(self, spark: SparkSession, folder: Path, maintenance: MaintenanceSettings) -> None:
         self.spark = spark
@@ -156,7 +156,7 @@ def test_a_batch_that_runs_again_changes_nothing(
 
 
 @pytest.mark.parametrize("most", [9, 0], ids=["few", "many"])
-def test_a_batch_that_was_cut_off_after_its_rows_came_is_known(
+def test_a_batch_killed_after_its_append_is_not_appended_again(
     world: World, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(policy, "BATCH", Limit(rows=most))

@@ -59,7 +59,7 @@ def test_every_query_keeps_its_tokens_and_its_plan(spark: SparkSession, shipped:
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_what_a_renderer_would_change_stays(spark: SparkSession, name: str) -> None:
+def test_spellings_that_a_renderer_changes_are_kept(spark: SparkSession, name: str) -> None:
     written = SPELLINGS[name]
     plain = spark.sql(plain_sql(SqlText("query", written)))
     before = spark.sql(written)

@@ -74,7 +74,9 @@ def change(
     )
 
 
-def test_few_rows_leave_and_enter_in_one_commit(spark: SparkSession, location: str) -> None:
+def test_few_rows_are_deleted_and_inserted_in_one_commit(
+    spark: SparkSession, location: str
+) -> None:
     create(spark, location, f"{ROWS} WHERE id IS NOT NULL")
     change(spark, location, deleted="id = 2", inserted="id IS NULL")
     assert texts(tables.read(spark, location)) == texts(
@@ -87,7 +89,7 @@ def test_few_rows_leave_and_enter_in_one_commit(spark: SparkSession, location: s
     assert log.commits(location, limit=1)[0].metadata == {"said": "so"}
 
 
-def test_all_copies_of_a_row_without_a_key_leave(spark: SparkSession, location: str) -> None:
+def test_without_a_key_all_copies_of_a_row_are_deleted(spark: SparkSession, location: str) -> None:
     rows = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (1, NULL), (2, NULL) AS v(n, t)"
     create(spark, location, rows)
     frame = spark.sql(rows)
@@ -110,7 +112,7 @@ def test_a_change_without_rows_is_a_commit(spark: SparkSession, location: str) -
 
 
 @pytest.mark.parametrize("deleted", ["FALSE", "id = 1"])
-def test_nobody_s_commit_is_overlooked(spark: SparkSession, location: str, deleted: str) -> None:
+def test_no_concurrent_commit_is_lost(spark: SparkSession, location: str, deleted: str) -> None:
     create(spark, location)
     rows = spark.sql(ROWS)
     table = arrow_tables.open_for_change(location, dict(rows.dtypes), BY_KEY)

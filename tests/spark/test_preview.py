@@ -92,7 +92,7 @@ def test_new_columns_and_new_views(previewed) -> None:
     assert (found["fresh"].why, found["fresh"].rows.added) == ("new", 4)
 
 
-def test_what_is_not_there_yet_is_named(previewed) -> None:
+def test_a_missing_input_is_reported(previewed) -> None:
     sql = FILES["sql/gold/counts.sql"].replace(
         "FROM gold.totals AS t",
         "FROM gold.totals AS t JOIN silver.orders AS o ON o.user_id = t.buyer",

@@ -76,7 +76,7 @@ def release(gold: GoldProject, **more: str):
     return release_blocked(gold.refresher, "totals", who="ann", why=WHY, **more)
 
 
-def test_what_was_judged_is_published_whatever_came_since(blocked: GoldProject) -> None:
+def test_a_release_publishes_the_judged_result_despite_newer_input(blocked: GoldProject) -> None:
     blocked.append("silver.orders", EVE)
     published = release(blocked)
 
@@ -116,7 +116,7 @@ def test_a_killed_release_continues_and_publishes_once(blocked: GoldProject, kil
     assert blocked.rows("totals") == WITH_ANN
 
 
-def test_what_was_looked_at_waits_while_the_schedule_goes_on(blocked: GoldProject) -> None:
+def test_a_blocked_result_waits_while_scheduled_refreshes_continue(blocked: GoldProject) -> None:
     """A newer result that nobody asked for takes its place only where the gate lets it through."""
     seen = blocked_attempt(blocked.refresher, "totals")
     assert newer_input(blocked.refresher, seen).versions == {}

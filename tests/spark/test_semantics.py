@@ -27,11 +27,11 @@ def on_views(sql: str) -> str:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_spark_refuses_it_too(analyzed: SparkSession, case: str):
+def test_spark_refuses_what_the_compiler_refuses(analyzed: SparkSession, case: str):
     with pytest.raises((AnalysisException, ArithmeticException)):
         _ = analyzed.sql(on_views(REFUSED[case][0])).schema
 
 
 @pytest.mark.parametrize("case", TAKEN)
-def test_spark_takes_it(analyzed: SparkSession, case: str):
+def test_spark_accepts_what_the_compiler_accepts(analyzed: SparkSession, case: str):
     assert analyzed.sql(on_views(TAKEN[case])).schema

@@ -87,7 +87,7 @@ def standing(gold: GoldProject, *, after: timedelta = timedelta()) -> ViewStatus
     return view_status(gold.refresher.context, "totals", now=datetime.now(UTC) + after)
 
 
-def test_a_view_stands_unpublished_current_behind_and_late(gold: GoldProject) -> None:
+def test_a_view_is_unpublished_current_behind_then_late(gold: GoldProject) -> None:
     before = standing(gold)
     assert (before.freshness, before.last, before.behind) == (Freshness.UNPUBLISHED, None, None)
 
@@ -256,7 +256,7 @@ def test_a_query_that_runs_away_is_stopped(gold: GoldProject, run: Any) -> None:
     assert run("query", "SELECT 1 AS a", "--seconds", "0", "-f", "csv").stdout == '"a"\n1\n'
 
 
-def test_ops_tells_what_status_tells(gold: GoldProject, run: Any) -> None:
+def test_ops_tables_match_the_status_command(gold: GoldProject, run: Any) -> None:
     gold.refresh("totals", "t1")
     sql = """
         SELECT f.table_name, f.freshness, f.complete_until > f.published_at AS complete,
@@ -324,14 +324,14 @@ def test_the_standard_input_can_hold_the_query(gold: GoldProject, run: Any) -> N
     assert CliRunner().invoke(app, arguments, input="SELECT 7 AS a").stdout == '"a"\n7\n'
 
 
-def test_what_is_no_select_is_refused_before_spark_sees_it(gold: GoldProject, run: Any) -> None:
+def test_a_delete_is_refused_before_it_runs(gold: GoldProject, run: Any) -> None:
     location = gold.location("silver.orders")
     assert isinstance(problem_of(run("query", "DELETE FROM silver.orders")), QueryNotReadOnlyError)
     assert tables.read(gold.spark, location).count() > 0
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_comment_hides_is_refused(
+def test_statements_hidden_in_comments_are_refused(
     gold: GoldProject, run: Any, tmp_path: Path, name: str
 ) -> None:
     secret, output = tmp_path / "secret", tmp_path / "output"

@@ -186,7 +186,7 @@ def test_a_refused_query_stays_refused_and_says_why(supervise, store, tmp_path) 
     assert (found.state, found.error) == (StreamState.REFUSED, refused.plan[0].render())
 
 
-def test_what_is_absent_is_waited_for(supervise, tmp_path) -> None:
+def test_a_query_waits_for_a_missing_topic(supervise, tmp_path) -> None:
     late = Ticking("late", tmp_path, *[AbsentError("no topic")] * 20, ROW)
     with supervise(late) as row:
         wait_until(lambda: row("late") and row("late").state is StreamState.WAITING)
@@ -264,7 +264,7 @@ def test_queries_start_at_the_same_time(supervise, tmp_path: Path) -> None:
         wait_until(lambda: runs(row("a")) and runs(row("b")))
 
 
-def test_what_an_earlier_run_said_of_a_query_does_not_stand_while_others_start(
+def test_the_state_of_an_earlier_run_is_reset_at_the_start(
     supervise, store: ControlStore, tmp_path: Path
 ) -> None:
     long_ago = utc_now() - timedelta(hours=1)

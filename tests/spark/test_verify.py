@@ -128,7 +128,7 @@ def test_small_tables_are_compared_in_all_buckets() -> None:
         assert set(chosen) < set(EVERY)
 
 
-def test_what_a_bucket_is_told_by(gold: GoldProject) -> None:
+def test_buckets_use_the_key_or_all_comparable_columns(gold: GoldProject) -> None:
     frame = gold.spark.sql("SELECT 1 AS a, 2D AS b, ARRAY(1) AS c, NULL AS `d``e`")
     assert bucket_columns(frame, ["A"]) == ("a",)
     assert bucket_columns(frame, ["b"]) == ("a", "d`e")

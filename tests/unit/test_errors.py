@@ -114,7 +114,7 @@ ERRORS = [
     "copied",
     [lambda one: pickle.loads(pickle.dumps(one)), copy.copy, copy.deepcopy],  # noqa: S301
 )
-def test_a_copy_says_and_holds_the_same(error, copied):
+def test_a_copied_error_has_the_same_text_and_attributes(error, copied):
     other = copied(error)
     assert type(other) is type(error)
     assert (str(other), other.as_dict()) == (str(error), error.as_dict())
@@ -122,7 +122,7 @@ def test_a_copy_says_and_holds_the_same(error, copied):
     assert repr(vars(other)) == repr(vars(error))
 
 
-def test_the_nearest_known_word_stands_instead_of_the_hint():
+def test_a_similar_known_word_replaces_the_hint():
     near, far = (
         UnknownKeyError("a", key, ["grain", "owner"], location=PLACE) for key in ("grian", "x")
     )
@@ -151,12 +151,12 @@ def test_a_list_that_changes_later_leaves_the_error_as_it_is():
     assert error.path == ("a", "b")
 
 
-def test_a_place_is_asked_for():
+def test_the_location_is_a_required_argument():
     with pytest.raises(TypeError, match="location"):
         CycleError(["a"])
 
 
-def test_a_text_that_callers_give_is_asked_for():
+def test_a_text_given_by_callers_is_a_required_argument():
     assert (
         signature(UnexpectedValueError).parameters["hint"].default
         is signature(UnexpectedValueError).empty

@@ -115,7 +115,7 @@ def test_a_hostile_file_is_refused_at_once(tmp_path: Path, file: str, what: str)
 
 
 @pytest.mark.parametrize("what", NOT_READ)
-def test_what_is_not_read_is_not_laid_out_either(tmp_path: Path, what: str) -> None:
+def test_unreadable_files_are_reported_by_fmt(tmp_path: Path, what: str) -> None:
     project = write_project(tmp_path, {})
     NOT_READ[what](project / "sql/gold/more.sql")
     error = CliRunner().invoke(app, ["--project", str(project), "fmt", "--check"]).exception

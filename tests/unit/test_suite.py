@@ -61,7 +61,7 @@ def script(name: str) -> ModuleType:
         (Spent(wall=21, cpu=21), 9, True),
     ],
 )
-def test_what_is_slow(spent: Spent, load: float, slow: bool) -> None:
+def test_a_test_is_slow_by_its_time_and_the_load(spent: Spent, load: float, slow: bool) -> None:
     assert spent.slow(load) is slow
 
 

@@ -60,7 +60,7 @@ def only(verdict: Verdict) -> ExpectationResult:
     return result
 
 
-def test_what_holds_passes_with_its_rows_counted(orders: DataFrame) -> None:
+def test_a_passing_verdict_has_the_row_count(orders: DataFrame) -> None:
     verdict = check(orders, not_null("id"), expect("expect_column_to_exist", column="name"))
     assert verdict.outcome is Outcome.PASSED
     assert (verdict.rows, verdict.expectations, verdict.failed) == (4, 2, ())
@@ -165,7 +165,7 @@ def test_the_verdict_survives_json(orders: DataFrame) -> None:
     assert (entry["outcome"], entry["failed"], entry["rows"]) == ("blocked", 3, 4)
 
 
-def test_no_rows_prove_nothing_and_the_verdict_says_so(orders: DataFrame) -> None:
+def test_an_empty_table_passes_with_zero_rows(orders: DataFrame) -> None:
     empty = orders.where("id < 0")
     verdict = check(
         empty, not_null("name"), expect("expect_column_values_to_be_unique", column="id")
@@ -211,7 +211,7 @@ def test_nothing_to_check_passes_with_no_expectations(
         ({"kwargs": {"column": "id"}}, "no type"),
     ],
 )
-def test_what_would_not_be_checked_is_refused(
+def test_a_malformed_expectation_is_refused(
     orders: DataFrame, entry: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(SuiteRefusedError) as refusal:
@@ -278,7 +278,7 @@ def test_a_check_that_raises_is_no_verdict(
     assert crashed.problem
 
 
-def test_nothing_is_said_to_the_outside(
+def test_a_check_opens_no_outside_connection(
     orders: DataFrame,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -353,7 +353,7 @@ def test_files_alone_are_left_as_they_were(orders: DataFrame, tmp_path: Path) ->
     assert sorted(path.name for path in location.rglob("*")) == before
 
 
-def test_what_is_known_without_the_library_is_what_it_says(spark: SparkSession) -> None:
+def test_known_results_equal_those_of_great_expectations(spark: SparkSession) -> None:
     known = [(kind, kwargs, holds) for kind, kwargs, holds in CASES if holds is not None]
     asked = [expect(f"expect_{kind}", severity="info", **kwargs) for kind, kwargs, _ in known]
     verdict = check(spark.createDataFrame(ROWS), *asked)

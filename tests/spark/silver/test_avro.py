@@ -110,7 +110,7 @@ def test_each_record_is_read_by_the_schema_that_it_names(
     assert older["at"].astimezone(UTC) == AT
 
 
-def test_what_cannot_be_read_has_a_reason(spark: SparkSession, tmp_path: Path) -> None:
+def test_unreadable_records_have_a_reason(spark: SparkSession, tmp_path: Path) -> None:
     whole = encoded(NEWER)
     present = varint(1)
     cases = {

@@ -70,7 +70,7 @@ WIDE = ORDERS.model_copy(
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 def started(

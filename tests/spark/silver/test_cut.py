@@ -45,7 +45,7 @@ POINTS = [
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 def started(

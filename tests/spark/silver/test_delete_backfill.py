@@ -1,4 +1,4 @@
-"""Deletions that nobody told: found by the keys, and placed behind what is known of each row."""
+"""Deletions that the connector did not send: found by key, applied after each row's changes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_backfilled_delete_ends_the_row_and_is_found_once(
     assert {(row.order_id, row.status) for row in rows.collect()} == {(2, "back"), (7, "placed")}
 
 
-def test_whatever_the_order_of_arrival(
+def test_a_backfilled_delete_gives_the_same_row_in_any_order(
     spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:
     """Each row has another order, and all rows go through the same two batches."""

@@ -105,7 +105,7 @@ def test_with_another_policy_a_vanished_column_is_recorded_and_the_table_continu
     assert told(store) == [("vanished", "amount", 1)]
 
 
-def test_a_column_that_nobody_reads_does_not_hold(
+def test_an_unread_column_does_not_hold_the_table(
     spark: SparkSession, lake: Lake, store: ControlStore
 ) -> None:
     entry = ORDERS.model_copy(

@@ -57,7 +57,7 @@ LATER = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 class Clock:

@@ -253,7 +253,7 @@ def exactly(text: str, precision: int, scale: int) -> Decimal | None:
     return Decimal(int(number)).scaleb(-scale, Context(prec=precision))
 
 
-def test_what_is_no_json_stays_none(spark: SparkSession) -> None:
+def test_malformed_numbers_are_malformed_json(spark: SparkSession) -> None:
     texts = ["{1e5:2}", '{"c":01e5}', '{"c":1e5 2}', '{"c":1e}', '{"c":+1e5}']
     rows = typed(spark, [(None, text.encode()) for text in texts], EVENTS)
     assert [reason(row) for row in rows] == [("MALFORMED_JSON", None)] * len(texts)

@@ -44,7 +44,7 @@ def test_batches_one_after_the_other(
         calls.pop()
 
 
-def test_what_depends_on_the_frame_cannot_be_prepared() -> None:
+def test_a_transformation_that_reads_the_frame_cannot_be_prepared() -> None:
     with pytest.raises(AttributeError, match="columns"):
         prepared(lambda frame: frame.select(*frame.columns))
     with pytest.raises(AttributeError, match="where"):

@@ -1,4 +1,4 @@
-"""What batches put in quarantine, as the command line tells it."""
+"""Quarantined records of batches, as the command line shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A silver table rebuilt from bronze: as it grew live, or as it was before somebody spoiled it."""
+"""A silver table rebuilt from bronze equals the live table, or the one before it was spoiled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HISTORIES = 40
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 class Live:

@@ -63,7 +63,7 @@ EVENT_RECORDS: list[Record] = [
 
 
 class CrashError(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 class World:

@@ -60,7 +60,9 @@ def test_a_value_that_silver_rejects_hides_no_other_difference(
     assert not found.equal
 
 
-def test_what_the_connector_does_not_send_is_named(spark: SparkSession, postgres: Postgres) -> None:
+def test_columns_that_the_connector_omits_are_reported(
+    spark: SparkSession, postgres: Postgres
+) -> None:
     postgres.fill(
         "public.orders", "order_id BIGINT, status TEXT, amount TSQUERY", [(1, "paid", "a & b")]
     )

@@ -267,7 +267,7 @@ def test_the_database_is_read_as_the_connector_sends_it(
     assert updated == wanted
 
 
-def test_what_the_connector_loses_is_named(
+def test_values_that_the_connector_loses_are_reported(
     spark: SparkSession, postgres: Postgres, connector: Connector
 ) -> None:
     snapshot = images(connector.wait("public.lossy", len(LOST)))

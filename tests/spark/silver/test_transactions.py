@@ -20,7 +20,7 @@ def change(number: int, place: int, *, wrapped: bool = False) -> Record:
     return None, json.dumps({"schema": {}, "payload": value} if wrapped else value).encode()
 
 
-def test_what_bronze_lacks(spark: SparkSession) -> None:
+def test_changes_missing_in_bronze_are_found_by_transaction(spark: SparkSession) -> None:
     records: list[Record] = [
         (None, b'{"op": "r", "after": {"order_id": 1}, "transaction": null}'),
         *(change(571, place) for place in (1, 2, 4)),

@@ -48,7 +48,7 @@ def secured(tmp_path, authority):
 
 @contextmanager
 def tls_server(folder, pem):
-    """A server that shows a certificate, and hangs up on whoever accepts it."""
+    """A TLS server that closes each connection after the handshake."""
     file = folder / "server.pem"
     file.write_text(pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -103,7 +103,7 @@ def test_a_server_that_is_no_broker_is_no_refusal(tmp_path, authority, secured, 
         assert isinstance(asked(secured(port)), KafkaUnreachableError)
 
 
-def test_nobody_there_is_no_refusal(secured, hasty):
+def test_an_unreachable_broker_is_not_an_access_error(secured, hasty):
     assert isinstance(asked(secured(1)), KafkaUnreachableError)
 
 
@@ -141,7 +141,7 @@ def test_a_client_that_gives_up_leaves_no_answer_open():
     assert (tried.returncode, tried.stdout) == (0, "KafkaUnreachableError\n"), tried.stderr
 
 
-def test_what_the_broker_says_becomes_a_condition(secured):
+def test_broker_error_codes_map_to_error_classes(secured):
     access = kafka_access(secured(1), Principal.STREAMS)
     denied = access.refusal("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
     assert isinstance(denied, AccessDeniedError)

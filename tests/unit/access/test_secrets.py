@@ -24,18 +24,18 @@ def settings(tmp_path):
 
 
 @pytest.mark.parametrize("remote", [*HERE, *SAID])
-def test_a_server_here_or_one_whose_url_speaks_of_tls_gets_the_token(settings, remote):
+def test_a_local_server_or_a_tls_url_gets_the_token(settings, remote):
     assert connect_token(settings, remote) == "t-1"
 
 
 @pytest.mark.parametrize("remote", ELSEWHERE)
-def test_a_server_elsewhere_gets_it_only_where_security_is_demanded(settings, tmp_path, remote):
+def test_a_remote_server_gets_the_token_only_with_security_enabled(settings, tmp_path, remote):
     assert connect_token(settings, remote) is None
     demanded = load_settings(tmp_path, security={"enabled": True})
     assert connect_token(demanded, remote) == "t-1"
 
 
-def test_a_server_that_asks_nobody_needs_no_token(tmp_path):
+def test_without_security_no_connect_token_is_needed(tmp_path):
     assert connect_token(load_settings(tmp_path), HERE[0]) is None
 
 

@@ -58,7 +58,7 @@ def test_tasks_of_a_run_and_runs_of_a_queue_follow_each_other() -> None:
     assert one.pending("view") == 0
 
 
-def test_what_must_be_alone_waits_and_lets_others_pass() -> None:
+def test_exclusive_tasks_run_one_at_a_time_beside_others() -> None:
     ends, one = Ends(), machine(cores=4)
     for name, mark in (("a", "x"), ("b", "x"), ("c", None)):
         one.submit(ends.run(name, task(1.0, alone=mark)))

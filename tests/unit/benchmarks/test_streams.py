@@ -160,7 +160,7 @@ def measured() -> Results:
     )
 
 
-def test_the_page_says_what_was_reached_and_what_is_missing(measured: Results) -> None:
+def test_the_report_lists_reached_aims_and_unmeasured_systems(measured: Results) -> None:
     page = report.markdown(measured, picture="streams.svg")
     assert "| 5 / 5 / 5 s | 100 | 50 | 0% |" in page
     # Of bronze the median counts, of the others the 95th percentile; 17.6 s reach neither aim.

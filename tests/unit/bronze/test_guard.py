@@ -1,4 +1,4 @@
-"""Whether a stream may go on, from what Kafka says and what was read."""
+"""Whether a stream may continue, from Kafka's offsets and those that were read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def facts(first: dict[int, int], end: dict[int, int], *, topic_id: str = "A") ->
 @pytest.mark.parametrize(
     ("read_to", "known"), [({}, None), ({0: 5}, "A"), ({0: 3, 1: 0}, "A"), ({0: 9}, "A")]
 )
-def test_goes_on_while_everything_unread_is_held(read_to: dict[int, int], known: str | None):
+def test_a_topic_that_still_holds_all_unread_records_passes(
+    read_to: dict[int, int], known: str | None
+):
     check_topic(facts({0: 3, 1: 0}, {0: 9, 1: 4}), known, read_to=read_to)
 
 

@@ -1,4 +1,4 @@
-"""Where a topic's reading goes on, by what its bronze table holds."""
+"""The offsets at which reading a topic continues, from its bronze table."""
 
 from __future__ import annotations
 

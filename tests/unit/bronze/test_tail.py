@@ -1,4 +1,4 @@
-"""A topic that lost its last records and has grown past the old offset is told from what it was."""
+"""A topic that lost its last records is recognised even after it grew past the old offset."""
 
 from __future__ import annotations
 

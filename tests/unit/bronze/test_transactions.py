@@ -1,4 +1,4 @@
-"""What Debezium's topic of transactions says, in both forms and told again."""
+"""Debezium's topic of transactions, in both forms and with repeated records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def told(status: str, number: int, at: int, **counts: int) -> dict[str, Any]:
     return {"status": status, "id": f"{number}:{at * 7}", "ts_ms": at, **more}
 
 
-def test_what_ended() -> None:
+def test_ended_transactions_are_counted_by_table() -> None:
     records = [
         told("BEGIN", 571, 40),
         told("END", 571, 50, orders=2, users=1),

@@ -1,4 +1,4 @@
-"""Errors that no verb expects, interruptions, and output that nobody reads."""
+"""Unexpected errors, interruptions, and a closed output pipe."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def started(project: Path, *words: str, stdout: int = subprocess.PIPE) -> subpro
 
 
 def test_an_unforeseen_error_is_a_sentence_and_a_file(project: Path) -> None:
-    """A directory where the manifest belongs: nobody thought of that."""
+    """A directory in the place of the manifest raises an unexpected error."""
     (project / "state/manifest.json").mkdir(parents=True)
     with started(project, "compile") as process:
         printed, said = process.communicate(timeout=60)
@@ -134,7 +134,7 @@ def test_an_interruption_ends_with_130_and_no_traceback(project: Path) -> None:
     assert (process.returncode, said.strip()) == (130, "")
 
 
-def test_output_that_nobody_reads_is_no_error(project: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(project: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:

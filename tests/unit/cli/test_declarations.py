@@ -71,7 +71,7 @@ def test_compile_prints_where_the_manifest_lies(
     assert Path(printed.strip()).name == "manifest.json"
 
 
-def test_validate_says_in_one_line_what_is_right(tmp_path: Path) -> None:
+def test_validate_prints_a_one_line_summary(tmp_path: Path) -> None:
     project = write_project(tmp_path, {})
     result = tidemark(project, "validate")
     assert result.exit_code == 0

@@ -80,7 +80,7 @@ def test_another_state_directory_has_no_demo(shop: Settings):
     assert schedule_of(load_settings(shop.project_dir)) == ("", ())
 
 
-def test_the_demos_schedule_leaves_out_views_that_are_gone(shop: Settings):
+def test_the_demo_schedule_omits_deleted_views(shop: Settings):
     first, second = (shop.project_dir / f"sql/gold/{name}.sql" for name in SCHEDULED)
     first.unlink()
     assert schedule_of(load_settings(shop.project_dir)) == (PERIOD, SCHEDULED[1:])
@@ -129,7 +129,9 @@ def test_the_load_in_one_sentence():
         pytest.param(None, True, "orders_by_day not refreshed within", id="late"),
     ],
 )
-def test_a_wait_that_is_in_vain_ends(blocked: RefreshAttempt | None, late: bool, words: str):
+def test_waiting_fails_for_a_blocked_or_late_view(
+    blocked: RefreshAttempt | None, late: bool, words: str
+):
     view = ViewProgress("orders_by_day", published=None, fresh=True, blocked=blocked)
     with pytest.raises(DemoStepError, match=words):
         check([view], late=late)

@@ -1,4 +1,4 @@
-"""What becomes of statements, without a server: those that name no table of ``ops``."""
+"""The endpoint's gate without a server, for statements that name no table of ``ops``."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_user_does_not_see_the_columns_of_tables_that_the_role_does_not_grant(
     assert "refusal" in described("gold.user_revenue")
 
 
-def test_a_removed_user_a_changed_role_and_nobody_are_refused_at_once(
+def test_a_removed_user_a_changed_role_and_an_empty_user_are_refused(
     with_roles: EndpointSession,
 ) -> None:
     text = "SELECT * FROM gold.orders_by_status"

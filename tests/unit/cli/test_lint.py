@@ -123,7 +123,7 @@ def test_a_broken_contract_fails(project: Path) -> None:
     assert lint(project, "--break-contract", "plain").exit_code == 0
 
 
-def test_a_commit_with_problems_is_compared_as_far_as_it_goes(project: Path) -> None:
+def test_broken_views_of_the_other_commit_are_not_compared(project: Path) -> None:
     write(project, "plain", "SELECT o.nothing FROM bronze.orders AS o\n")
     git(project, "commit", "--all", "--message", "broken")
     write(project, "plain", PLAIN)

@@ -86,7 +86,7 @@ def publish(place: Path, orders: TableVersion) -> None:
     write_deltalake(place, pa.table({"user_id": [1]}), mode="overwrite", commit_properties=said)
 
 
-def test_what_nobody_needs_goes_and_a_dry_run_removes_nothing(
+def test_unneeded_versions_are_removed_but_not_by_a_dry_run(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     at = lake / "silver/orders"
@@ -107,12 +107,12 @@ def test_what_nobody_needs_goes_and_a_dry_run_removes_nothing(
     assert row(maintain(project), "silver.orders")["removed"] == 0
 
 
-def test_what_is_young_stays(project: Path, lake: Path, store: ControlStore) -> None:
+def test_versions_within_the_retention_stay(project: Path, lake: Path, store: ControlStore) -> None:
     table(lake / "silver/orders", days=2)
     assert row(maintain(project), "silver.orders")["removed"] == 0
 
 
-def test_what_a_published_view_was_computed_from_stays(
+def test_input_versions_of_a_published_view_stay(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     at = lake / "silver/orders"
@@ -125,7 +125,7 @@ def test_what_a_published_view_was_computed_from_stays(
     assert row(maintain(project), "silver.orders")["removed"] == 2
 
 
-def test_what_an_attempt_or_a_tick_has_pinned_stays(
+def test_versions_pinned_by_an_attempt_or_a_tick_stay(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     orders = table(lake / "silver/orders", days=8)
@@ -150,7 +150,7 @@ def test_what_an_attempt_or_a_tick_has_pinned_stays(
     assert (one["removed"], one["why"]) == (1, "a pinned tick needs version 2")
 
 
-def test_what_a_sink_has_yet_to_deliver_stays(
+def test_versions_that_a_sink_has_not_delivered_stay(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     table(lake / "gold/spend", days=8)
@@ -163,7 +163,7 @@ def test_what_a_sink_has_yet_to_deliver_stays(
     assert (one["removed"], one["why"]) == (1, "sink spend_redis needs version 2")
 
 
-def test_what_a_stream_has_yet_to_read_stays(
+def test_versions_that_a_stream_has_not_read_stay(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     bronze = table(lake / "bronze/orders", days=8)
@@ -175,7 +175,7 @@ def test_what_a_stream_has_yet_to_read_stays(
     assert (one["removed"], one["why"]) == (1, "the stream of silver.orders needs version 2")
 
 
-def test_a_need_without_a_date_keeps_everything(
+def test_a_needed_version_without_a_log_entry_keeps_all_files(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
     at = lake / "silver/orders"

@@ -102,7 +102,7 @@ def test_lineage_goes_through_to_the_sources(project: OpenProject) -> None:
     assert len({(row["table_name"], row["reads"]) for row in rows}) == len(rows)
 
 
-def test_quarantine_tells_reasons_and_no_payload(project: OpenProject) -> None:
+def test_ops_quarantine_counts_reasons_without_payloads(project: OpenProject) -> None:
     assert read(project, "ops.quarantine") == []
     arrived = pa.array([NOW, NOW + timedelta(seconds=1)], pa.timestamp("us", "UTC"))
     rejected = pa.table({"reason": ["MALFORMED"] * 2, "arrived_at": arrived, "value": [b"x"] * 2})

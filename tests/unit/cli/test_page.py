@@ -277,7 +277,7 @@ def row(text: str, name: str) -> str:
     return " ".join(" ".join(Elements(found).words).split())
 
 
-def test_a_project_of_which_nothing_was_heard(project: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_project_that_never_reported(project: Path, tmp_path: Path) -> None:
     text = page(project)
     assert (tmp_path / "state/status.html").read_text(encoding="utf-8") == text
     assert row(text, "gold.spend").startswith("spend Spend per user. gold__spend unpublished")
@@ -299,7 +299,7 @@ def test_a_stopped_application_is_one_line_at_the_top(project: Path, store: Cont
     assert not [name for name in names if f"{name}: " in top]
 
 
-def test_what_streams_sinks_and_the_ledger_say_is_on_the_page(
+def test_the_page_shows_streams_sinks_and_attempts(
     project: Path, store: ControlStore, tmp_path: Path
 ) -> None:
     now = utc_now()

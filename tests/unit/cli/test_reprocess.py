@@ -97,7 +97,7 @@ def test_offsets() -> None:
         (["--with", "missing.jsonl"], "missing.jsonl"),
     ],
 )
-def test_what_does_not_go_together(tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_conflicting_options_are_refused(tmp_path: Path, arguments: list[str], told: str) -> None:
     command = ["--project", str(tmp_path), "quarantine", "reprocess", "orders", *arguments]
     found = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
     assert found.exit_code == 2

@@ -137,7 +137,7 @@ def test_the_verbs_of_a_sink(
         assert client.keys("spend:*") == [b"spend:2"]
 
 
-def test_a_sink_that_nobody_declares(project: Path) -> None:
+def test_an_undeclared_sink_gets_a_suggestion(project: Path) -> None:
     with pytest.raises(SinkUnknownError) as caught:
         call(project, "sink", "rebuild", "spend_reddis")
     assert caught.value.hint == 'Did you mean "spend_redis"?'

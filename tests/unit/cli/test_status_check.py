@@ -182,7 +182,7 @@ OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_runbook(
+def test_each_problem_is_listed_with_its_runbook(
     project: Path,
     store: ControlStore,
     name: str,
@@ -201,9 +201,7 @@ def test_what_is_wrong_is_named_with_its_runbook(
     assert Path(REPOSITORY, f"docs/runbooks/{runbook}.md").exists()
 
 
-def test_what_is_not_as_declared_is_named_until_it_is_accepted(
-    project: Path, store: ControlStore
-) -> None:
+def test_schema_drift_is_listed_until_it_is_accepted(project: Path, store: ControlStore) -> None:
     for name in EXPECTED:
         store.record_progress(report(name))
     place = {"source": "orders", "topic": "orders", "partition": 2, "offset": 7}

@@ -1,4 +1,4 @@
-"""What people are told of whole transactions: how far all tables are, and who is behind."""
+"""The status of whole transactions: the common position, and the tables that are behind."""
 
 from __future__ import annotations
 

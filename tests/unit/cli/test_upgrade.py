@@ -1,4 +1,4 @@
-"""What `tidemark upgrade` changes, tells and refuses."""
+"""What `tidemark upgrade` changes, prints and refuses."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_problems_of_the_files_are_reported_with_it(
     assert set(found) == {"sources/broken.yml"}
 
 
-def test_a_database_that_nobody_names_or_that_does_not_answer(
+def test_a_missing_dsn_and_an_unreachable_database_are_errors(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(project, "keyed", "a")

@@ -7,7 +7,7 @@ from spark_jobs.demo.errors import ShopUnreachableError
 from spark_jobs.demo.load import LoadOrder
 
 
-def test_the_loads_error_reaches_who_waits_for_it():
+def test_finish_raises_the_error_of_the_load():
     nowhere = "host=127.0.0.1 port=1 dbname=shop"
     with BackgroundLoad(LoadOrder(1, 1, 1), shop_dsn=nowhere, kafka="127.0.0.1:1") as load:
         with pytest.raises(ShopUnreachableError):

@@ -70,7 +70,9 @@ def test_a_publication_by_a_scheduled_run_counts():
         pytest.param([a_run(-1)], [an_attempt(-1)], id="before the demo began"),
     ],
 )
-def test_what_does_not_count(runs: list[ScheduledRun], attempts: list[RefreshAttempt]):
+def test_only_a_successful_scheduled_publication_counts(
+    runs: list[ScheduledRun], attempts: list[RefreshAttempt]
+):
     assert judge(runs, attempts).published is None
 
 

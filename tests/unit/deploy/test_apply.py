@@ -157,9 +157,7 @@ def test_only_what_differs_is_done(settings: Settings, store: ControlStore) -> N
     ]
 
 
-def test_a_build_that_fails_leaves_itself_open_only(
-    settings: Settings, store: ControlStore
-) -> None:
+def test_a_failed_build_is_the_only_open_step(settings: Settings, store: ControlStore) -> None:
     ended = run(settings, store, failing={"build gold.spend"})
     found = store.newest_deployment()
 
@@ -172,7 +170,7 @@ def test_a_build_that_fails_leaves_itself_open_only(
     assert store.deployment(found.deployment_id).status is DeploymentStatus.SUPERSEDED
 
 
-def test_what_follows_a_failed_step_stays_open(settings: Settings, store: ControlStore) -> None:
+def test_steps_after_a_failed_stream_stay_open(settings: Settings, store: ControlStore) -> None:
     run(settings, store, failing={"stream bronze.orders"})
     done = len(carried(settings))
     # The files changed meanwhile: one view is gone, and with it its open step.
@@ -188,7 +186,7 @@ def test_what_follows_a_failed_step_stays_open(settings: Settings, store: Contro
     assert set(store.deployment_in_force().kept) == {"gold.spend"}
 
 
-def test_a_table_that_comes_back_is_kept_no_more(settings: Settings, store: ControlStore) -> None:
+def test_a_view_declared_again_is_no_longer_kept(settings: Settings, store: ControlStore) -> None:
     run(settings, store)
     for file in ("sql/gold/spend.sql", "expectations/gold/spend.json"):
         (settings.project_dir / file).unlink()

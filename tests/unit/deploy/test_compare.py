@@ -256,7 +256,7 @@ def test_a_removed_source_stops_its_streams_only(planned: Any) -> None:
     assert len(plan.asks) == 2
 
 
-def test_silver_restarts_alone_and_names_who_reads_the_column(planned: Any) -> None:
+def test_a_changed_silver_column_restarts_its_stream_and_lists_readers(planned: Any) -> None:
     sql = SILVER.replace("amount,", "amount * 100 AS amount,")
     was = {"sql/silver/orders.sql": SILVER.replace("amount,", "amount * 10 AS amount,")}
     plan = planned({"sql/silver/orders.sql": sql}, was)
@@ -315,7 +315,7 @@ def test_a_type_of_a_source_restarts_those_that_read_it(planned: Any) -> None:
         ("sql/silver/orders.sql", "Orders.", "Orders.\nstored_as_scd_type: 2", "apply"),
     ],
 )
-def test_what_would_lose_data_is_refused(
+def test_a_change_that_loses_data_is_refused(
     planned: Any, file: str, old: str, new: str, what: str
 ) -> None:
     plan = planned({file: RIGHT[file].replace(old, new)})
@@ -445,7 +445,7 @@ DEPRECATED = PROMISED.replace("*/", "columns:\n  user_id: {deprecated: 2027-01-3
         (None, 0, "the view is removed"),
     ],
 )
-def test_a_deprecated_column_leaves_a_contract_on_its_day(
+def test_a_deprecated_column_may_be_removed_from_its_date_on(
     planned: Any, now: str | None, days: int, breaks: str | None
 ) -> None:
     alone = dict.fromkeys(f"sql/gold/{one}.sql" for one in ("reader", "distant", "last"))

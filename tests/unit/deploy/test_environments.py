@@ -165,7 +165,9 @@ def test_a_changed_suite_is_asked_again(settings: Settings, store: ControlStore)
     assert found.builds == ("plain", "reader")
 
 
-def test_views_that_differ_no_more_leave(settings: Settings, store: ControlStore) -> None:
+def test_a_reverted_view_is_removed_from_the_environment(
+    settings: Settings, store: ControlStore
+) -> None:
     put_in_force(settings, store)
     first = planned(settings, store, {"sql/gold/plain.sql": CHANGED})
     store.save_environment(built(first.environment))
@@ -253,7 +255,7 @@ def test_marks_of_production_and_of_the_new_definition_count(
     assert hidden["gold.reader"] == {"order_id", "more"}
 
 
-def test_a_mark_that_is_taken_away_in_a_file_shows_nobody_more(
+def test_columns_stay_hidden_when_a_file_drops_the_pii_mark(
     settings: Settings, store: ControlStore
 ) -> None:
     silver = (settings.project_dir / "sql/silver/orders.sql").read_text()

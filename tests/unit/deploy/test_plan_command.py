@@ -75,7 +75,7 @@ def in_force(project: Path) -> None:
     manifest.write(settings.manifest_file)
 
 
-def test_the_first_plan_says_what_everything_takes(project: Path) -> None:
+def test_the_first_plan_lists_all_changes_with_their_cost(project: Path) -> None:
     result = tidemark(project, "plan", "--json")
     found = json.loads(result.stdout)
 
@@ -167,7 +167,7 @@ def test_an_edit_changes_nothing_that_runs(project: Path) -> None:
     assert deployment_of(settings.manifest_file) == "d1-tests"
 
 
-def test_nobody_is_asked_where_nobody_can_answer(project: Path) -> None:
+def test_apply_without_a_terminal_does_not_confirm_itself(project: Path) -> None:
     result = tidemark(project, "apply")
 
     assert isinstance(result.exception, NotConfirmedError)

@@ -1,4 +1,4 @@
-"""New sources against a real database: what is missing is said with the remedy."""
+"""New sources against a real database: each problem is reported with its remedy."""
 
 from __future__ import annotations
 

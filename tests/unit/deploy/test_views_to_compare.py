@@ -31,7 +31,9 @@ def compiled(folder: Path, files: dict[str, str | None]) -> Manifest:
         (PLAIN.replace("o.amount\n", "o.amount,\n  o.created_at\n"), {"plain": "changed"}),
     ],
 )
-def test_what_changed_and_what_reads_it(tmp_path: Path, sql: str, expected: dict[str, str]) -> None:
+def test_changed_views_include_their_readers(
+    tmp_path: Path, sql: str, expected: dict[str, str]
+) -> None:
     before = compiled(tmp_path / "before", {})
     after = compiled(tmp_path / "after", {"sql/gold/plain.sql": sql})
 

@@ -80,7 +80,7 @@ def test_the_impact_is_shown_before_a_person_allows_it(refresher: Refresher) -> 
     assert not found["notes"].waits
 
 
-def test_what_somebody_asks_for_passes(refresher: Refresher) -> None:
+def test_a_forced_refresh_or_a_replay_does_not_wait(refresher: Refresher) -> None:
     assert refresher.plan("sums", tick=TICK, force=True).reason.code is ReasonCode.FORCED
     replay = Recompute(code=ReasonCode.REPLAYED)
     assert Recomputer(refresher).plan("sums", tick="replay-1", asked=replay).word == "full"
@@ -97,7 +97,7 @@ def test_passes_over_a_continuous_view_are_recorded_once(refresher: Refresher) -
     assert len(rows) == 1
 
 
-def test_people_see_it_and_are_asked_for_a_reason(
+def test_a_waiting_refresh_is_in_the_status_and_needs_a_reason(
     shop: Shop, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refresher.plan("sums", tick=TICK)

@@ -75,7 +75,7 @@ def test_it_is_due_when_an_input_or_its_own_table_moved(
     assert (one.state, one.version) == (StreamState.RUNNING, 7)
 
 
-def test_what_moved_after_the_plan_is_still_to_be_seen() -> None:
+def test_versions_newer_than_a_skipped_plan_make_a_view_due() -> None:
     one = view()
     one.skipped(plan(3, UNCHANGED), versions(4, 7), now=0)
     assert one.due(versions(4, 7), now=0)

@@ -87,7 +87,7 @@ def test_a_change_of_a_gold_view_continues_from_there(shop: Shop) -> None:
     assert found["best"].plan.word == "incremental"
 
 
-def test_what_a_view_above_has_published_already_still_reaches_those_below(shop: Shop) -> None:
+def test_a_change_published_by_a_view_still_reaches_its_readers(shop: Shop) -> None:
     shop.update("amount", "amount + 1", "order_id < 3")
     shop.publish("sums")
     found = shop.asked()
@@ -118,7 +118,7 @@ def test_a_view_that_is_pinned_or_was_never_published(shop: Shop) -> None:
     assert (found["notes"].plan.line, found["notes"].share) == ("full: first build", None)
 
 
-def test_what_nobody_can_count_is_a_limit_from_the_log(shop: Shop) -> None:
+def test_without_change_files_the_row_count_is_a_limit_from_the_log(shop: Shop) -> None:
     shop.update("amount", "amount + 1", "order_id < 3")
     for file in (shop.project / "data" / "orders" / "_change_data").iterdir():
         file.unlink()
@@ -138,7 +138,7 @@ def test_a_malformed_range_is_refused(text: str) -> None:
     assert error.value.text == text
 
 
-def test_what_is_not_there_is_named(shop: Shop) -> None:
+def test_unknown_inputs_and_missing_versions_are_errors(shop: Shop) -> None:
     for table in ("silver.order", "bronze.nothing", "orders", "gold.sum", ""):
         with pytest.raises(NotAnInputError) as unknown:
             shop.asked(table)

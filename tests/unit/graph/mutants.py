@@ -1,4 +1,4 @@
-"""Views that somebody broke: every shipped view and TPC-H query, with random mistakes in it."""
+"""Broken views: every shipped view and TPC-H query, with random mistakes in it."""
 
 from __future__ import annotations
 

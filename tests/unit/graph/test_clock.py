@@ -1,4 +1,4 @@
-"""Every way to read the clock stands still; nothing else changes."""
+"""Every function that reads the clock is fixed; nothing else changes."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_a_column_that_a_delta_table_lacks_is_named(tmp_path: Path) -> None:
     assert problem.hint == 'Did you mean "amount"?'
 
 
-def test_what_is_wrong_in_any_case_is_named_beside_a_missing_table(tmp_path: Path) -> None:
+def test_an_unknown_column_is_reported_beside_a_missing_table(tmp_path: Path) -> None:
     files = {
         "sources/lake.yml": "format: delta\nlocation: /no/table\n",
         "sql/gold/view.sql": HEADER

@@ -1,4 +1,4 @@
-"""Columns that a view announces to remove: what readers are told, and who still reads them."""
+"""Deprecated columns: where readers see the deprecation, and who still reads them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def warnings(tmp_path: Path, *readers: str) -> list[DeprecatedColumnError]:
 
 
 @pytest.mark.parametrize(("said", "meaning"), SAYS.items())
-def test_a_deprecated_column_says_so_after_its_description(
+def test_the_deprecation_follows_the_column_description(
     tmp_path: Path, said: str, meaning: str
 ) -> None:
     entry = compile_project(write_project(tmp_path, files(said))).gold["spend"]
@@ -151,7 +151,7 @@ def test_validation_warns_and_passes(project: Path) -> None:
     assert [one["condition"] for one in listed] == ["DEPRECATED_COLUMN"]
 
 
-def test_every_description_tells_it(project: Path, tmp_path: Path) -> None:
+def test_every_description_mentions_the_deprecation(project: Path, tmp_path: Path) -> None:
     manifest = compile_project(project)
     assert TOLD in tidemark(project, "shell", typed=r"\d gold.spend").stdout
     assert TOLD in tidemark(project, "query", "DESCRIBE gold.spend", "--format", "json").stdout
@@ -163,7 +163,7 @@ def test_every_description_tells_it(project: Path, tmp_path: Path) -> None:
     assert TOLD in html.unescape(page)
 
 
-def test_an_explanation_tells_it(project: Path) -> None:
+def test_explain_mentions_the_deprecation(project: Path) -> None:
     told = tidemark(project, "explain", "spend")
     assert told.exit_code == 0, told.output
     assert "spend: may be removed from 2027-01-31: use net" in told.stdout
@@ -171,7 +171,7 @@ def test_an_explanation_tells_it(project: Path) -> None:
     assert found["deprecated"] == {"spend": "may be removed from 2027-01-31: use net"}
 
 
-def test_a_table_with_an_older_comment_tells_it(project: Path) -> None:
+def test_describe_mentions_the_deprecation_despite_an_older_comment(project: Path) -> None:
     location = Lake(load_settings(project).lake).location(
         compile_project(project).gold["spend"].table_name
     )

@@ -27,7 +27,7 @@ JOINED = canonical(
 
 @dataclass
 class Named:
-    """Tables that say what they were asked for."""
+    """Tables that record which relations were looked up."""
 
     changed: frozenset[str] = frozenset({"silver.a"})
     is_large: bool = False
@@ -66,7 +66,7 @@ def program(tables: Named, query: str = JOINED, clock: datetime | None = None) -
     return remembered_program(query, tables, clocks, types=TYPES, last=DeleteInsert(), prefix="_")
 
 
-def test_the_same_answers_give_the_same_program_and_every_question_is_asked_again() -> None:
+def test_a_cached_program_is_reused_after_repeating_its_lookups() -> None:
     first, second = Named(), Named()
     found = program(first)
     assert program(second) is found
@@ -86,14 +86,14 @@ def test_the_same_answers_give_the_same_program_and_every_question_is_asked_agai
     ],
     ids=["another table changed", "a table has grown", "groups lie in parts"],
 )
-def test_another_answer_gives_another_program(other: Named) -> None:
+def test_another_lookup_result_gives_another_program(other: Named) -> None:
     found = program(Named())
     fresh = derived_program(JOINED, other, {}, types=TYPES, last=DeleteInsert(), prefix="_")
     assert repr(program(other)) == repr(fresh)
     assert program(Named()) is found, "both are kept"
 
 
-def test_nothing_is_read_of_a_program_that_is_not_taken() -> None:
+def test_a_rejected_cached_program_registers_no_relation() -> None:
     program(Named(changed=frozenset({"silver.a", "silver.b"})))
     fresh, second = Named(), Named()
     derived_program(JOINED, fresh, {}, types=TYPES, last=DeleteInsert(), prefix="_")

@@ -120,7 +120,7 @@ def test_the_command_writes_what_changes_and_only_that(tmp_path: Path) -> None:
     assert fmt(project).stdout == "Every file is formatted.\n"
 
 
-def test_what_is_no_select_is_left_as_it_is_and_named(tmp_path: Path) -> None:
+def test_a_file_that_does_not_parse_is_reported_and_not_formatted(tmp_path: Path) -> None:
     wrong = "/* gold\n*/\nselect a,, b from silver.t"
     project = write_project(tmp_path, {"sql/gold/wrong.sql": wrong})
     refused = fmt(project).exception

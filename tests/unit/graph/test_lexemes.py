@@ -46,7 +46,7 @@ def test_comments_and_hints_become_spaces(written: str, left: str) -> None:
         ("SELECT a FROM s3://b", "a path must not be quoted", 16),
     ],
 )
-def test_what_has_no_end_is_named_with_its_place(written: str, problem: str, offset: int) -> None:
+def test_lexical_errors_have_an_offset(written: str, problem: str, offset: int) -> None:
     with pytest.raises(LexicalError) as refusal:
         without_comments(written)
     assert (refusal.value.problem, refusal.value.offset) == (problem, offset)
@@ -64,6 +64,6 @@ def test_quotes_are_the_same_for_sqlglot(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["SELECT 1e+5r'\\' , '", "SELECT 1 {# 2 #}"])
-def test_what_sqlglot_reads_otherwise_is_refused(written: str) -> None:
+def test_text_that_sqlglot_tokenizes_differently_is_refused(written: str) -> None:
     with pytest.raises(LexicalError):
         check_quotes(written, dialect().tokenize(written))

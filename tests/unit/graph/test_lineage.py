@@ -67,7 +67,7 @@ def test_rows_are_decided_by_conditions_at_every_depth():
 
 
 def test_a_derived_table_does_not_read_itself() -> None:
-    """Unqualified columns over two tables: nobody knows whose they are."""
+    """Unqualified columns over two tables: their table is unknown."""
     inner = "SELECT q AS v FROM bronze.a AS a JOIN bronze.b AS b"
     assert lineage_of(f"SELECT t.v AS s FROM ({inner}) AS t").columns == {"s": ()}
     nested = f"SELECT (SELECT MAX(t.v) FROM ({inner}) AS t) AS s FROM silver.c AS c"

@@ -1,4 +1,4 @@
-"""Which rule a view gets, and what stands in the way."""
+"""Which maintenance strategy a view gets, and its obstacles."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_a_condition_on_one_table_is_tested_before_the_join() -> None:
     assert all(isinstance(one.child, Scan) for one in held)
 
 
-def test_what_is_joined_next_is_what_a_condition_ties() -> None:
+def test_the_next_join_is_one_that_a_condition_ties() -> None:
     conditions = [parse("a > 1"), parse("a = c"), parse("d = b")]
     assert next_tied([("b",), ("c",)], {"a"}, conditions) == 1
     assert next_tied([("b",), ("c",)], {"d"}, conditions) == 0
@@ -201,7 +201,7 @@ def test_aggregate_state_is_described_in_terms_of_sql() -> None:
     }
 
 
-def test_a_session_is_no_key_that_a_row_has_by_itself() -> None:
+def test_a_session_window_is_not_a_row_key() -> None:
     session = "SESSION_WINDOW(a.s, '5 minutes')"
     root, _ = build(f"SELECT a.k, COUNT(*) AS n FROM silver.b AS a GROUP BY a.k, {session}")
     while not isinstance(root, Aggregate):

@@ -1,4 +1,4 @@
-"""Where an obstacle stands in the author's own text."""
+"""The place of an obstacle in the author's own text."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_a_select_is_read(query: str, read: list[str]) -> None:
         "-- nothing",
     ],
 )
-def test_what_could_do_more_than_read_is_refused(query: str) -> None:
+def test_statements_that_do_more_than_read_are_refused(query: str) -> None:
     with pytest.raises((QueryNotReadOnlyError, SqlSyntaxError)) as refusal:
         tables(query)
     assert refusal.value.condition in {"QUERY_NOT_READ_ONLY", "SQL_SYNTAX"}
@@ -100,7 +100,7 @@ def test_what_could_do_more_than_read_is_refused(query: str) -> None:
         "SELECT /*+ BROADCAST(d) FROM gold.daily AS d",
     ],
 )
-def test_what_spark_would_read_otherwise_is_refused(query: str) -> None:
+def test_text_that_spark_parses_differently_is_refused(query: str) -> None:
     with pytest.raises(SqlSyntaxError):
         tables(query)
 
@@ -152,7 +152,7 @@ def test_a_table_whose_name_is_computed_is_refused(query: str) -> None:
         tables(query)
 
 
-def test_what_spark_takes_for_a_comment_is_not_read() -> None:
+def test_tables_in_comments_are_ignored() -> None:
     assert tables("SELECT 1 AS a -- why \\\n FROM gold.daily") == []
     assert tables("SELECT /*+ BROADCAST(d) */ 1 AS a FROM gold.daily AS d") == ["gold.daily"]
 
@@ -176,7 +176,7 @@ def test_a_table_that_is_made_when_it_is_read_has_no_versions() -> None:
     assert "has no versions" in refusal.value.primary
 
 
-def test_what_is_not_sql_is_named_with_its_place() -> None:
+def test_a_syntax_error_has_a_location() -> None:
     with pytest.raises(SqlSyntaxError) as refusal:
         tables("SELECT a,\n FROM gold.daily")
     assert str(refusal.value.location) == "query:1:9"

@@ -68,7 +68,7 @@ def test_the_limit_is_as_derived(query: str) -> None:
 
 
 @pytest.mark.parametrize("query", UNLIMITED)
-def test_where_nothing_limits_it_nobody_guesses(query: str) -> None:
+def test_no_bound_is_estimated_without_a_limit(query: str) -> None:
     assert reach(canonical(query), {"silver.orders": RowsMoved(1, 2)}) is None
 
 
@@ -78,7 +78,7 @@ def test_no_change_reaches_nothing(query: str) -> None:
     assert reach(canonical(query), {"silver.orders": NO_ROWS}) == NO_ROWS
 
 
-def test_what_nobody_counted_sets_no_limit() -> None:
+def test_an_unknown_row_count_sets_no_limit() -> None:
     first, *_ = LIMITED
     assert reach(canonical(first), {"silver.orders": None}) is None
 

@@ -126,7 +126,7 @@ def test_an_ephemeral_view_is_a_subquery(tmp_path: Path) -> None:
     assert manifest.gold["w"].sql.count("(SELECT") == 2
 
 
-def test_a_change_of_a_macro_changes_those_who_use_it(tmp_path: Path) -> None:
+def test_a_changed_macro_changes_the_fingerprint_of_its_users(tmp_path: Path) -> None:
     files = {
         "sql__gold__v": "SELECT o.order_id, net(o.amount) AS n FROM bronze.orders AS o",
         "sql__gold__w": "SELECT o.order_id FROM bronze.orders AS o",
@@ -234,7 +234,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, wrong: str) -> None:
+def test_errors_in_macros_have_a_location(tmp_path: Path, wrong: str) -> None:
     files, (condition, file, line, column) = WRONG[wrong]
     found = problems(project(tmp_path, **files), least=1)
     first = next(one for one in found if one.condition == condition)

@@ -27,7 +27,7 @@ def test_a_mistake_is_named_with_its_place(case: str):
 
 
 @pytest.mark.parametrize("case", TAKEN)
-def test_what_spark_takes_passes(case: str):
+def test_queries_that_spark_accepts_have_no_problems(case: str):
     assert problems_of(TAKEN[case]) == ()
 
 

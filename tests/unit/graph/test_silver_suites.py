@@ -99,7 +99,7 @@ def checked(
         ("expect_table_row_count_to_equal", {"value": 3}),
     ],
 )
-def test_what_a_batch_can_be_judged_by(kind: str, kwargs: dict[str, Any]) -> None:
+def test_supported_expectations_are_accepted(kind: str, kwargs: dict[str, Any]) -> None:
     assert checked(kind, kwargs) == []
 
 
@@ -154,7 +154,7 @@ def test_what_a_batch_can_be_judged_by(kind: str, kwargs: dict[str, Any]) -> Non
         (ROWS, {"min_value": "1", "max_value": 2}, "min_value"),
     ],
 )
-def test_what_would_stop_the_stream_is_refused(
+def test_unusable_arguments_of_expectations_are_refused(
     kind: str, kwargs: dict[str, Any], argument: str
 ) -> None:
     [problem] = checked(kind, kwargs)

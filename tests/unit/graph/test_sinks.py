@@ -45,7 +45,7 @@ def test_more_keys_than_needed_are_taken_as_the_table_spells_them(tmp_path: Path
     assert sink.keys == ("spend", "user_id")
 
 
-def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
+def test_omitted_sink_options_have_defaults(tmp_path: Path) -> None:
     entries = """sinks:
   - kafka: {topic: a}
   - postgres: {table: spend}

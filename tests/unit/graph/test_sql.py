@@ -79,5 +79,5 @@ def test_tables_are_those_of_the_lakehouse() -> None:
         "SELECT SUM(a) OVER w AS s FROM x WINDOW w AS (PARTITION BY b)",
     ],
 )
-def test_what_spark_has_survives_a_round_trip(query: str) -> None:
+def test_spark_syntax_survives_a_round_trip(query: str) -> None:
     assert to_sql(parse(query)) == query

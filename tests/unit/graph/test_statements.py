@@ -72,7 +72,7 @@ def test_settings_that_came_with_the_connection_are_refused_for_every_statement(
         Statement("DescribeRelation", "DESCRIBE daily", schema="gold", tables=("daily",)),
     ],
 )
-def test_what_is_served_can_be_looked_at(statement: Statement) -> None:
+def test_served_tables_can_be_shown_and_described(statement: Statement) -> None:
     check_look(statement, tables=TABLES, schemas=SCHEMAS)
 
 
@@ -88,7 +88,9 @@ def test_what_is_served_can_be_looked_at(statement: Statement) -> None:
         (Statement("DescribeRelation", "", tables=("daily",)), UnknownTableError),
     ],
 )
-def test_nothing_else_can_be_looked_at(statement: Statement, error: type[LakehouseError]) -> None:
+def test_other_schemas_and_tables_cannot_be_shown(
+    statement: Statement, error: type[LakehouseError]
+) -> None:
     with pytest.raises(error):
         check_look(statement, tables=TABLES, schemas=SCHEMAS)
 
@@ -107,7 +109,7 @@ def test_a_select_is_explained(text: str, query: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["EXPLAIN DROP TABLE x", "EXPLAIN EXTENDED INSERT INTO x"])
-def test_nothing_else_is_explained(text: str) -> None:
+def test_only_queries_are_explained(text: str) -> None:
     with pytest.raises(QueryNotReadOnlyError):
         split_explain(text)
 
@@ -129,6 +131,6 @@ def test_a_table_without_a_schema_is_of_the_chosen_one(query: str, whole: str) -
     assert qualified(query, "gold") == whole
 
 
-def test_what_is_no_select_has_no_tables_to_name() -> None:
+def test_qualified_refuses_statements_other_than_select() -> None:
     with pytest.raises(QueryNotReadOnlyError):
         qualified("INSERT INTO daily VALUES (1)", "gold")

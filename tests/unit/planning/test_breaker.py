@@ -66,15 +66,15 @@ def test_of_a_followed_change_only_the_changed_rows_count() -> None:
 @pytest.mark.parametrize(
     "code", ["FIRST_BUILD", "FORCED", "FULL_IS_FASTER", "FULL_IS_TRIED", "REPLAYED"]
 )
-def test_what_was_asked_for_or_is_known_to_be_quick_never_waits(code: str) -> None:
+def test_requested_or_quick_refreshes_never_wait(code: str) -> None:
     assert not waits(plan(Full(Reason(ReasonCode(code), "because"))))
 
 
-def test_what_is_skipped_anyway_stays_as_it_is() -> None:
+def test_a_skipped_refresh_never_waits() -> None:
     assert not waits(plan(Skip(Reason(ReasonCode.VIEW_PINNED, "held"))))
 
 
-def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
+def test_an_approved_refresh_records_who_and_why() -> None:
     found = guarded(plan(), usual=100, limits=LIMITS, let_pass="let pass by ann: new column")
     assert found.line == (
         "full: definition changed; it reads 50,000 rows where 100 are usual; "
@@ -90,7 +90,9 @@ def test_what_a_person_lets_pass_is_recorded_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("reads", "usual"), [([], None), ([5, 9], None), ([5, 900, 7], 7), ([1, 2, 3, 4], 2)]
 )
-def test_what_is_usual_is_the_median_of_enough(reads: list[int], usual: int | None) -> None:
+def test_the_usual_size_is_the_median_of_at_least_three_refreshes(
+    reads: list[int], usual: int | None
+) -> None:
     assert usual_rows(reads) == usual
 
 
@@ -110,7 +112,7 @@ def test_a_refresh_waits_where_much_of_what_came_is_in_quarantine() -> None:
 
 
 @pytest.mark.parametrize("code", ["FIRST_BUILD", "FORCED", "REPLAYED"])
-def test_what_was_asked_for_passes_with_much_in_quarantine(code: str) -> None:
+def test_a_requested_refresh_passes_despite_many_quarantined_records(code: str) -> None:
     asked = plan(Full(Reason(ReasonCode(code), "because")))
     assert guarded(asked, usual=None, limits=LIMITS, arrivals=(ORDERS,)) == asked
 

@@ -17,7 +17,7 @@ def computed(seconds: float, total: int | None = 1000) -> PastRefresh:
     return PastRefresh(incremental=False, seconds=seconds, changed=10, total=total)
 
 
-def test_without_experience_nothing_is_foretold() -> None:
+def test_without_past_refreshes_there_is_no_forecast() -> None:
     assert forecast((), changed=10, total=1000) == Forecast()
     only = forecast([computed(1.0)], changed=10, total=1000)
     assert (only.full, only.incremental, only.favours_full) == (1.0, None, False)
@@ -49,7 +49,7 @@ def test_more_rows_take_longer_and_fewer_as_long(
     assert (unknown.full, unknown.incremental) == (2.0, 1.0)
 
 
-def test_a_change_that_is_smaller_by_far_is_followed_to_learn() -> None:
+def test_a_much_smaller_change_is_tried_incrementally() -> None:
     past = [computed(1.0), followed(9.0, changed=1000)]
     assert forecast(past, changed=400, total=1000).favours_full
     found = forecast(past, changed=100, total=1000)
@@ -82,7 +82,7 @@ def test_a_little_faster_is_no_reason_and_first_times_are_slow(
     ("full", "small", "explored"),
     [(2.0, 1.0, True), (2.0, 2.5, False), (0.9, 1.0, False), (50.0, 1.0, False)],
 )
-def test_a_change_that_is_larger_by_far_is_followed_once_where_that_may_pay(
+def test_a_much_larger_change_is_tried_incrementally_if_it_may_be_faster(
     full: float, small: float, *, explored: bool
 ) -> None:
     """Ten times the rows take up to ten times as long: where full is slower, it is no question."""
@@ -123,7 +123,7 @@ def test_counting_groups_is_no_experience_while_they_are_there() -> None:
     assert (found.incremental, found.favours_full) == (0.5, False)
 
 
-def test_groups_that_nobody_used_are_not_counted_again() -> None:
+def test_computing_the_state_is_part_of_the_forecast_until_it_is_reused() -> None:
     past = [computed(1.0), counted(9.0), computed(1.0)]
     assert forecast(past, changed=10, total=1000).incremental == 9.0
     assert forecast(past, changed=10, total=1000).favours_full
@@ -144,7 +144,7 @@ def here(one: PastRefresh) -> PastRefresh:
     return replace(one, in_process=True)
 
 
-def test_what_spark_takes_says_nothing_about_refreshes_in_process() -> None:
+def test_spark_durations_do_not_forecast_refreshes_in_process() -> None:
     past = [here(followed(0.4)), followed(9.0), computed(3.0)]
     found = forecast(past, changed=10, total=1000)
     assert (found.full, found.incremental) == (None, 0.4)

@@ -18,7 +18,7 @@ from spark_jobs.planning.extent import Extent
         pytest.param(0, 0, False, id="nothing"),
     ],
 )
-def test_what_is_large(rows: int, among: int, *, large: bool) -> None:
+def test_an_extent_is_large_by_rows_and_share(rows: int, among: int, *, large: bool) -> None:
     extent = Extent("silver.orders", rows, among)
     extent.check(let_pass=True)
     if not large:

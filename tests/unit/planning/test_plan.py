@@ -255,7 +255,7 @@ def test_a_maintained_view_follows_its_inputs_unless_something_forbids_it(
     assert plan_refresh(entry, observed, tick="t", clock=NOON).line == line
 
 
-def test_the_faster_way_is_taken_by_experience() -> None:
+def test_the_strategy_that_was_faster_in_the_past_is_used() -> None:
     past = tuple(
         PastRefresh(incremental=followed, seconds=seconds, changed=None, total=None)
         for followed, seconds in ((True, 2.5), (False, 1.2))
@@ -268,7 +268,7 @@ def test_the_faster_way_is_taken_by_experience() -> None:
     assert isinstance(plan.decision, Incremental)
 
 
-def test_a_way_that_may_be_faster_is_tried_once() -> None:
+def test_a_full_refresh_that_may_be_faster_is_tried() -> None:
     known = PastRefresh(incremental=True, seconds=2.5, changed=5, total=9, in_process=True)
     counted = replace(moved(), inputs=moved().inputs[:1], past=(known, known))
     plan = plan_refresh(MAINTAINED, counted, tick="t", clock=NOON)
@@ -293,7 +293,7 @@ def test_an_obstacle_is_reported() -> None:
     assert line == "full: silver.orders@41→@44 changed and a thing has no rule"
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_watermark_survives_a_round_trip() -> None:
     assert Watermark.from_metadata(PUBLISHED.as_metadata()) == PUBLISHED
 
 

@@ -237,7 +237,7 @@ def test_a_request_is_read_again_as_it_was_written() -> None:
         ("chunk", {"chunk": "1 day", "start": None, "end": None}),
     ],
 )
-def test_a_field_that_holds_what_it_may_not_is_named(field: str, change: dict) -> None:
+def test_an_unusable_value_is_reported_with_its_field(field: str, change: dict) -> None:
     good = {"views": ["daily"], "start": "2026-01-01", "end": "2026-01-02"}
     given = good | change
     with pytest.raises(ReplayRequestError) as caught:
@@ -257,14 +257,14 @@ def test_a_field_that_holds_what_it_may_not_is_named(field: str, change: dict) -
         "क्‍षेत्र की राशि गलत है",
     ],
 )
-def test_a_reason_is_whatever_a_person_writes(reason: str) -> None:
+def test_a_reason_may_be_in_any_language(reason: str) -> None:
     assert why(f"  {reason}\n", None).reason == reason
 
 
 @pytest.mark.parametrize(
     "reason", ["too short", "x" * 301, "-" * 20, "\x1b\u202e" * 10, 7, None, ["a list of reasons"]]
 )
-def test_what_says_nothing_is_no_reason(reason: object) -> None:
+def test_a_reason_without_words_is_refused(reason: object) -> None:
     with pytest.raises(ReplayRequestError) as caught:
         why(reason)
     assert caught.value.field == "reason"
@@ -284,7 +284,7 @@ def test_no_hostile_text_changes_what_is_around_a_reason() -> None:
             assert len(found) <= 300
 
 
-def test_a_plan_adds_up_and_asks_where_nobody_knows() -> None:
+def test_a_plan_sums_costs_and_marks_unknown_ones() -> None:
     known = ViewPlan(refresh=plan(), rows=10, in_the_way=("ann writes it",))
     request = replay_request(MANIFEST, ["daily"])
     made = ReplayPlan(request=request, views=(known,), followers=("weekly",))

@@ -101,11 +101,11 @@ def test_a_selection(manifest: Manifest, texts: str, views: str) -> None:
     assert selected(manifest, *texts.split()) == set(views.split())
 
 
-def test_what_others_read_comes_first(manifest: Manifest) -> None:
+def test_selected_views_are_in_dependency_order(manifest: Manifest) -> None:
     assert selected_views(manifest, ["totals", "sums"], changed=nothing) == ("sums", "totals")
 
 
-def test_the_state_is_only_asked_for_where_it_is_named(manifest: Manifest) -> None:
+def test_changed_views_are_computed_only_for_a_state_selector(manifest: Manifest) -> None:
     def never() -> Collection[str]:
         raise AssertionError
 
@@ -122,7 +122,7 @@ def test_the_state_is_only_asked_for_where_it_is_named(manifest: Manifest) -> No
         ("gold.summs+", 'Did you mean "gold.sums"?'),
     ],
 )
-def test_what_selects_nothing_says_what_there_is(manifest: Manifest, text: str, hint: str) -> None:
+def test_an_empty_selection_suggests_known_names(manifest: Manifest, text: str, hint: str) -> None:
     with pytest.raises(NothingSelectedError) as raised:
         selected(manifest, text)
     assert raised.value.hint == hint
@@ -131,7 +131,7 @@ def test_what_selects_nothing_says_what_there_is(manifest: Manifest, text: str, 
 @pytest.mark.parametrize(
     "text", ["", "+", "tag:", "tagg:finance", "a,,b", "++a", "a++", "state:new", "'; DROP x; --"]
 )
-def test_what_is_no_selection_is_refused(manifest: Manifest, text: str) -> None:
+def test_a_malformed_selection_is_refused(manifest: Manifest, text: str) -> None:
     with pytest.raises(SelectionSyntaxError):
         selected(manifest, text)
 

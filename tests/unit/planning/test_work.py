@@ -1,4 +1,4 @@
-"""A plan's way through the ledger: what is executed is what was decided."""
+"""A plan is written to the ledger and read back: what is executed is what was decided."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def attempt(decision: Decision) -> RefreshAttempt:
 
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=decision_word)
-def test_what_was_decided_comes_back_from_the_ledger(decision: Decision, tmp_path: Path) -> None:
+def test_a_decision_survives_the_ledger(decision: Decision, tmp_path: Path) -> None:
     with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
         store.migrate()
         work = work_item(store.create_attempt(attempt(decision)))

@@ -67,7 +67,7 @@ def test_fewer_rows_than_half_of_the_usual_are_reported(
     assert suite["expectations"][0]["kwargs"] == {"min_value": least}
 
 
-def test_a_count_of_ones_own_stands() -> None:
+def test_a_declared_row_count_replaces_the_implied_one() -> None:
     own = {"type": ROW_COUNT, "kwargs": {"min_value": 1}}
     suite = with_implied({"name": "v", "expectations": [own]}, view="v", earlier_rows=(1000,) * 9)
     assert suite is not None

@@ -71,7 +71,7 @@ def test_a_verdict_is_read_from_what_a_commit_keeps_of_it(outcome: str) -> None:
     assert summary(found).startswith(f"gold.orders: {outcome}, 0 of 1 expectations passed")
 
 
-def test_what_a_person_released_is_not_shown_as_blocked() -> None:
+def test_a_released_verdict_keeps_its_outcome() -> None:
     entry = verdict(result(Severity.CRITICAL, success=False)).as_dict()
     found = Verdict.from_dict(entry | {"outcome": "released"})
     assert found.outcome is Outcome.RELEASED
@@ -87,7 +87,7 @@ def test_the_log_names_each_failed_rule() -> None:
     )
 
 
-def test_the_summary_says_when_there_was_nothing_to_go_by() -> None:
+def test_the_summary_mentions_empty_tables_and_missing_expectations() -> None:
     assert "prove nothing" in summary(verdict(result(Severity.INFO, success=True), rows=0))
     assert summary(verdict(rows=None)) == "gold.orders: passed, nothing to check"
 
@@ -220,7 +220,7 @@ def test_samples_are_few_short_and_text() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_json_cannot_hold_becomes_text(value: float) -> None:
+def test_nan_and_infinity_become_text(value: float) -> None:
     declared = DeclaredExpectation(0, "expect_x", {}, Severity.INFO)
     found = result_of(declared, success=False, details={"observed_value": value})
     assert json.dumps(found.observed, allow_nan=False) == f'"{value}"'

@@ -98,7 +98,7 @@ def test_no_link_leads_nowhere_and_nothing_is_loaded_from_elsewhere(shop: Path):
                 assert unquote(parts.fragment) in pages[target].ids, f"{file.name}: {address}"
 
 
-def test_a_page_tells_lineage_rule_and_checks(shop: Path):
+def test_a_page_shows_lineage_strategy_and_expectations(shop: Path):
     page = Page(shop / "dictionary/gold.user_revenue.html")
 
     assert "aggregate state: changes are added to it" in page.text
@@ -173,7 +173,7 @@ def test_words_of_declarations_and_rows_are_words(hostile: Path, tmp_path: Path)
     assert "'</code></pre><script>' AS tag" in text
 
 
-def test_a_page_says_when_rows_leave(tmp_path: Path):
+def test_a_page_shows_the_ttl_of_rows(tmp_path: Path):
     header = RIGHT["sql/silver/clicks.sql"].replace("*/", "ttl: 90 days\n*/")
     project = write_project(tmp_path, {"sql/silver/clicks.sql": header})
     found = Dictionary(compile_project(project))

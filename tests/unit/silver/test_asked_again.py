@@ -76,9 +76,7 @@ def asked(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_row_that_is_there_is_kept_and_one_that_is_not_is_gone(
-    postgres_socket: Path, name: str
-) -> None:
+def test_existing_rows_are_kept_and_missing_rows_are_gone(postgres_socket: Path, name: str) -> None:
     kind, declared, value, row = CASES[name]
     assert asked(postgres_socket, kind, declared, [value], row) == ([], [missed(row)])
     assert asked(postgres_socket, kind, declared, [], row) == ([missed(row)], [])

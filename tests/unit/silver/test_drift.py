@@ -82,7 +82,7 @@ def test_rows_from_before_a_column_was_added_are_no_loss() -> None:
     assert found(seen(WHOLE.replace(", mood: STRING", ""), 1, 4), seen(WHOLE, 5, 9)) == []
 
 
-def test_a_column_that_went_and_came_and_went_is_found_at_the_last_record() -> None:
+def test_a_column_that_vanished_twice_is_reported_at_the_last_record() -> None:
     without = WHOLE.replace(", mood: STRING", "")
     assert found(seen(without, 1, 9), seen(WHOLE, 5)) == [("vanished", "mood", 9)]
 
@@ -165,7 +165,7 @@ ALL = [
         (OnDrift.EVOLVE, [], 0),
     ],
 )
-def test_a_policy_says_who_waits_and_what_is_said(
+def test_the_policy_decides_which_drift_holds_and_which_is_reported(
     policy: OnDrift | None, holds: list[str], says: int
 ) -> None:
     source = SOURCE.model_copy(update={"on_drift": policy})

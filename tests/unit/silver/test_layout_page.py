@@ -48,7 +48,7 @@ def test_the_example_fits_the_shipped_project(tmp_path: Path) -> None:
         ("cluster", False, False, True),
     ],
 )
-def test_what_happens_without_spark(
+def test_the_layout_decides_which_writes_need_spark(
     tmp_path: Path, layout: str, appended: bool, merged: bool, read: bool
 ) -> None:
     location = str(tmp_path / "table")

@@ -55,7 +55,7 @@ def test_balanced():
         ),
     ],
 )
-def test_what_does_not_hold_is_named(change: dict[str, Any], problem: str):
+def test_each_broken_balance_is_reported(change: dict[str, Any], problem: str):
     assert balance(replace(FACTS, **change)).problems == (problem,)
 
 
@@ -101,7 +101,7 @@ def test_an_interrupted_release_is_reported():
     assert problem.startswith("1 records are being reprocessed")
 
 
-def test_records_on_their_way_are_pending():
+def test_unprocessed_records_are_pending():
     more = Counter((0, offset) for offset in range(9))
     found = balance(replace(FACTS, bronze=more, silver=Counter([(0, 0), (0, 3), (0, 7)])))
     assert (found.pending, found.problems) == (3, ())

@@ -274,7 +274,7 @@ def spoil(sink: Delivery, addresses: Addresses) -> None:
 
 
 @every_system
-def test_of_two_who_deliver_at_once_one_gives_way(
+def test_of_two_concurrent_deliveries_one_fails(
     system: SinkSystem, table: Table, make: Make
 ) -> None:
     table.create(rows({1: "Ann"}))

@@ -66,7 +66,7 @@ def test_too_little_disk(bootstrap, monkeypatch):
         bootstrap.machine()
 
 
-def test_packages_that_nobody_may_install_are_named(bootstrap, monkeypatch):
+def test_without_root_the_missing_packages_are_listed(bootstrap, monkeypatch):
     monkeypatch.setattr(bootstrap, "missing_packages", lambda: iter(["postgresql", "maven"]))
     monkeypatch.setattr(bootstrap, "privileges", lambda: None)
     monkeypatch.setattr(bootstrap.shutil, "which", lambda _: "/usr/bin/apt-get")

@@ -68,7 +68,7 @@ def test_a_certificate_of_another_authority_is_recreated(settings):
     assert ensure_certificate(settings, KAFKA) != foreign
 
 
-def test_without_the_authority_s_key_a_certificate_is_somebody_else_s_to_renew(settings):
+def test_without_the_authority_key_no_certificate_is_renewed(settings):
     write_own(settings, days=-1)
     secret_path(settings, AUTHORITY_KEY).unlink()
     before = {name: read_secret(settings, name) for name in (AUTHORITY, certificate_name(KAFKA))}

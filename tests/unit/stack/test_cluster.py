@@ -139,7 +139,7 @@ def test_spark_s_processes_ask_each_other_for_a_secret_that_no_command_line_show
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_master_of_somebody_else_is_asked_for_nothing(cluster):
+def test_an_external_spark_master_gets_no_authentication_settings(cluster):
     spark = cluster.spark.model_copy(update={"master": "spark://127.0.0.1:7077"})
     other = load_settings(REPOSITORY, state_dir=cluster.state, spark=spark.model_dump())
     assert "spark.authenticate" not in session_conf(other)

@@ -1,4 +1,4 @@
-"""What the parts are told: loopback only, the settings' ports, and the settings themselves."""
+"""The configuration of the parts: loopback only, the settings' ports, the settings themselves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_broker_listens_on_loopback_at_the_ports_of_the_settings(settings):
     assert properties["auto.create.topics.enable"] == "false"
 
 
-def test_the_worker_listens_on_loopback_to_who_shows_its_certificate(settings):
+def test_the_worker_requires_a_client_certificate_on_loopback(settings):
     prepare_rest(settings)
     told = worker_properties(settings, 1)
     assert told["listeners"] == "https://127.0.0.1:2222"
@@ -139,7 +139,7 @@ def test_a_part_with_its_own_account_needs_no_launcher(settings):
     assert "user=postgres\n" in text
 
 
-def test_what_a_part_writes_is_for_its_owner_only(settings):
+def test_parts_run_with_an_owner_only_umask(settings):
     assert "umask=077\n" in render_config(Supervisor(settings), [], {})
 
 
@@ -214,7 +214,7 @@ def test_a_worker_starts_where_no_broker_and_no_database_were_prepared(tmp_path)
     assert Path(log4j.partition("=")[2]).is_file()
 
 
-def test_what_differs_from_the_running_stack_is_named_without_its_value(settings):
+def test_changed_settings_are_listed_without_their_values(settings):
     supervisor = Supervisor(settings)
     part = Part(name="a", command=("sleep", "1"), probe=lambda: None)
     before = {"TIDEMARK_PORTS__KAFKA": "1", "TIDEMARK_SOURCE_DATABASE": "secret"}

@@ -78,7 +78,7 @@ def answered(
     return said
 
 
-def test_it_starts_only_when_somebody_names_it(settings: Settings) -> None:
+def test_the_endpoint_starts_only_when_named(settings: Settings) -> None:
     steps = all_steps(settings)
     assert NAME not in check_part_names(steps, [])
     assert check_part_names(steps, [NAME]) == (NAME,)
@@ -129,7 +129,7 @@ def test_a_server_that_refuses_all_logins_exits(
         pulse.check()
 
 
-def test_nobody_listens_yet(settings: Settings) -> None:
+def test_the_port_is_not_open_yet(settings: Settings) -> None:
     prepare_endpoint(settings)
     assert probe_endpoint(settings) == "does not listen yet"
 
@@ -163,7 +163,7 @@ def test_with_security_it_serves_once_its_certificate_is_trusted(
     assert said == []
 
 
-def test_the_key_is_readable_while_the_server_starts_and_by_nobody_else(secured: Settings) -> None:
+def test_the_key_store_is_owner_only_and_temporary(secured: Settings) -> None:
     with served_key_store(secured) as served:
         assert served is not None
         assert served.password not in repr(served)

@@ -47,7 +47,7 @@ def refusal(settings: Settings) -> str:
     return refused.value.problem
 
 
-def test_without_the_setting_nothing_is_asked(tmp_path: Path) -> None:
+def test_without_the_setting_no_account_is_checked(tmp_path: Path) -> None:
     check_endpoint_account(settings_of(tmp_path, ""))
 
 
@@ -74,9 +74,7 @@ def test_a_lake_in_an_object_store_is_refused(tmp_path: Path) -> None:
     assert "whose key" in refusal(settings_of(tmp_path, lake_root="s3a://bucket/lake"))
 
 
-def test_who_may_not_change_accounts_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_starting_without_root_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "may_change_accounts", lambda: False)
     assert "start the stack as root" in refusal(settings_of(tmp_path))
 

@@ -128,7 +128,7 @@ def test_the_endpoint_has_an_account_and_a_key_of_its_own(pods) -> None:
     assert numbers == {int(one) for one in re.findall(r"useradd --uid (\d+)", image)}
 
 
-def test_who_writes_alone_is_never_there_twice(resources) -> None:
+def test_single_writers_have_one_replica(resources) -> None:
     alone = of_kind(resources, "StatefulSet")
     assert set(alone) == {"streams", "airflow-scheduler", "airflow-triggerer"}
     assert {one["spec"]["replicas"] for one in alone.values()} == {1}
@@ -222,7 +222,7 @@ def test_secrets_are_references_and_each_is_documented(resources, pods) -> None:
             assert f"`{value.rpartition('/')[2]}`" in told
 
 
-def test_only_who_needs_a_part_may_call_it(resources, pods) -> None:
+def test_network_policies_admit_only_known_callers(resources, pods) -> None:
     policies = of_kind(resources, "NetworkPolicy")
     assert set(policies) == set(pods)
     callers = {}

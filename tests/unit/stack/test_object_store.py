@@ -75,7 +75,7 @@ def test_its_key_is_in_no_command_and_in_no_file_that_others_may_read(tmp_path: 
     assert read_secret(chosen, object_store.KEY) == key
 
 
-def test_whoever_loads_the_settings_reaches_it(
+def test_loading_the_settings_sets_the_store_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = settings(tmp_path)

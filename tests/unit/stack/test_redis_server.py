@@ -22,7 +22,7 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
-def test_it_serves_who_knows_the_password_and_keeps_what_it_holds(tmp_path: Path) -> None:
+def test_redis_requires_the_password_and_persists_values(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, state_dir=tmp_path / "a state", ports={"redis": free_port()})
     part = redis_part(settings)
     assert sink_addresses(settings).redis == ""

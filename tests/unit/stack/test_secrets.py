@@ -93,14 +93,14 @@ def test_an_installation_has_a_text_of_its_own_for_values_that_were_not_sent(set
     assert unavailable_placeholder(other) != chosen
 
 
-def test_what_was_captured_keeps_its_text(settings):
+def test_a_running_connector_keeps_the_default_placeholder(settings):
     (data_directory(settings, 1) / "_connect_configs-0").mkdir(parents=True)
     ensure_placeholder(settings)
     assert unavailable_placeholder(settings) == "__debezium_unavailable_value"
     assert OPTION not in connector_config(settings, ["public.users"])
 
 
-def test_a_connector_of_somebody_else_keeps_its_text(tmp_path):
+def test_an_external_connector_keeps_the_default_placeholder(tmp_path):
     settings = load_settings(tmp_path, kafka_connect={"url": "http://connect.internal:8083"})
     ensure_placeholder(settings)
     assert unavailable_placeholder(settings) == "__debezium_unavailable_value"

@@ -45,7 +45,7 @@ def test_the_setting_comes_from_the_environment(tmp_path, monkeypatch):
     assert load_settings(tmp_path).security.enabled
 
 
-def test_the_broker_serves_nobody_without_a_login(settings):
+def test_the_broker_has_no_plaintext_listener_and_denies_by_default(settings):
     properties = server_properties(settings, 1)
     assert "PLAINTEXT" not in str(properties)
     assert properties["allow.everyone.if.no.acl.found"] == "false"

@@ -1,4 +1,4 @@
-"""Changes that the connector left out are known until somebody has answered them."""
+"""Changes that the connector left out are reported until a person has resolved them."""
 
 from __future__ import annotations
 

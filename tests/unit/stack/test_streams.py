@@ -53,13 +53,15 @@ def test_it_serves_once_each_query_reports(
 
 
 @pytest.mark.parametrize("state", ["starting", "running", "waiting", "blocked", "failed"])
-def test_what_becomes_of_a_continuous_view_stops_no_start(started: Settings, state: str) -> None:
+def test_the_state_of_a_continuous_view_does_not_block_the_start(
+    started: Settings, state: str
+) -> None:
     report(started, "bronze.orders", "running")
     report(started, "gold.totals", state)
     assert probe_streams(started) is None
 
 
-def test_a_continuous_view_that_is_not_heard_of_any_more_is_missed(started: Settings) -> None:
+def test_a_continuous_view_without_heartbeats_is_silent(started: Settings) -> None:
     record = started.state / "run" / f"{NAME}.pid"
     os.utime(record, (0, 0))
     report(started, "bronze.orders", "running")
@@ -84,7 +86,7 @@ def test_one_that_cannot_serve_is_alive_as_long_as_it_reports(
     assert silent_streams(started) is None
 
 
-def test_one_that_is_silent_is_not_alive(started: Settings) -> None:
+def test_a_query_without_heartbeats_is_silent(started: Settings) -> None:
     assert silent_streams(started) == "has reported no query yet"
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     os.utime(started.state / "run" / f"{NAME}.pid", (long_ago.timestamp(),) * 2)

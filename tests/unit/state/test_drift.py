@@ -34,7 +34,7 @@ def test_each_value_is_a_difference_of_its_own(store: ControlStore) -> None:
     assert [one.detail for one in store.drifts()] == ["x", "y"]
 
 
-def test_what_arrives_is_missing_no_longer(store: ControlStore) -> None:
+def test_an_arrived_column_is_no_longer_missing(store: ControlStore) -> None:
     store.record_drifts([drift(DriftKind.MISSING, "a"), drift(DriftKind.MISSING, "b")])
     store.record_arrivals([Arrival("orders", "a", "", "5")])
     store.record_arrivals([Arrival("orders", "a", "number", "4")])

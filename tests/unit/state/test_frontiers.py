@@ -33,7 +33,7 @@ def test_the_newest_position_comes_first_and_a_note_replaces_its_own(store: Cont
     assert told(store.frontiers("bank")) == [(7, "accounts", 9)]
 
 
-def test_old_positions_leave(store: ControlStore) -> None:
+def test_only_the_newest_positions_are_kept(store: ControlStore) -> None:
     store.note_frontiers([note(1, TELLERS, 0, "bank")])
     for position in range(FRONTIERS_KEPT + 5):
         store.note_frontiers([note(position, ACCOUNTS, position)])

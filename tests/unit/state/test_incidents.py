@@ -1,4 +1,4 @@
-"""Incidents: opened once, counted, told again when they last, and ended."""
+"""Incidents: opened once, counted, repeated while they last, and ended."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_an_earlier_database_becomes_what_this_release_makes(
     engine.dispose()
 
 
-def test_what_an_earlier_database_held_is_read_as_before(
+def test_rows_of_earlier_schemas_are_read_after_migration(
     control_url: str, engine: Engine, earlier: int
 ) -> None:
     engine.dispose()

@@ -75,7 +75,7 @@ def test_sqlite_is_set_up_for_many_processes(tmp_path: Path) -> None:
         "postgresql://nobody:hidden@127.0.0.1:1/none",
     ],
 )
-def test_what_cannot_be_opened_is_named_without_its_password(url: str) -> None:
+def test_an_unusable_url_is_reported_without_its_password(url: str) -> None:
     with pytest.raises(ControlUnreachableError) as refusal:
         ControlStore.open(url)
     assert refusal.value.problem

@@ -72,7 +72,7 @@ def test_a_view_is_pinned_until_it_is_released(store: ControlStore) -> None:
     assert store.pinned_views() == {}
 
 
-def test_what_people_decided_stays_with_the_record(store: ControlStore) -> None:
+def test_decisions_are_kept_with_the_replay_record(store: ControlStore) -> None:
     store.begin_replay(record("r1"), views=["daily"])
     assert (store.replay("r1").decisions, store.replay("r1").approved_by) == ([], None)
     store.begin_replay(

@@ -199,7 +199,7 @@ def test_a_fenced_holder_releases_nothing(store: ControlStore) -> None:
         assert store.lease_holder(ORDERS) == second.lease
 
 
-def test_a_lease_expires_when_nobody_renews_it(store: ControlStore) -> None:
+def test_a_lease_expires_without_renewal(store: ControlStore) -> None:
     from spark_jobs.state import leases
 
     with store._write() as connection:

@@ -1,4 +1,4 @@
-"""What leaves the control database, and that reconciling sums up the same afterwards."""
+"""What is trimmed from the control database; reconciling gives the same sums afterwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def attempt(day: int, status: AttemptStatus) -> RefreshAttempt:
     )
 
 
-def test_attempts_that_ended_leave_but_for_the_newest_of_each_kind(store: ControlStore) -> None:
+def test_trimming_keeps_the_newest_ended_attempts_of_each_status(store: ControlStore) -> None:
     for day in range(6, 0, -1):
         for status in AttemptStatus:
             store.create_attempt(attempt(day, status))
@@ -54,13 +54,13 @@ def test_attempts_that_ended_leave_but_for_the_newest_of_each_kind(store: Contro
     assert store.create_attempt(attempt(0, AttemptStatus.PLANNED)).sequence == 49
 
 
-def test_nothing_young_leaves(store: ControlStore) -> None:
+def test_recent_rows_are_not_trimmed(store: ControlStore) -> None:
     for day in range(6):
         store.create_attempt(attempt(day, AttemptStatus.PUBLISHED))
     assert store.trim(before=NOW - timedelta(days=30)) == Trimmed(0, 0, 0)
 
 
-def test_verifications_leave_but_for_the_newest(store: ControlStore) -> None:
+def test_trimming_keeps_the_newest_verifications(store: ControlStore) -> None:
     for day in range(5):
         store.record_verification(
             VerificationRecord(

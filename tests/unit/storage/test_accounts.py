@@ -43,7 +43,7 @@ def test_a_process_that_exits_is_reported_with_its_status(place: Path) -> None:
     assert (caught.value.account, caught.value.status) == ("nobody", 3)
 
 
-def test_one_that_says_nothing_is_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_does_not_report_is_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "_START_SECONDS", 0.5)
     monkeypatch.setattr(accounts, "_END_SECONDS", 0.5)
     with pytest.raises(JvmNotStartedError) as caught:

@@ -35,7 +35,7 @@ def test_a_call_of_this_account_passes(server: socket.socket, host: str) -> None
             assert accepted.recv(5) == b"hello"
 
 
-def test_a_call_that_left_is_nobody_s(server: socket.socket) -> None:
+def test_a_closed_connection_has_no_peer(server: socket.socket) -> None:
     with socket.create_connection(server.getsockname()) as call:
         call.sendall(b"hello")
         call.shutdown(socket.SHUT_WR)

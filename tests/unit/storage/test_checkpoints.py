@@ -1,4 +1,4 @@
-"""A checkpoint that a query cannot go on from is told, with the file."""
+"""A checkpoint from which a query cannot continue is reported, with the file."""
 
 from __future__ import annotations
 

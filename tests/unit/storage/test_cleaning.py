@@ -1,4 +1,4 @@
-"""Which files of a table nobody needs any more."""
+"""Which files of a table are no longer needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def past(location: str, days: float) -> frozenset[str]:
     return cleaning.past_files(location, since=NOW - timedelta(days=days), now=NOW)
 
 
-def test_what_is_current_is_never_past(location: str) -> None:
+def test_files_of_the_current_version_are_never_expired(location: str) -> None:
     assert past(location, 0) == frozenset()
     assert past(location, 7) == frozenset()
 
@@ -71,7 +71,7 @@ def test_removing_leaves_the_log_and_every_later_version(location: str) -> None:
     cleaning.remove_files(location, ["gone.parquet"])
 
 
-def test_what_a_write_left_is_past_once_it_is_old(location: str) -> None:
+def test_an_unreferenced_file_expires_after_the_retention(location: str) -> None:
     Path(location, "part-0-left.parquet").write_bytes(b"half a file")
     assert past(location, 7) == frozenset()
     age(location, 8)

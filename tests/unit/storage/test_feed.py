@@ -80,7 +80,7 @@ def test_all_columns_are_compared_if_none_is_named(fed: str) -> None:
     assert "tags" in whole.rows.column_names
 
 
-def test_what_came_and_went_again_is_no_change(fed: str) -> None:
+def test_an_inserted_and_deleted_row_is_no_net_change(fed: str) -> None:
     write_deltalake(fed, rows([99]), mode="append")
     DeltaTable(fed).delete("k = 99")
     assert net(fed, 0, 2, "k") == NO_ROWS

@@ -111,7 +111,7 @@ def test_compaction_and_properties_are_no_change(fed: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["first", "last"])
-def test_a_commit_that_is_gone_is_no_feed(fed: str, lost: str) -> None:
+def test_a_missing_commit_means_no_change_feed(fed: str, lost: str) -> None:
     for _ in range(3):
         write_deltalake(fed, ROWS, mode="append")
     DeltaTable(fed).create_checkpoint()

@@ -99,7 +99,7 @@ def test_every_row_with_a_key_is_found(location: str, key: list[str]) -> None:
     assert found.num_rows < 100
 
 
-def test_a_file_without_any_key_tells_no_bounds(tmp_path) -> None:
+def test_a_file_without_keys_has_no_bounds(tmp_path) -> None:
     """As of tombstones that hold nothing but a truncation."""
     numbers = pa.array([None], pa.int64())
     write_deltalake(str(tmp_path), pa.table({"whole": numbers, "place": ["t"]}))

@@ -1,4 +1,4 @@
-"""Where work is done: every amount has to fit, and one that nobody knows does not."""
+"""Where work is done: every amount has to fit, and an unknown one does not."""
 
 from __future__ import annotations
 

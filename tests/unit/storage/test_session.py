@@ -70,7 +70,7 @@ def test_a_server_that_takes_connections_and_is_silent_is_an_error(
     assert refused(settings(tmp_path, silent_server)).remote == silent_server
 
 
-def test_what_is_no_address_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_malformed_server_address_is_an_error(tmp_path: Path) -> None:
     assert refused(settings(tmp_path, "http://127.0.0.1")).remote == "http://127.0.0.1"
 
 

@@ -1,4 +1,4 @@
-"""Rows that are in this process are written without Spark, by each way to write."""
+"""Rows that are in this process are written without Spark, by each function of the writer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"id": "bigint", "text": "string"}
 
 
 class AskedForSparkError(Exception):
-    """Somebody wants the rows in Spark."""
+    """The rows were requested as a DataFrame."""
 
 
 def no_spark() -> NoReturn:

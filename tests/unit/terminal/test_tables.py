@@ -39,11 +39,11 @@ def test_no_word_is_split_at_any_width(width: int, numbered: bool) -> None:
         assert re.search(rf"(?<!\S){re.escape(word)}(?!\S)", text), (word, text)
 
 
-def test_what_fits_is_a_table() -> None:
+def test_rows_that_fit_are_printed_as_a_table() -> None:
     assert "┃ view" in shown(table(), width=220)
 
 
-def test_what_does_not_fit_is_a_record_for_each_row() -> None:
+def test_wide_rows_are_printed_as_records() -> None:
     lines = [line.rstrip() for line in shown(table(), width=60).splitlines()]
     assert lines[:3] == [
         "gold views",

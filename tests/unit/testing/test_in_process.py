@@ -45,7 +45,7 @@ then: |
 
 
 class AskedForSparkError(Exception):
-    """Somebody asked for a session."""
+    """A session was requested."""
 
 
 def no_session() -> Any:
@@ -113,7 +113,7 @@ def test_rows_that_a_recompute_lacks_are_left_to_spark(
 def ended(
     shipped: Manifest, settings: Settings, text: str, *, name: str = "orders_by_status"
 ) -> Ended:
-    """A case of the shipped project, with a session that nobody may ask for."""
+    """Run a case of the shipped project; requesting a session is an error."""
     file = settings.state / f"{name}.yml"
     file.write_text(text, encoding="utf-8")
     return run_case(
@@ -158,7 +158,7 @@ then: |
 """
 
 
-def test_spark_tells_what_the_gate_refuses(shipped: Manifest, settings: Settings):
+def test_a_blocked_case_is_left_to_spark(shipped: Manifest, settings: Settings):
     with pytest.raises(AskedForSparkError):
         ended(shipped, settings, BLOCKED, name="user_revenue")
 
