@@ -6,6 +6,7 @@ of a second Spark, and hide that the server is down.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -82,6 +83,7 @@ def remote_session(
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    log_errors_once()
     started = time.monotonic()
     token = connect_token(settings, remote)
     address = with_token(remote, token)
@@ -102,6 +104,17 @@ def remote_session(
             announced_in=announced_in,
         ) from error
     return spark
+
+
+def log_errors_once() -> None:
+    """Keep PySpark from logging the errors of queries, which it also raises.
+
+    It would print eleven kilobytes of JSON before the one sentence that a user gets.
+    """
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def with_token(remote: str, token: str | None) -> str:
@@ -149,6 +162,7 @@ def driver_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     check_java()
+    log_errors_once()
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in {**session_conf(settings), **(conf or {})}.items():
         builder = builder.config(key, value)

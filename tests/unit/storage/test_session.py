@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage import session
 from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.errors import SparkUnreachableError
-from spark_jobs.storage.session import open_session
+from spark_jobs.storage.session import log_errors_once, open_session
 
 SECONDS = 0.5
 NOBODY = "sc://127.0.0.1:1"
@@ -87,3 +89,13 @@ def test_a_session_is_of_this_process_where_no_server_is_named(
     monkeypatch.setattr(session, "driver_session", lambda one, *_, **__: opened.append(one))
     open_session(chosen)
     assert opened == [chosen]
+
+
+def test_an_error_of_a_query_is_raised_and_not_logged_too(capfd: pytest.CaptureFixture[str]):
+    log_errors_once()
+    try:
+        raise AnalysisException("no such column")
+    except AnalysisException as error:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(name).exception(str(error), errorClass="UNRESOLVED_COLUMN")
+    assert capfd.readouterr().err == ""
