@@ -9,13 +9,13 @@ from functools import cached_property
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.silver.apply.outcome import Outcome
 from spark_jobs.silver.check.drift import Place, Seen, arrived, blocking_drifts, differences
 from spark_jobs.silver.errors import SchemaDriftError
 from spark_jobs.silver.parse.documents import PROBLEM
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.shapes import COMMIT, SHAPE, read_shape
 from spark_jobs.state.drift import Arrival, Drift, DriftKind

@@ -12,9 +12,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.silver.apply.truncations import Truncation
 from spark_jobs.silver.parse.documents import PROBLEM, problem
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.rows import CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.parse.unavailable import UNFILLED

@@ -23,6 +23,7 @@ from spark_jobs.definitions.batch_rules import (
     UNIQUE_RULES,
     BatchRule,
 )
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.definitions.vocabulary import OnFailure, Severity
 from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.names import Disposition
@@ -34,7 +35,6 @@ from spark_jobs.silver.apply.dispositions import DISPOSITION
 from spark_jobs.silver.apply.outcome import Outcome
 from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.judging import COUNTED, FAILED, counts, fails
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.rows import DELETED
 
 

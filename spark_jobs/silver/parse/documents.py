@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import AvroSchema
 from spark_jobs.silver.parse import avro
 from spark_jobs.silver.parse.exact_numbers import marked
 from spark_jobs.silver.parse.payloads import looks_like, too_deep
-from spark_jobs.silver.parse.reasons import QuarantineReason
 
 # Fields of a bronze record under reserved names, to avoid clashes with declared columns.
 RAW_COLUMNS = {

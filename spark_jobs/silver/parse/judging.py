@@ -16,9 +16,9 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.definitions import batch_rules as rules
 from spark_jobs.definitions.batch_rules import BatchRule
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.silver.parse.documents import problem
-from spark_jobs.silver.parse.reasons import QuarantineReason
 
 # Positions of the expectations that a row fails, and of those in which it counts.
 FAILED = "__failed"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.projection import Projection, split_projection
@@ -14,7 +15,6 @@ from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.parse.documents import PROBLEM, problem
 from spark_jobs.silver.parse.expiry import expired_on_arrival
 from spark_jobs.silver.parse.judging import judged, rule_problems
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.sequence import declared_sequence
 from spark_jobs.silver.parse.shapes import COMMIT, SHAPE
 from spark_jobs.silver.parse.typed import (

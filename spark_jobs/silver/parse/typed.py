@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.manifest import SourceEntry
@@ -25,7 +26,6 @@ from spark_jobs.silver.parse.documents import (
     with_documents,
 )
 from spark_jobs.silver.parse.nested import Nested, nested
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
 from spark_jobs.silver.parse.shapes import SHAPE, shape
 from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns

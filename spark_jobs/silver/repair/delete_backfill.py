@@ -18,10 +18,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.silver.check.source_rows import read_rows
 from spark_jobs.silver.parse.documents import PROBLEM
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.typed import CHANGES, OPERATION, SEQUENCE, TRUNCATE, typed_records
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.project_files import UnreadableFileError
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.silver.parse.payloads import MAX_DEPTH
-from spark_jobs.silver.parse.reasons import QuarantineReason
 from spark_jobs.silver.parse.typed import CLOCKS_DIFFER
 from tests.spark.silver.bad_input import CHANGE_CLASSES, EVENT_CLASSES, BadInput
 from tests.unit.test_project_files import NOT_READ, NOT_UNDERSTOOD, YAML_ONLY
