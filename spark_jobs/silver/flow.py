@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,6 +18,7 @@ from spark_jobs.settings import Settings
 from spark_jobs.silver.apply.batch import BatchApplier, transaction_app
 from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.apply.holding import BatchHold
+from spark_jobs.silver.apply.outcome import Outcome
 from spark_jobs.silver.check.progress import last_written
 from spark_jobs.silver.frontier import Frontiers
 from spark_jobs.silver.repair.expiring import Expirer
@@ -33,13 +36,18 @@ from spark_jobs.storage.streams import read_stream
 
 @dataclass(frozen=True)
 class SilverFlow:
-    """Keeps a silver table up to date with its bronze table."""
+    """Keeps a silver table up to date with its bronze table.
+
+    Attributes:
+        now: returns the current time.
+    """
 
     source: SourceEntry
     entry: SilverEntry
     settings: Settings
     store: ControlStore
     frontiers: Frontiers = field(default_factory=Frontiers)
+    now: Callable[[], datetime] = utc_now
 
     @property
     def name(self) -> str:
@@ -77,25 +85,37 @@ class SilverFlow:
             self.tables.evolve(spark, self.source)
         self._watch.check()
         epoch = self._epoch()
-        hold = self._hold(epoch)
-        hold.check()
+        self._hold(epoch).check()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
-        frontier = self.frontiers.of(self.entry.name)
-        applier = replace(self._applier(epoch), frontier=frontier, hold=hold)
-
-        def apply(frame: DataFrame, batch_id: int) -> None:
-            with self._guard(), frontier.batch:
-                applier.apply(frame, batch_id)
-
         pace = f"{self.settings.streams.silver_trigger_seconds} seconds"
         return (
             read_stream(spark, bronze)
             .writeStream.queryName(self.name)
             .option("checkpointLocation", self.checkpoint(epoch))
             .trigger(processingTime=pace)
-            .foreachBatch(apply)
+            .foreachBatch(self.batches(epoch))
             .start()
         )
+
+    def batches(
+        self, epoch: int, *, listener: Callable[[Outcome], None] | None = None
+    ) -> Callable[[DataFrame, int], None]:
+        """The function that applies the batches of an epoch, given a batch and its id.
+
+        Args:
+            epoch: part of the transaction ids.
+            listener: called with the outcome of each part of a batch, before it is written.
+        """
+        frontier = self.frontiers.of(self.entry.name)
+        applier = replace(
+            self._applier(epoch), frontier=frontier, hold=self._hold(epoch), listener=listener
+        )
+
+        def apply(frame: DataFrame, batch_id: int) -> None:
+            with self._guard(), frontier.batch:
+                applier.apply(frame, batch_id)
+
+        return apply
 
     def reprocessor(self, spark: SparkSession) -> Reprocessor:
         """Reprocesses quarantined records of this table, next to the running query."""
@@ -139,7 +159,7 @@ class SilverFlow:
             epoch=epoch,
             max_bytes=self.settings.streams.max_record_bytes,
             record=self.store.record_silver_batch,
-            clock=utc_now,
+            clock=self.now,
             placeholder=unavailable_placeholder(self.settings),
             maintenance=self.settings.maintenance,
             watch=self._watch,
@@ -150,7 +170,7 @@ class SilverFlow:
         return DriftWatch(self.source, self.entry, self.store)
 
     def _hold(self, epoch: int) -> BatchHold:
-        return BatchHold(self.entry, self.store, epoch, utc_now)
+        return BatchHold(self.entry, self.store, epoch, self.now)
 
     def _paused_stream(self, epoch: int) -> PausedStream:
         return PausedStream(self._applier(epoch), self.store, self.checkpoint(epoch), self._guard)

@@ -68,6 +68,7 @@ class BatchApplier:
         watch: compares records with the declaration; None: no check.
         frontier: where batches are cut; None: they are applied whole.
         hold: keeps a batch out that its suite blocks; None: it is applied.
+        listener: called with the outcome of each part of a batch, before it is written.
     """
 
     source: SourceEntry
@@ -84,6 +85,7 @@ class BatchApplier:
     watch: DriftWatch | None = None
     frontier: TableFrontier | None = None
     hold: BatchHold | None = None
+    listener: Callable[[Outcome], None] | None = None
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch; returns its counts, or None if it had no records.
@@ -125,6 +127,8 @@ class BatchApplier:
         outcome = self.writer.outcome(rows)
         if self.watch is not None:
             self.watch.look(outcome)
+        if self.listener is not None:
+            self.listener(outcome)
         return outcome
 
     def _judge(self, outcome: Outcome, batch_id: int) -> Verdict | None:
