@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 
 from spark_jobs.errors import LakehouseError, RefusedError
 
@@ -71,10 +71,11 @@ class SelectionSyntaxError(LakehouseError):
 
 
 class NothingSelectedError(LakehouseError):
-    """A selection matches no gold view."""
+    """A selection matches no gold view, or no other table that a command can process."""
 
     condition = "NOTHING_SELECTED"
     text: str
     remedy: str
-    primary = "{text!r} selects no gold view"
+    wanted: str = field(default="gold view", kw_only=True)
+    primary = "{text!r} selects no {wanted}"
     hint = "{remedy}"

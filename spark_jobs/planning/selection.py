@@ -1,4 +1,4 @@
-"""Selects gold views by name, tag, owner, file or state, with upstream and downstream tables.
+"""Selects tables by name, tag, owner, file or state, with upstream and downstream tables.
 
 One grammar for the command line and Airflow's forms: arguments are a union, comma-separated terms
 an intersection. A pure function of the manifest, except for ``state:``.
@@ -15,6 +15,7 @@ from typing import Final, assert_never
 
 from spark_jobs.errors import did_you_mean
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
+from spark_jobs.names import Layer, TableName
 from spark_jobs.planning.errors import NothingSelectedError, SelectionSyntaxError
 
 # The characters that a form accepts; ``parse_selection`` checks the syntax.
@@ -22,6 +23,12 @@ SELECTION: Final = r"[A-Za-z0-9_.*?/@ :+,-]{1,200}"
 _TERM: Final = re.compile(
     r"(?P<up>\+)?(?:(?P<method>[a-z]+):)?(?P<value>[\w.*?/@-][\w.*?/@ -]*)(?P<down>\+)?"
 )
+
+_KINDS: Final = {
+    Layer.BRONZE: "source",
+    Layer.SILVER: "silver table",
+    Layer.GOLD: "gold view",
+}
 
 
 class Method(StrEnum):
@@ -79,6 +86,15 @@ def names_one_view(text: str) -> bool:
     return re.fullmatch(r"(?:gold\.)?\w+", text) is not None
 
 
+def names_one_table(text: str) -> bool:
+    """Whether an argument is just the name of a view or of a silver table.
+
+    >>> names_one_table("orders"), names_one_table("silver.orders"), names_one_table("silver.*")
+    (True, True, False)
+    """
+    return re.fullmatch(r"(?:(?:gold|silver)\.)?\w+", text) is not None
+
+
 def selected_views(
     manifest: Manifest, texts: Iterable[str], *, changed: Callable[[], Collection[str]]
 ) -> tuple[str, ...]:
@@ -93,17 +109,41 @@ def selected_views(
         SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects no gold view.
     """
+    found = selected_tables(manifest, texts, changed=changed, layers=(Layer.GOLD,))
+    ordered = [entry for tier in manifest.gold_by_tier() for entry in tier]
+    return tuple(entry.name for entry in ordered if str(entry.table_name) in found)
+
+
+def selected_tables(
+    manifest: Manifest,
+    texts: Iterable[str],
+    *,
+    changed: Callable[[], Collection[str]],
+    layers: Sequence[Layer],
+) -> set[str]:
+    """The tables of a selection, as ``layer.name``.
+
+    Args:
+        manifest: the project.
+        texts: the arguments.
+        changed: returns the views for ``state:changed``; called only if needed.
+        layers: tables of other layers are left out.
+
+    Raises:
+        SelectionSyntaxError: an argument is not a selection.
+        NothingSelectedError: an argument selects no table of these layers.
+    """
     graph = _Graph.of(manifest)
     found: set[str] = set()
     for text in texts:
         terms = parse_selection(text)
         tables = set.intersection(*(graph.selected(term, changed) for term in terms))
-        views = {name for name in tables if name.startswith("gold.")}
-        if not views and not _may_be_empty(terms):
-            raise NothingSelectedError(text, _remedy(terms, graph, tables))
-        found |= views
-    ordered = [entry for tier in manifest.gold_by_tier() for entry in tier]
-    return tuple(entry.name for entry in ordered if str(entry.table_name) in found)
+        wanted = {name for name in tables if TableName.parse(name).layer in layers}
+        if not wanted and not _may_be_empty(terms):
+            kinds = " or ".join(_KINDS[layer] for layer in layers)
+            raise NothingSelectedError(text, _remedy(terms, graph, tables), wanted=kinds)
+        found |= wanted
+    return found
 
 
 @dataclass(frozen=True)

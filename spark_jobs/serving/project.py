@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 from pydantic import ValidationError
 
+from spark_jobs.names import Layer
 from spark_jobs.settings import SETTINGS_FILE, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -135,6 +136,30 @@ def views_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> li
         named_view(manifest, text)
     changed = partial(changed_views, manifest, settings.lake)
     return list(selected_views(manifest, texts, changed=changed))
+
+
+def tables_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> set[str]:
+    """The gold views and silver tables of a selection, as ``layer.name``.
+
+    Raises:
+        ViewUnknownError: there is no view of that name.
+        SilverTableUnknownError: there is no silver table of that name.
+        SelectionSyntaxError: an argument is not a selection.
+        NothingSelectedError: an argument selects neither a view nor a silver table.
+    """
+    from spark_jobs.gold.publications import changed_views
+    from spark_jobs.planning.selection import names_one_table, selected_tables
+    from spark_jobs.silver.errors import SilverTableUnknownError
+
+    for text in filter(names_one_table, texts):
+        name = text.removeprefix("silver.")
+        if name == text:
+            named_view(manifest, text)
+        elif name not in manifest.silver:
+            raise SilverTableUnknownError(name, sorted(manifest.silver))
+    changed = partial(changed_views, manifest, settings.lake)
+    layers = (Layer.GOLD, Layer.SILVER)
+    return selected_tables(manifest, texts, changed=changed, layers=layers)
 
 
 def named_view(manifest: Manifest, text: str) -> str:
