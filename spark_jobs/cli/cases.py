@@ -1,4 +1,4 @@
-"""``tidemark test``: runs the case files of gold views in a temporary lake."""
+"""``tidemark test``: runs the case files of gold views and silver tables in a temporary lake."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.cli.completion import VIEWS_HELP, complete_views
+from spark_jobs.cli.completion import TABLES_HELP, complete_tables
 from spark_jobs.errors import LakehouseError
+from spark_jobs.names import Layer
 from spark_jobs.sections import Engine
-from spark_jobs.serving.project import current_manifest, views_of
+from spark_jobs.serving.project import current_manifest, tables_of
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.tables import FittedTable
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.testing.ended import Ended
     from spark_jobs.testing.run import StepResult
+    from spark_jobs.testing.silver_results import SilverStepResult
 
 
 _ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
@@ -56,24 +58,25 @@ class LazySession:
 
 def run_cases(
     context: typer.Context,
-    views: Annotated[
+    tables: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"{VIEWS_HELP} Default: all with a case.", autocompletion=complete_views
+            help=f"{TABLES_HELP} Default: all with a case.", autocompletion=complete_tables
         ),
     ] = None,
     engine: Annotated[
         Engine | None,
         typer.Option(
-            help="auto: DuckDB where it gives the same rows as Spark. Default: gold.engine."
+            help="For gold views; auto: DuckDB where it gives the same rows as Spark. "
+            "Default: gold.engine."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Run the case files of gold views: input rows, changes, and the expected rows."""
+    """Run the case files of gold views and silver tables, and compare the rows."""
     settings = load_settings(context.obj)
     manifest = current_manifest(settings)
-    files = selected_cases(settings, manifest, views or [])
+    files = selected_cases(settings, manifest, tables or [])
     console = Console(stderr=as_json, highlight=False)
     with tempfile.TemporaryDirectory(prefix="tidemark-test-") as directory:
         own = settings.moved_to(Path(directory))
@@ -93,21 +96,21 @@ def run_cases(
         raise typer.Exit(1)
 
 
-def selected_cases(settings: Settings, manifest: Manifest, views: list[str]) -> tuple[Path, ...]:
-    """The case files of a selection; a view that is named must have one.
+def selected_cases(settings: Settings, manifest: Manifest, tables: list[str]) -> tuple[Path, ...]:
+    """The case files of a selection; a table that is named must have one.
 
     Raises:
-        LakehouseError: see ``views_of`` and ``chosen_cases``.
+        LakehouseError: see ``tables_of`` and ``chosen_cases``.
     """
-    from spark_jobs.planning.selection import names_one_view
-    from spark_jobs.testing.case_files import case_files, chosen_cases, view_of
+    from spark_jobs.planning.selection import names_one_table
+    from spark_jobs.testing.case_files import chosen_cases, every_case_file, table_of
 
-    if not views:
+    if not tables:
         return chosen_cases(settings.project_dir, manifest, None)
-    wanted = views_of(settings, manifest, views)
-    if named := [one for one in views if names_one_view(one)]:
+    wanted = tables_of(settings, manifest, tables)
+    if named := [one for one in tables if names_one_table(one)]:
         chosen_cases(settings.project_dir, manifest, named)
-    return tuple(one for one in case_files(settings.project_dir) if view_of(one) in wanted)
+    return tuple(one for one in every_case_file(settings.project_dir) if table_of(one) in wanted)
 
 
 def run_files(
@@ -132,12 +135,28 @@ def run_files(
 
     chosen = engine or settings.gold.engine
     for file in files:
+        if file.parent.name == Layer.SILVER:
+            yield _run_silver(file, manifest, settings, session)
+            continue
         try:
             case = read_case(file, manifest)
         except LakehouseError as error:
             yield Ended(name=file.stem, error=error)
             continue
         yield run_case(case, manifest=manifest, settings=settings, session=session, engine=chosen)
+
+
+def _run_silver(file: Path, manifest: Manifest, settings: Settings, session: LazySession) -> Ended:
+    from spark_jobs.testing.ended import Ended
+    from spark_jobs.testing.silver_case_files import case_name, read_silver_case
+
+    try:
+        case = read_silver_case(file, manifest)
+    except LakehouseError as error:
+        return Ended(name=case_name(file.stem), error=error)
+    from spark_jobs.testing.silver_run import run_silver_case
+
+    return run_silver_case(case, manifest=manifest, settings=settings, session=session)
 
 
 def print_case(console: Console, ended: Ended) -> None:
@@ -150,10 +169,10 @@ def print_case(console: Console, ended: Ended) -> None:
         steps = ended.result.steps
         line = f" {ended.name}, {len(steps)} steps{_by(ended)}"
         console.print(Text.assemble(word, line), soft_wrap=True)
-        if not steps[-1].passed:
+        for remark in ended.result.remarks:
+            console.print(remark, markup=False, soft_wrap=True)
+        if steps[-1].missing or steps[-1].unexpected:
             console.print(difference_table(steps[-1]))
-        elif not ended.passed:
-            console.print(f"  {ended.result.verification.detail}")
 
 
 def _by(ended: Ended) -> str:
@@ -164,7 +183,7 @@ def _by(ended: Ended) -> str:
     return f", by {_ENGINES[ended.engine]}{reason}"
 
 
-def difference_table(step: StepResult) -> Table:
+def difference_table(step: StepResult | SilverStepResult) -> Table:
     """The rows that differ: - marks expected rows that are missing, + rows not expected."""
     table = FittedTable(title=f"after: {step.step}", numbered=True)
     table.add_column("±")
@@ -172,5 +191,6 @@ def difference_table(step: StepResult) -> Table:
     for name in rows[0][1]:
         table.add_column(name, overflow="fold")
     for sign, row in rows:
-        table.add_row(sign, *("NULL" if value is None else str(value) for value in row.values()))
+        values = ("NULL" if value is None else str(value) for value in row.values())
+        table.add_row(sign, *map(Text, values))
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -31,7 +31,7 @@ def watch(
     context: typer.Context,
     test: Annotated[bool, typer.Option("--test/--no-test", help="Run case files.")] = True,
 ) -> None:
-    """Validate at each save, and run the case files of the views that changed; ends with Ctrl-C."""
+    """Validate at each save, and run the case files of changed tables; ends with Ctrl-C."""
     project_dir = load_settings(context.obj).project_dir
     console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="tidemark-watch-") as directory:
@@ -81,7 +81,7 @@ class Validated(NamedTuple):
 
 
 class Rounds:
-    """Runs one round after each save, and compares the views with those of the previous round.
+    """Runs one round after each save, and compares the tables with those of the previous round.
 
     The JVM starts with the first case that only Spark can run, and later rounds reuse it.
     """
@@ -122,7 +122,7 @@ class Rounds:
         return Validated(settings, manifest)
 
     def run(self, saved: Collection[Path]) -> None:
-        """Validate, and run the cases of changed views and the cases that were saved.
+        """Validate, and run the cases of changed tables and the cases that were saved.
 
         Args:
             saved: files that were written, renamed or deleted.
@@ -144,21 +144,23 @@ class Rounds:
                 print_case(self._console, ended)
 
     def cases(self, manifest: Manifest, saved: Collection[Path]) -> tuple[Path, ...]:
-        """The case files to run: those that were saved, and those of changed views.
+        """The case files to run: those that were saved, and those of changed tables.
 
         A view has changed if its file was saved, or if its fingerprint differs from the last valid
-        round, because of a macro, a variable or an upstream type.
+        round, because of a macro, a variable or an upstream type. A silver table has changed if its
+        file or its source's was saved, or if the definition of its stream differs.
         """
-        from spark_jobs.testing.case_files import case_files, view_of
+        from spark_jobs.testing.case_files import every_case_file, table_of
 
         now = _fingerprints(manifest)
         changed = {
-            view
-            for view, entry in manifest.gold.items()
-            if self._known.get(view) != now[view] or self._project_dir / entry.file in saved
+            table
+            for table, files in _files(manifest)
+            if self._known.get(table) != now[table]
+            or any(self._project_dir / one in saved for one in files)
         }
-        files = case_files(self._project_dir)
-        return tuple(one for one in files if view_of(one) in changed or one in saved)
+        files = every_case_file(self._project_dir)
+        return tuple(one for one in files if table_of(one) in changed or one in saved)
 
     def close(self) -> None:
         """Stop the JVM if it was started."""
@@ -169,5 +171,20 @@ class Rounds:
         self._console.print(error.render(), markup=False)
 
 
+def _files(manifest: Manifest) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Views and silver tables, each with the files that declare it."""
+    for view in manifest.gold.values():
+        yield str(view.table_name), (view.file,)
+    for table in manifest.silver.values():
+        yield str(table.table_name), (table.file, manifest.sources[table.source].file)
+
+
 def _fingerprints(manifest: Manifest) -> dict[str, str]:
-    return {name: entry.fingerprint for name, entry in manifest.gold.items()}
+    """Text by table that differs if its rows may differ."""
+    from spark_jobs.deploy.streams import silver_definition
+
+    found = {str(entry.table_name): entry.fingerprint for entry in manifest.gold.values()}
+    for table in manifest.silver.values():
+        source = manifest.sources[table.source]
+        found[str(table.table_name)] = silver_definition(source, table)
+    return found

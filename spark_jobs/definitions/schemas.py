@@ -21,6 +21,7 @@ from spark_jobs.definitions.models import (
     SourceFile,
     SuiteFile,
 )
+from spark_jobs.definitions.silver_case import SilverCaseFile
 from spark_jobs.settings import Settings
 
 FOLDER: Final = ".vscode/tidemark"
@@ -36,6 +37,7 @@ class SchemaKind(StrEnum):
     GOLD = "gold"
     SUITE = "suite"
     CASE = "case"
+    SILVER_CASE = "silver-case"
     SETTINGS = "settings"
 
 
@@ -58,6 +60,7 @@ def schema_files() -> Iterator[tuple[str, str]]:
         "yaml.schemas": {
             _beside(SchemaKind.SOURCE): ["sources/*.yml", "sources/*.yaml"],
             _beside(SchemaKind.CASE): "tests/cases/gold/*.yml",
+            _beside(SchemaKind.SILVER_CASE): "tests/cases/silver/*.yml",
             _beside(SchemaKind.SETTINGS): ["tidemark.yml", "profiles/*.yml"],
         },
         "json.schemas": [
@@ -96,6 +99,8 @@ def _model(kind: SchemaKind) -> type[BaseModel]:
             return SuiteFile
         case SchemaKind.CASE:
             return CaseFile
+        case SchemaKind.SILVER_CASE:
+            return SilverCaseFile
         case SchemaKind.SETTINGS:
             return Settings
         case _:

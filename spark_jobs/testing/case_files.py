@@ -1,4 +1,4 @@
-"""Case files of gold views: which there are, and what each of them says."""
+"""Case files: which there are, and what those of gold views say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from spark_jobs.definitions.models import CaseFile, StepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
 from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.names import Layer
 from spark_jobs.project_files import read_text
+from spark_jobs.silver.errors import SilverTableUnknownError
 from spark_jobs.testing.errors import (
     CaseClockError,
     CaseInputError,
@@ -22,6 +24,7 @@ from spark_jobs.testing.errors import (
 )
 
 CASES = "tests/cases/gold"
+SILVER_CASES = "tests/cases/silver"
 # The clock of views that do not read it.
 ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,28 +44,52 @@ class Case:
     places: Places
 
 
-def case_files(project_dir: Path) -> tuple[Path, ...]:
-    """The project's case files, sorted."""
-    return tuple(sorted((project_dir / CASES).glob("*.yml")))
+def case_files(project_dir: Path, layer: Layer = Layer.GOLD) -> tuple[Path, ...]:
+    """The project's case files of gold views, or of silver tables, sorted."""
+    folder = SILVER_CASES if layer is Layer.SILVER else CASES
+    return tuple(sorted((project_dir / folder).glob("*.yml")))
+
+
+def every_case_file(project_dir: Path) -> tuple[Path, ...]:
+    """The project's case files; those of views come first, as most of them need no JVM."""
+    return case_files(project_dir) + case_files(project_dir, Layer.SILVER)
 
 
 def chosen_cases(
-    project_dir: Path, manifest: Manifest, views: Sequence[str] | None
+    project_dir: Path, manifest: Manifest, tables: Sequence[str] | None
 ) -> tuple[Path, ...]:
-    """The case files of some views, or of all.
+    """The case files of some tables, or of all.
+
+    Args:
+        project_dir: the project.
+        manifest: the same, compiled.
+        tables: silver tables as ``silver.NAME``, views as ``gold.NAME`` or ``NAME``.
 
     Raises:
         ViewUnknownError: a name that no view has.
-        NoCasesError: a view that is named has none.
+        SilverTableUnknownError: a name that no silver table has.
+        NoCasesError: a table that is named has none.
     """
-    files = case_files(project_dir)
-    wanted = [one.removeprefix("gold.") for one in views or ()]
-    for view in wanted:
-        if view not in manifest.gold:
-            raise ViewUnknownError(view, sorted(manifest.gold))
-        if all(view_of(file) != view for file in files):
-            raise NoCasesError(view, CASES)
-    return tuple(file for file in files if not wanted or view_of(file) in wanted)
+    files = every_case_file(project_dir)
+    wanted = [one if "." in one else f"gold.{one}" for one in tables or ()]
+    for table in wanted:
+        layer, _, name = table.partition(".")
+        if layer == Layer.SILVER and name not in manifest.silver:
+            raise SilverTableUnknownError(name, sorted(manifest.silver))
+        if layer == Layer.GOLD and name not in manifest.gold:
+            raise ViewUnknownError(name, sorted(manifest.gold))
+        if all(table_of(file) != table for file in files):
+            raise NoCasesError(table)
+    return tuple(file for file in files if not wanted or table_of(file) in wanted)
+
+
+def table_of(file: Path) -> str:
+    """The table whose case a file holds, with its layer.
+
+    >>> table_of(Path("tests/cases/silver/orders.late.yml"))
+    'silver.orders'
+    """
+    return f"{file.parent.name}.{view_of(file)}"
 
 
 def view_of(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Runs a case on DuckDB where it is known to give the same rows as Spark, and else on Spark."""
+"""Runs a view's case on DuckDB where it is known to give the same rows as Spark, else on Spark."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from spark_jobs.sections import Engine
 from spark_jobs.settings import Settings
 from spark_jobs.testing.case_files import Case
 from spark_jobs.testing.run import CaseResult, prepared
+from spark_jobs.testing.silver_results import SilverCaseResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,13 +28,13 @@ class Ended:
     """A case file with its result, or with the error that stopped it.
 
     Attributes:
-        name: the file's, without its ending.
+        name: the file's, without its ending; after the layer if it is of a silver table.
         engine: what ran the case; None if the file cannot be run.
         because: why DuckDB did not, as text to follow "for"; None if nobody asked it.
     """
 
     name: str
-    result: CaseResult | None = None
+    result: CaseResult | SilverCaseResult | None = None
     error: LakehouseError | None = None
     engine: str | None = None
     because: str | None = None

@@ -18,14 +18,32 @@ class CaseOfNoViewError(LocatedError):
     hint = "Name the file VIEW.yml, or VIEW.WORD.yml."
 
 
+class CaseOfNoTableError(LocatedError):
+    """A case file whose name is that of no silver table."""
+
+    condition = "CASE_OF_NO_TABLE"
+    table: str
+    known: Sequence[str]
+    misspelt = "table"
+    primary = "there is no silver table {table!r} for this case"
+    hint = "Name the file TABLE.yml, or TABLE.WORD.yml."
+
+
 class NoCasesError(LakehouseError):
-    """A view that has no case file, where its cases were asked for."""
+    """A table that has no case file, where its cases were asked for."""
 
     condition = "NO_CASES"
-    view: str
-    folder: str
-    primary = "gold view {view!r} has no case"
-    hint = "Write {folder}/{view}.yml with given, then and when; see docs/views.md."
+    table: str
+    primary = "{table} has no case"
+    hint = "Write tests/cases/{path}.yml; docs/{page} shows an example."
+
+    @property
+    def path(self) -> str:
+        return self.table.replace(".", "/")
+
+    @property
+    def page(self) -> str:
+        return "silver.md" if self.table.startswith("silver.") else "views.md"
 
 
 class CaseInputError(LocatedError):
@@ -55,3 +73,22 @@ class CaseClockError(LocatedError):
     view: str
     primary = "gold view {view!r} reads the clock, but this case does not set it"
     hint = "Add for instance 'clock: 2026-03-01 12:00:00', in UTC."
+
+
+class CaseRecordError(LocatedError):
+    """A record in a case of a silver table from which no bytes can be made."""
+
+    condition = "CASE_RECORD"
+    problem: str
+    hint: str
+    primary = "this record is not valid: {problem}"
+
+
+class CaseAfterRefusalError(LocatedError):
+    """A step of a case after one whose batch the table refuses."""
+
+    condition = "CASE_AFTER_REFUSAL"
+    step: str
+    primary = "step {step!r} comes after a refused batch"
+    detail = "A table that refuses a batch waits before it, and processes no record after it."
+    hint = "Let the refused batch be the last step, and write another case for the other steps."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from spark_jobs.testing.errors import CaseTableError
 from spark_jobs.testing.inputs import InputTable, columns_and_keys, schema_of
 from spark_jobs.testing.multisets import Row, difference
 from spark_jobs.testing.recompute import recomputed
+from spark_jobs.testing.stopped_clock import StoppedClock
 from spark_jobs.testing.text_tables import TextTable, read_text_table, typed_rows
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ class CaseResult:
     def passed(self) -> bool:
         return self.verification.passed and all(one.passed for one in self.steps)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a recompute says, if that alone fails the case."""
+        told = self.steps[-1].passed and not self.verification.passed
+        return (f"  {self.verification.detail}",) if told else ()
+
     def as_dict(self) -> dict[str, Any]:
         """As a JSON object."""
         return {
@@ -87,13 +93,6 @@ class CaseResult:
             "steps": [one.as_dict() for one in self.steps],
             "verification": self.verification.as_dict(),
         }
-
-
-@dataclass
-class StoppedClock:
-    """A clock that goes on when it is set."""
-
-    now: datetime
 
 
 @dataclass

@@ -17,6 +17,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.project_files import MOST_BYTES
 from spark_jobs.settings import load_settings
 from spark_jobs.testing.case_files import read_case
+from spark_jobs.testing.silver_case_files import read_silver_case
 from tests.golden.declaration_cases import RIGHT, write_project
 
 # In CPU time, as docs/bad-input.md promises; it took less than a tenth of that.
@@ -77,10 +78,19 @@ def problems_of_case(project: Path, file: str) -> Sequence[LakehouseError]:
     return caught.value.problems
 
 
+def problems_of_silver_case(project: Path, file: str) -> Sequence[LakehouseError]:
+    with pytest.raises(ProblemsError) as caught:
+        read_silver_case(
+            project / file, Manifest(project="p", sources={}, silver={}, gold={}, sinks={})
+        )
+    return caught.value.problems
+
+
 READERS: dict[str, Callable[[Path, str], Sequence[LakehouseError]]] = {
     "sources/more.yml": problems_of_project,
     "tidemark.yml": problems_of_settings,
     "tests/cases/gold/spend.yml": problems_of_case,
+    "tests/cases/silver/orders.yml": problems_of_silver_case,
     "sql/silver/more.sql": problems_of_project,
     "sql/gold/more.sql": problems_of_project,
     "expectations/gold/more.json": problems_of_project,

@@ -32,6 +32,7 @@ PLACES = {
     SchemaKind.GOLD: ("sql/gold/*.sql",),
     SchemaKind.SUITE: ("expectations/*/*.json",),
     SchemaKind.CASE: ("tests/cases/gold/*.yml",),
+    SchemaKind.SILVER_CASE: ("tests/cases/silver/*.yml",),
     SchemaKind.SETTINGS: ("tidemark.yml", "profiles/*.yml"),
 }
 

@@ -38,6 +38,7 @@ def test_verbs_views_and_selections_are_proposed(project: Path) -> None:
     assert proposed(project, "explain", "user_rev") == {"user_revenue"}
     assert proposed(project, "refresh", "+user_rev") == {"+user_revenue"}
     assert proposed(project, "test", "tag:sec") == {"tag:security"}
+    assert proposed(project, "test", "silver.title") == {"silver.titles"}
 
 
 def test_a_project_that_was_never_compiled_proposes_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from spark_jobs import settings as settings_module
 from spark_jobs.cli import watch as watch_module
 from spark_jobs.cli.watch import Rounds, declaration_filter, follow
 from spark_jobs.settings import DEMO_FILE, SETTINGS_FILE, Settings, read_settings_file
-from spark_jobs.testing.case_files import CASES
+from spark_jobs.testing.case_files import CASES, SILVER_CASES
 from spark_jobs.testing.ended import Ended
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -63,6 +63,23 @@ def test_a_save_runs_the_cases_of_what_changed(recorded: Recorded) -> None:
     assert recorded.saved("sql/silver/orders.sql", silver) == ["spend.yml"]
     assert recorded.saved(f"{CASES}/counted.late.yml", "description: B.\n") == ["counted.late.yml"]
     assert recorded.saved("sources/clicks.yml", RIGHT["sources/clicks.yml"] + "owner: a\n") == []
+
+
+def test_a_save_runs_the_cases_of_a_silver_table_that_changed(
+    recorded: Recorded, project: Path
+) -> None:
+    (project / SILVER_CASES).mkdir()
+    case = f"{SILVER_CASES}/clicks.yml"
+    assert recorded.saved(case, "description: A.\n") == ["clicks.yml"]
+    source, table = RIGHT["sources/clicks.yml"], RIGHT["sql/silver/clicks.sql"]
+    assert recorded.saved("sources/clicks.yml", source + "owner: a\n") == ["clicks.yml"]
+    assert recorded.saved("sql/silver/clicks.sql", table.replace("page,", "")) == ["clicks.yml"]
+    suite = """{"name": "clicks", "expectations": [
+        {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "user_id"}}
+    ]}"""
+    (project / "expectations/silver").mkdir(parents=True)
+    assert recorded.saved("expectations/silver/clicks.json", suite) == ["clicks.yml"]
+    assert recorded.saved(SPEND, OTHER) == ["spend.yml"]
 
 
 def test_an_error_is_printed_and_the_next_round_runs(recorded: Recorded) -> None:
@@ -128,6 +145,7 @@ def test_a_case_runs_in_the_process_of_the_watch(project: Path, tmp_path: Path) 
         ("sql/gold/a.sql", True),
         ("tidemark.yml", True),
         ("tests/cases/gold/a.yml", True),
+        ("tests/cases/silver/a.yml", True),
         ("sql/gold/.a.sql.swp", False),
         ("sql/gold/a.sql~", False),
         (".tidemark/lake/gold/a/part-0.parquet", False),

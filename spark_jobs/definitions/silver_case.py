@@ -1,0 +1,80 @@
+"""The shape of the case files of silver tables."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from spark_jobs.definitions.models import Instant, Text
+from spark_jobs.definitions.quarantine_reasons import QuarantineReason
+from spark_jobs.names import Disposition
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+# An object becomes JSON or Avro, text is sent as it is, null is a record without it.
+Payload = Annotated[Any, WithJsonSchema({"type": ["object", "string", "null"]})]
+Image = dict[Text, Any]
+
+
+class Operation(StrEnum):
+    """What a Debezium change did, in its field ``op``."""
+
+    CREATE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+    SNAPSHOT = "r"
+    TRUNCATE = "t"
+
+
+class Refusal(StrEnum):
+    """Conditions by which a table refuses a whole batch."""
+
+    BATCH_HELD = "BATCH_HELD"
+    SCHEMA_DRIFT = "SCHEMA_DRIFT"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RecordFile(_Part):
+    """A record of the topic, and how it must end.
+
+    A change is written by ``op``, its images, its position and the time of its commit; any record
+    by its key and value, or by its bytes in hex.
+    """
+
+    op: Operation | None = None
+    before: Image | None = None
+    after: Image | None = None
+    position: Count | None = None
+    commit: Count | None = None
+    at: Instant | None = None
+    key: Payload = None
+    value: Payload = None
+    hex: Text | None = None
+    disposition: Disposition | None = None
+    reason: QuarantineReason | None = None
+    detail: Text | None = None
+
+
+class SilverStepFile(_Part):
+    """A step of a case: a batch of records, and the table after it."""
+
+    step: Text
+    clock: Instant | None = None
+    records: tuple[RecordFile, ...]
+    refused: Refusal | None = None
+    then: Text
+
+
+class SilverCaseFile(_Part):
+    """``tests/cases/silver/<table>.yml``: batches of records, and the table after each."""
+
+    description: Text
+    clock: Instant | None = None
+    records: tuple[RecordFile, ...]
+    refused: Refusal | None = None
+    then: Text
+    when: tuple[SilverStepFile, ...] = ()
