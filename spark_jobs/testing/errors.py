@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LakehouseError, LocatedError
+from spark_jobs.errors import LakehouseError, LocatedError, first_line
 
 
 class CaseOfNoViewError(LocatedError):
@@ -92,3 +92,19 @@ class CaseAfterRefusalError(LocatedError):
     primary = "step {step!r} comes after a refused batch"
     detail = "A table that refuses a batch waits before it, and processes no record after it."
     hint = "Let the refused batch be the last step, and write another case for the other steps."
+
+
+class CaseBatchError(LocatedError):
+    """A batch of a case that Spark cannot apply, so that the table's stream would stop."""
+
+    condition = "CASE_BATCH"
+    step: str
+    cause: str
+    file: str
+    primary = "step {step!r} cannot be applied"
+    detail = "{said}"
+    hint = "The stream of the table would stop here. Correct the SELECT in {file}."
+
+    @property
+    def said(self) -> str:
+        return first_line(self.cause)

@@ -51,6 +51,7 @@ class SilverStep:
     """A batch of records, the time at which they arrive, and the table after them."""
 
     step: str
+    location: Location
     clock: datetime
     records: tuple[CaseRecord, ...]
     refused: Refusal | None
@@ -139,7 +140,8 @@ class _Reader:
         except CaseTableError as error:
             self.problems.append(error)
             then = TextTable((), (), place)
-        return SilverStep(name, clock, tuple(records), step.refused, then)
+        begin = self.places.of(*path, "step" if path else "records")
+        return SilverStep(name, begin, clock, tuple(records), step.refused, then)
 
     def record(self, record: RecordFile, clock: datetime, place: Location) -> CaseRecord:
         made = sent(record, self.source, position=self.newest + 1, clock=clock, location=place)

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.compute.protocol import SPARK
 from spark_jobs.graph.manifest import Manifest
@@ -21,6 +24,7 @@ from spark_jobs.silver.parse.rows import BRONZE_SCHEMA, COORDINATES
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.reader import read_columns
 from spark_jobs.testing.ended import Ended, Session
+from spark_jobs.testing.errors import CaseBatchError
 from spark_jobs.testing.multisets import difference
 from spark_jobs.testing.silver_case_files import SilverCase, SilverStep, case_name
 from spark_jobs.testing.silver_results import (
@@ -58,6 +62,7 @@ class SilverCaseRun:
         """Go through the steps.
 
         Raises:
+            CaseBatchError: Spark cannot apply a batch.
             CaseTableError: rows of the case do not fit the table.
             LakehouseError: the table cannot be created or written.
         """
@@ -73,6 +78,9 @@ class SilverCaseRun:
             except (BatchHeldError, SchemaDriftError) as error:
                 refusal = error
                 self.dispositions.clear()
+            except (PySparkException, Py4JJavaError) as error:
+                file = self.flow.entry.file
+                raise CaseBatchError(step.step, str(error), file, location=step.location) from error
             results.append(self.compared(step, first, refusal))
             if not results[-1].passed:
                 break

@@ -14,6 +14,7 @@ from spark_jobs.names import Layer
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.testing.case_files import case_files
 from spark_jobs.testing.ended import Ended
+from spark_jobs.testing.errors import CaseBatchError
 from spark_jobs.testing.run import FEW_ROWS
 from spark_jobs.testing.silver_case_files import read_silver_case
 from spark_jobs.testing.silver_results import SilverCaseResult, SilverStepResult
@@ -121,3 +122,16 @@ def test_the_suite_of_the_table_judges(
     kept = NEGATIVE.partition("  1 | 1")[0]
     held = written(tmp_path, f"refused: BATCH_HELD\n{kept}", "orders.held")
     assert run(held, judging(shipped, OnFailure.HOLD), few, spark).passed
+
+
+def test_a_select_that_fails_is_told_with_its_step(
+    spark: SparkSession, shipped: Manifest, few: Settings, tmp_path: Path
+) -> None:
+    orders = shipped.silver["orders"]
+    failing = orders.projection.replace("s.user_id", "CAST(s.status AS BIGINT) AS user_id")
+    silver = {**shipped.silver, "orders": orders.model_copy(update={"projection": failing})}
+    manifest = shipped.model_copy(update={"silver": silver})
+    error = run(written(tmp_path, NEGATIVE), manifest, few, spark).error
+    assert isinstance(error, CaseBatchError)
+    assert (error.location.line, error.file) == (2, "sql/silver/orders.sql")
+    assert "CAST_INVALID_INPUT" in error.said

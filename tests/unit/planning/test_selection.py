@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import Layer
 from spark_jobs.planning.errors import NothingSelectedError, SelectionSyntaxError
-from spark_jobs.planning.selection import Method, parse_selection, selected_views
+from spark_jobs.planning.selection import (
+    Method,
+    parse_selection,
+    selected_tables,
+    selected_views,
+)
 from spark_jobs.settings import REPOSITORY
 
 SOURCE = """
@@ -126,6 +132,19 @@ def test_an_empty_selection_suggests_known_names(manifest: Manifest, text: str, 
     with pytest.raises(NothingSelectedError) as raised:
         selected(manifest, text)
     assert raised.value.hint == hint
+
+
+def test_silver_tables_are_selected_where_a_command_has_them(manifest: Manifest) -> None:
+    layers = (Layer.GOLD, Layer.SILVER)
+
+    def tables(text: str) -> set[str]:
+        return selected_tables(manifest, [text], changed=nothing, layers=layers)
+
+    assert tables("silver.clicks") == {"silver.clicks"}
+    assert tables("+totals") == {"silver.orders", "gold.sums", "gold.totals"}
+    with pytest.raises(NothingSelectedError) as raised:
+        tables("bronze.clicks")
+    assert raised.value.wanted == "gold view or silver table"
 
 
 @pytest.mark.parametrize(
