@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.gold.explain.publish_sql import RESULT
 from spark_jobs.gold.explain.refresh_sql import RefreshSql, refresh_sql
 from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.recover.recompute import Recomputer
@@ -37,8 +38,15 @@ VISITS = """SELECT CAST(v.day AS DATE) AS day, v.page FROM VALUES
 DAY = TimeRange(datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
 
 
-def rows_of_script(gold: GoldProject, view: str, script: RefreshSql) -> list[tuple[Any, ...]]:
-    """The rows of a copy of the published table after the whole script, publishing included."""
+Table = list[tuple[Any, ...]]
+
+
+def rows_of_script(gold: GoldProject, view: str, script: RefreshSql) -> tuple[Table, Table]:
+    """Run the whole script, publishing included, on a copy of the published table.
+
+    Returns:
+        the rows of the result, and those of the copy afterwards.
+    """
     assert script.publish is not None
     published = gold.location(f"gold.{view}")
     copied = gold.location("gold.copied")
@@ -50,10 +58,11 @@ def rows_of_script(gold: GoldProject, view: str, script: RefreshSql) -> list[tup
     assert statement == script.publish.sql
     for one in script.statements:
         gold.spark.sql(one.text.rstrip(";"))
+    result = [tuple(row) for row in gold.spark.sql(f"SELECT * FROM {RESULT}").collect()]
     gold.spark.sql(statement.replace(published, copied)).collect()
     for one in script.statements:
         gold.spark.catalog.dropTempView(one.name)
-    return gold.rows("copied")
+    return result, gold.rows("copied")
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -71,11 +80,9 @@ def test_the_printed_sql_of_an_incremental_refresh_computes_and_publishes_its_ro
         script = refresh_sql(gold.refresher.context, plan)
         assert script.publish is not None
         assert script.publish.as_dict()["step"] == STEPS[name]
-        for one in script.statements:
-            gold.spark.sql(one.text.rstrip(";"))
-        for *row, weight in gold.spark.sql(script.result.query).collect():
+        change, found = rows_of_script(gold, name, script)
+        for *row, weight in change:
             before[tuple(row)] += weight
-        found = rows_of_script(gold, name, script)
         gold.refresh(name, tick)
         assert +before == Counter(gold.rows(name))
         assert found == gold.rows(name)
@@ -95,7 +102,7 @@ def test_the_printed_sql_of_a_full_refresh_publishes_its_rows(gold: GoldProject)
         assert plan.word == "full"
         assert script.publish is not None
         statements.append(str(script.publish.sql).split(" delta.")[0])
-        found = rows_of_script(gold, "copies", script)
+        _, found = rows_of_script(gold, "copies", script)
         gold.refresh("copies", tick + "'")
         assert found == gold.rows("copies")
     assert statements == ["INSERT OVERWRITE", "INSERT OVERWRITE", "CREATE OR REPLACE TABLE"]
@@ -105,7 +112,7 @@ def test_the_printed_sql_of_a_range_publishes_only_its_rows(gold: GoldProject) -
     gold.append("silver.visits", VISITS)
     query = "SELECT v.day, v.page FROM silver.visits AS v"
     columns = (Column(name="day", type="date"), Column(name="page", type="string"))
-    gold.view("pages", query, inputs=["silver.visits"], columns=columns, grain=["day"])
+    gold.view("pages", query, inputs=["silver.visits"], columns=columns, maintained=True)
     gold.refresh("pages", "t0")
     spoil(gold)
     recomputer = Recomputer(gold.refresher)
@@ -113,7 +120,7 @@ def test_the_printed_sql_of_a_range_publishes_only_its_rows(gold: GoldProject) -
     plan = recomputer.explain("pages", asked=asked)
     script = refresh_sql(gold.refresher.context, plan)
     assert plan.word == "range"
-    found = rows_of_script(gold, "pages", script)
+    _, found = rows_of_script(gold, "pages", script)
     recomputer.publish(
         recomputer.build(recomputer.plan("pages", tick="r1", asked=asked).attempt_id)
     )
