@@ -37,6 +37,15 @@ class MisplacedAggregateError(SubjectError):
     primary = "{subject}: {call} is not allowed in {clause}"
 
 
+class MisplacedStarError(SubjectError):
+    """A star inside an expression; Spark expands it only in a SELECT list or in arguments."""
+
+    condition = "MISPLACED_STAR"
+    within: str
+    primary = "{subject}: a star is not allowed in {within}"
+    hint = "Name the column."
+
+
 class SetArityError(SubjectError):
     """The queries of a UNION, INTERSECT or EXCEPT have different numbers of columns."""
 

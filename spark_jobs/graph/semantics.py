@@ -15,6 +15,7 @@ from spark_jobs.graph.functions import aggregates, is_aggregate
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
     MisplacedAggregateError,
+    MisplacedStarError,
     SetArityError,
     UngroupedColumnError,
 )
@@ -27,7 +28,7 @@ _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report ungrouped columns, misplaced aggregates, set arity, types and windows.
+    """Report ungrouped columns, misplaced aggregates and stars, set arity, types and windows.
 
     Args:
         tree: a query that ``resolve`` qualified without problems.
@@ -41,6 +42,7 @@ def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
         yield from misplaced
         if not misplaced:
             yield from _ungrouped(select, source, subject)
+    yield from _stars(tree, source, subject)
     yield from check_types(tree, source, subject)
     yield from check_windows(tree, source, subject)
     yield from check_subqueries(tree, source, subject)
@@ -58,6 +60,17 @@ def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[La
     if counts[0] != counts[1]:
         place = source.of(right.selects[0]) if right.selects else source.first()
         yield SetArityError(subject, set_word(node), *counts, location=place)
+
+
+def _stars(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Stars where Spark expands none: in operators, CASE, IF and casts, and COUNT(t.*)."""
+    for star in tree.find_all(exp.Star):
+        of_table = isinstance(star.parent, exp.Column)
+        within = star.parent.parent if of_table and star.parent else star.parent
+        if isinstance(within, exp.Binary | exp.Unary | exp.Case | exp.If | exp.Cast) or (
+            of_table and isinstance(within, exp.Count)
+        ):
+            yield MisplacedStarError(subject, shown(within), location=source.of(within))
 
 
 def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
