@@ -24,6 +24,9 @@ def validate(
     connect: Annotated[
         bool, typer.Option("--connect", help="Also compare sources with their databases.")
     ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also ask Spark's analyzer about each view.")
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Print a row for each table.")] = False,
     break_contract: BreakContract = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -39,6 +42,10 @@ def validate(
         problems = contract_problems(settings, manifest, break_contract)
     if connect:
         problems = [*problems, *_database_problems(settings, manifest)]
+    if spark:
+        from spark_jobs.serving.sql.view_analysis import analyzed
+
+        problems = [*problems, *analyzed(settings, manifest)]
     warnings = doubts(manifest, settings.project_dir)
     if as_json:
         found = {

@@ -1,0 +1,71 @@
+"""``validate --spark``: Spark's analyzer about views that the compiler accepts."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.graph.compile import compile_project, read_project
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.serving.sql.view_analysis import ACCEPTED, refused_views
+from spark_jobs.settings import REPOSITORY
+from tests.unit.graph.mutants import HEADER, mutants, validated, views
+
+MUTANTS = 30
+
+
+def no_session() -> NoReturn:
+    pytest.fail("Spark is asked again")
+
+
+def orders_with(select: str, folder: Path) -> Manifest:
+    """A project with one gold view over the shop's orders."""
+    (folder / "sources").mkdir()
+    (folder / "sql/gold").mkdir(parents=True)
+    location = "format: delta\nlocation: /lake/orders\n"
+    (folder / "sources/orders.yml").write_text(location)
+    (folder / "sql/gold/broken.sql").write_text(HEADER + select + "\n")
+    columns = {"order_id": "bigint", "day": "date", "placed at": "timestamp"}
+    manifest, problems = read_project(folder, delta_schema=lambda _: columns)
+    assert not problems
+    return manifest
+
+
+def test_spark_accepts_the_shipped_views_and_is_asked_once(spark: SparkSession, tmp_path: Path):
+    manifest = compile_project(REPOSITORY)
+    assert refused_views(manifest, lambda: spark, state=tmp_path) == []
+    assert refused_views(manifest, no_session, state=tmp_path) == []
+    (tmp_path / ACCEPTED).write_text("no JSON")
+    assert refused_views(manifest, lambda: spark, state=tmp_path) == []
+
+
+def test_a_view_that_only_spark_refuses_is_named_each_time(spark: SparkSession, tmp_path: Path):
+    select = f"SELECT o.day, {'9' * 60} AS n, o.`placed at` AS at FROM bronze.orders AS o"
+    manifest = orders_with(select, tmp_path)
+    for _ in range(2):
+        [found] = refused_views(manifest, lambda: spark, state=tmp_path)
+        assert found.condition == "SPARK_REFUSES_VIEW"
+        assert found.primary.startswith("gold.broken: Spark refuses the SQL: ")
+        assert found.location is not None
+        assert found.location.file == "sql/gold/broken.sql"
+
+
+def test_whatever_the_compiler_accepts_gets_a_verdict(spark: SparkSession, tmp_path: Path):
+    right, accepted, refused = views(), 0, 0
+    for view, sql, _ in islice(mutants(right, 5), MUTANTS):
+        if validated(tmp_path, view, sql, missing=set()):
+            continue
+        folder = tmp_path / view.name
+        manifest, _ = read_project(folder, delta_schema=_columns_of(view.tables))
+        found = refused_views(manifest, lambda: spark, state=folder)
+        accepted, refused = accepted + (not found), refused + bool(found)
+    assert accepted
+    assert refused
+
+
+def _columns_of(tables):
+    return lambda location: tables[location.rpartition("/")[2]]
