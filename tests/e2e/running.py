@@ -117,6 +117,14 @@ class RunningStack:
             timeout=seconds,
         )
 
+    def refresh(self, view: str, *, seconds: float = 300) -> None:
+        """Refresh a view; wait while a scheduled run refreshes it."""
+        deadline = time.monotonic() + seconds
+        while (done := self.tidemark("refresh", view, check=False)).returncode != 0:
+            assert "[LEASE_TAKEN]" in done.stderr + done.stdout, done
+            assert time.monotonic() < deadline, done
+            time.sleep(POLL_SECONDS)
+
 
 @contextmanager
 def suspended(processes: Callable[[], list[psutil.Process]]) -> Iterator[None]:

@@ -92,7 +92,7 @@ def test_every_sent_record_has_an_outcome(stack: RunningStack, shop: str):
 
 def test_each_publication_that_changed_rows_is_one_event(stack: RunningStack, shop: str):
     by_hand = "orders_by_user"
-    stack.tidemark("refresh", by_hand)
+    stack.refresh(by_hand)
     continuous = next(
         name for name, entry in views_of(stack).items() if entry.refresh is RefreshPolicy.CONTINUOUS
     )
@@ -164,7 +164,7 @@ def test_a_title_that_is_taken_down_leaves_the_view_its_table_and_its_topic(
     with psycopg.connect(shop) as connection:
         connection.execute("DELETE FROM titles WHERE title_id = %s", [title])
     wait_drained(stack, shop)
-    stack.tidemark("refresh", "viewership_summary")
+    stack.refresh("viewership_summary")
     assert oracle.gold_rows(settings, "viewership_summary") == kept
     # Its rows are gone from the serving database, and the topic has a tombstone for each.
     assert_served(stack)

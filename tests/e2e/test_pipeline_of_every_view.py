@@ -63,7 +63,7 @@ def test_a_new_snapshot_of_every_table_changes_nothing_and_is_followed(
     wait_drained(stack, shop)
     gone = json.loads(stack.tidemark("source", "delete-backfill", "--json").stdout)
     assert {one["source"]: one["rows"] for one in gone} == dict.fromkeys(TABLES, 0)
-    stack.tidemark("refresh", "viewership_summary")
+    stack.refresh("viewership_summary")
     assert oracle.gold_rows(stack.settings, "viewership_summary") == before
 
     with psycopg.connect(shop) as connection:

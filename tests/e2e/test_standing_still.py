@@ -75,6 +75,6 @@ def test_a_frozen_stack_recovers_by_itself(plain_stack: RunningStack) -> None:
     send(stack, shop, seed=33)
     wait_drained(stack, shop)
     views = wait_for_the_views(stack, opened)
-    stack.tidemark("refresh", "viewership_summary")
+    stack.refresh("viewership_summary")
     assert_sound(stack, *{*views, "viewership_summary"})
     assert_served(stack)
