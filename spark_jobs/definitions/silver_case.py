@@ -9,22 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from spark_jobs.definitions.models import Instant, Text
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
+from spark_jobs.definitions.vocabulary import Operation
 from spark_jobs.names import Disposition
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 # An object becomes JSON or Avro, text is sent as it is, null is a record without it.
 Payload = Annotated[Any, WithJsonSchema({"type": ["object", "string", "null"]})]
 Image = dict[Text, Any]
-
-
-class Operation(StrEnum):
-    """What a Debezium change did, in its field ``op``."""
-
-    CREATE = "c"
-    UPDATE = "u"
-    DELETE = "d"
-    SNAPSHOT = "r"
-    TRUNCATE = "t"
 
 
 class Refusal(StrEnum):

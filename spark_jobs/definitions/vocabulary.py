@@ -66,6 +66,17 @@ class OnFailure(StrEnum):
     HOLD = "hold"
 
 
+class Operation(StrEnum):
+    """What a change did at the source, in Debezium's field ``op``."""
+
+    CREATE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+    SNAPSHOT = "r"
+    # It has neither row nor key: it deletes all rows.
+    TRUNCATE = "t"
+
+
 class RefreshPolicy(StrEnum):
     """Who calls the refresh of a gold view; what a refresh does is the same for all."""
 

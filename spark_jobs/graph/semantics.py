@@ -65,8 +65,9 @@ def _arity(node: exp.SetOperation, source: SqlText, subject: str) -> Iterator[La
 def _stars(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
     """Stars where Spark expands none: in operators, CASE, IF and casts, and COUNT(t.*)."""
     for star in tree.find_all(exp.Star):
-        of_table = isinstance(star.parent, exp.Column)
-        within = star.parent.parent if of_table and star.parent else star.parent
+        within = star.parent
+        if of_table := isinstance(within, exp.Column):
+            within = within.parent
         if isinstance(within, exp.Binary | exp.Unary | exp.Case | exp.If | exp.Cast) or (
             of_table and isinstance(within, exp.Count)
         ):

@@ -202,7 +202,7 @@ def alert_of(
     ours = next((one for one in _chain(error) if isinstance(one, LakehouseError)), None)
     if ours is not None:
         condition, message, todo = ours.condition, ours.primary, ours.hint
-        if _gate(ours):
+        if isinstance(ours, GateBlockedError):
             message += f"\n{ours.detail}"
     elif error is None:
         condition, message, todo = "TASK_LOST", "the task's process ended without a message", None

@@ -47,7 +47,7 @@ class SilverFlow:
     settings: Settings
     store: ControlStore
     frontiers: Frontiers = field(default_factory=Frontiers)
-    now: Callable[[], datetime] = field(default_factory=lambda: utc_now)
+    now: Callable[[], datetime] = utc_now
 
     @property
     def name(self) -> str:

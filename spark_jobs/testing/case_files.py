@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from spark_jobs.definitions.checked import checked
+from spark_jobs.definitions.checked import Model, checked
 from spark_jobs.definitions.marked import Places, read_marked
 from spark_jobs.definitions.models import CaseFile, StepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
@@ -108,19 +108,39 @@ def read_case(file: Path, manifest: Manifest) -> Case:
         ProblemsError: all that does not fit.
     """
     name, view = f"{CASES}/{file.name}", view_of(file)
-    try:
-        marked = read_marked(read_text(file, name), name)
-    except LakehouseError as error:
-        raise ProblemsError([error]) from error
-    content, problems = checked(marked, CaseFile, f'case "{file.stem}"')
+    content, places, problems = read_content(file, name, CaseFile)
     entry = manifest.gold.get(view)
     if entry is None:
         problems.append(CaseOfNoViewError(view, sorted(manifest.gold), location=Location(name)))
     elif content is not None:
-        problems += _check(content, entry, marked.places)
+        problems += _check(content, entry, places)
     if problems or content is None:
         raise ProblemsError(problems)
-    return Case(file.stem, view, content, marked.places)
+    return Case(file.stem, view, content, places)
+
+
+def read_content(
+    file: Path, name: str, model: type[Model]
+) -> tuple[Model | None, Places, list[LakehouseError]]:
+    """A case file as its model, the places of its parts, and what does not fit the model.
+
+    Args:
+        file: the case file.
+        name: the same below the project, for messages.
+        model: the shape of the file.
+
+    Returns:
+        None as the content if something does not fit.
+
+    Raises:
+        ProblemsError: it cannot be read, or it is no YAML.
+    """
+    try:
+        marked = read_marked(read_text(file, name), name)
+    except LakehouseError as error:
+        raise ProblemsError([error]) from error
+    content, problems = checked(marked, model, f'case "{file.stem}"')
+    return content, marked.places, problems
 
 
 def changes_of(step: StepFile) -> dict[str, dict[str, str]]:

@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from spark_jobs.definitions.silver_case import Operation, RecordFile
-from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.definitions.silver_case import RecordFile
+from spark_jobs.definitions.vocabulary import Operation, SourceFormat
 from spark_jobs.errors import Location
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.testing.errors import CaseRecordError

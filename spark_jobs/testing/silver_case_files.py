@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from spark_jobs.definitions.checked import checked
-from spark_jobs.definitions.marked import Places, read_marked
+from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.silver_case import RecordFile, Refusal, SilverCaseFile, SilverStepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import Disposition
-from spark_jobs.project_files import read_text
 from spark_jobs.storage.arrow_types import arrow_columns
-from spark_jobs.testing.case_files import ANY_TIME, SILVER_CASES, view_of
+from spark_jobs.testing.case_files import ANY_TIME, SILVER_CASES, read_content, view_of
 from spark_jobs.testing.errors import (
     CaseAfterRefusalError,
     CaseOfNoTableError,
@@ -79,18 +77,14 @@ def read_silver_case(file: Path, manifest: Manifest) -> SilverCase:
         ProblemsError: all that does not fit.
     """
     name, table = f"{SILVER_CASES}/{file.name}", view_of(file)
-    try:
-        marked = read_marked(read_text(file, name), name)
-    except LakehouseError as error:
-        raise ProblemsError([error]) from error
-    content, problems = checked(marked, SilverCaseFile, f'case "{file.stem}"')
+    content, places, problems = read_content(file, name, SilverCaseFile)
     entry = manifest.silver.get(table)
     steps: tuple[SilverStep, ...] = ()
     if entry is None:
         known = sorted(manifest.silver)
         problems.append(CaseOfNoTableError(table, known, location=Location(name)))
     elif content is not None:
-        reader = _Reader(manifest.sources[entry.source], entry, marked.places, problems)
+        reader = _Reader(manifest.sources[entry.source], entry, places, problems)
         steps = reader.steps(content)
     if problems:
         raise ProblemsError(problems)

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.settings import Settings
-from spark_jobs.silver import flow
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
@@ -74,11 +73,9 @@ def test_an_interrupted_expiry_continues(
     spark: SparkSession,
     settings: Settings,
     store: ControlStore,
-    monkeypatch: pytest.MonkeyPatch,
     point: str,
 ) -> None:
-    monkeypatch.setattr(flow, "utc_now", lambda: SOON)
-    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE))
+    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE), now=lambda: SOON)
     old = event(event_id="old", user_id=1, at="2026-01-01T23:59:59Z")
     live.land(bronze(spark, [old, event(event_id="new", user_id=1, at="2026-01-02T00:00:00Z")]))
     with live.following() as query:

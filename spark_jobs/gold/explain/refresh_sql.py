@@ -148,8 +148,9 @@ def _incremental(context: GoldContext, plan: RefreshPlan, base: Publication) -> 
     else:
         comment = f"the rows to delete (-) from and insert (+) into gold.{plan.view}@{base.version}"
         query = _pretty(program.change)
-    empty = program.change is None
-    publish = publish_sql(context, entry, program.last, base=base.version, empty=empty)
+    publish = publish_sql(
+        context, entry, program.last, base=base.version, empty=program.change is None
+    )
     return RefreshSql((*statements, Statement(comment, RESULT, query)), publish)
 
 

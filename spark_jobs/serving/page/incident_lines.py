@@ -33,18 +33,16 @@ def view_links(view: str) -> tuple[Link, ...]:
 
 
 def _line(incident: Incident, *, now: datetime) -> IncidentLine:
-    # It may have begun after the page's instant, while the page was read.
-    ended = incident.resolved_at or max(now, incident.opened_at)
-    resolved = incident.resolved_at is not None
+    ended = incident.resolved_at
     runs = f"{AIRFLOW_PAGES}/dags/{incident.dag_id}"
     return IncidentLine(
         about=incident.table or incident.dag_id,
-        state="resolved" if resolved else "open",
-        tone=Tone.GOOD if resolved else Tone.BAD,
+        state="open" if ended is None else "resolved",
+        tone=Tone.BAD if ended is None else Tone.GOOD,
         condition=incident.condition,
         message=incident.message,
         began=f"{incident.opened_at:%Y-%m-%d %H:%M} UTC, {ago(incident.opened_at, now=now)}",
-        lasted=duration(ended - incident.opened_at),
+        lasted=duration((ended or now) - incident.opened_at),
         times=incident.times,
         links=(
             Link(incident.dag_id, runs, in_airflow=True),

@@ -192,22 +192,26 @@ def _remark(attempt: RefreshAttempt) -> str:
 
 
 def ago(at: datetime, *, now: datetime) -> str:
-    """The time since a timestamp as text; clocks of other machines may be ahead.
+    """The time since a timestamp as text.
 
     >>> from datetime import UTC, datetime
     >>> ago(datetime(2024, 1, 1, tzinfo=UTC), now=datetime(2024, 1, 1, 1, 30, tzinfo=UTC))
     '1 h 30 min ago'
     """
-    return f"{duration(max(now - at, timedelta()))} ago"
+    return f"{duration(now - at)} ago"
 
 
 def duration(span: timedelta) -> str:
-    """A duration in its two largest units.
+    """A duration in its two largest units; none if it ends before it begins.
+
+    Clocks of other machines may be ahead, and something may begin while a page is read.
 
     >>> duration(timedelta(seconds=42)), duration(timedelta(days=3, minutes=10))
     ('42 s', '3 d')
+    >>> duration(timedelta(seconds=-1))
+    '0 s'
     """
-    seconds = int(span.total_seconds())
+    seconds = max(0, int(span.total_seconds()))
     parts = []
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, seconds = divmod(seconds, length)

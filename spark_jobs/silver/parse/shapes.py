@@ -15,11 +15,13 @@ from functools import lru_cache, reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.definitions.vocabulary import Operation, SourceFormat
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.silver.parse.documents import RAW_COLUMNS
 from spark_jobs.silver.parse.unavailable import forms
 
+# Changes that leave a row, as the plain text that Spark takes.
+WRITES = tuple(map(str, (Operation.CREATE, Operation.UPDATE, Operation.SNAPSHOT)))
 SHAPE = "__shape"
 # The record's sequence in the order of commits; NULL for an event.
 COMMIT = "__commit"
@@ -94,7 +96,7 @@ def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) 
     contained = [sf.contains(text, sf.lit(one)) for one in forms(placeholder)]
     stands_in = sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN))
     # The image of a deleted row may have only the key.
-    whole = sf.col(operation).isin("c", "u", "r") & sf.col(image).isNotNull()
+    whole = sf.col(operation).isin(*WRITES) & sf.col(image).isNotNull()
     return sf.when(whole, sf.concat_ws(_PART, types, stands_in, *unlisted))
 
 

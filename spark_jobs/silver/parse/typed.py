@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
-from spark_jobs.definitions.vocabulary import SourceFormat
+from spark_jobs.definitions.vocabulary import Operation, SourceFormat
 from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.silver.parse.casting import scalar, text_at
@@ -27,17 +27,17 @@ from spark_jobs.silver.parse.documents import (
 )
 from spark_jobs.silver.parse.nested import Nested, nested
 from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
-from spark_jobs.silver.parse.shapes import SHAPE, shape
+from spark_jobs.silver.parse.shapes import SHAPE, WRITES, shape
 from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns
 
 OPERATION = "__op"
 SEQUENCE = "__sequence"
 IMAGE = "__image"
-CHANGES = ("c", "u", "r", "d")
+DELETE = str(Operation.DELETE)
+CHANGES = (*WRITES, DELETE)
 # Logical messages have no row.
 MESSAGE = "m"
-# A truncation has neither row nor key: it deletes all rows.
-TRUNCATE = "t"
+TRUNCATE = str(Operation.TRUNCATE)
 # Commit time of a change; for a snapshot row, when the snapshot read it.
 COMMITTED_AT = "__committed_at"
 _TIMES = ("timestamp", "timestamp_ntz", "date")
@@ -88,7 +88,7 @@ def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) 
         }
     )
     # A deletion needs only its key, a truncation not even that.
-    deleted = operation.isin("d", TRUNCATE)
+    deleted = operation.isin(DELETE, TRUNCATE)
     return _select(
         _with_declared(images, source),
         source,

@@ -15,7 +15,6 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import Expiry
 from spark_jobs.settings import Settings
-from spark_jobs.silver import flow
 from spark_jobs.silver.check import source_database
 from spark_jobs.silver.check.source_database import compare_with_source
 from spark_jobs.silver.repair import expiring
@@ -71,8 +70,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    for module in (flow, source_database):
-        monkeypatch.setattr(module, "utc_now", found)
+    monkeypatch.setattr(source_database, "utc_now", found)
     return found
 
 
@@ -133,7 +131,7 @@ def test_events_leave_in_one_commit_and_stay_away(
     store: ControlStore,
     clock: Clock,
 ) -> None:
-    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE))
+    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE), now=clock)
     first = event(event_id="first", user_id=1, at="2026-01-01T23:59:59Z")
     second = event(event_id="second", user_id=1, at="2026-01-02T00:00:00Z")
     timeless = event(event_id="timeless", user_id=1)
@@ -176,7 +174,7 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
     clock: Clock,
     postgres: Postgres,
 ) -> None:
-    live = Live(spark, settings, store, (SHOP, ORDERS_LEAVE))
+    live = Live(spark, settings, store, (SHOP, ORDERS_LEAVE), now=clock)
     orders = [
         order("c", 1, 30, on="2026-01-01"),
         order("c", 2, 20, on="2026-01-02"),
@@ -219,7 +217,7 @@ USERS = "SELECT COUNT(*) AS users, SUM(b.clicks) AS clicks FROM gold.by_user AS 
 def test_views_over_the_table_retract_what_left_it(
     spark: SparkSession, settings: Settings, store: ControlStore, clock: Clock
 ) -> None:
-    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE))
+    live = Live(spark, settings, store, (EVENTS, CLICKS_LEAVE), now=clock)
     gold = GoldProject(spark, settings, store)
     # User 1 loses the newest click, user 3 the only one, nobody's user one of two.
     clicks = [("a", 1, 1), ("b", 1, 2), ("c", 1, 1), ("d", 2, 20), ("e", None, 2)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from spark_jobs.silver.repair import shadow as shadow_module
 from spark_jobs.silver.repair.comparison import Rebuilt
 from spark_jobs.silver.repair.requests import ReprocessRequest
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 from spark_jobs.storage.delta import CAME, CHANGE_TYPE
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import commit, existing_table
@@ -53,10 +55,12 @@ class Live:
         settings: Settings,
         store: ControlStore,
         declared: tuple[SourceEntry, SilverEntry],
+        *,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.spark, self.store = spark, store
         self.source, self.entry = declared
-        self.flow = SilverFlow(self.source, self.entry, settings, store)
+        self.flow = SilverFlow(self.source, self.entry, settings, store, now=now)
         self.lake = Lake(settings.lake)
         self.bronze = self.lake.location(self.source.table_name)
         self.tables = self.flow.tables
