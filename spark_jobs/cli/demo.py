@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spark_jobs.demo.background import BackgroundLoad
     from spark_jobs.demo.background_start import BackgroundStart
     from spark_jobs.demo.tally import Tally
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.gold.verify.published import Verification
     from spark_jobs.stack.stack import Started
 

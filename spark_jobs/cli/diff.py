@@ -36,7 +36,7 @@ def diff(
     ] = False,
 ) -> None:
     """Compute changed views and their downstream views before and after, and compare the rows."""
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.rollout.preview import Preview, changed_views
     from spark_jobs.serving.report.diff_text import diff_markdown
     from spark_jobs.state.store import ControlStore

@@ -14,7 +14,7 @@ from spark_jobs.serving.report.explanations import explanation, plans_table
 from spark_jobs.terminal.console import line_console
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.planning.plan import RefreshPlan
 
 

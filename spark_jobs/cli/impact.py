@@ -30,7 +30,7 @@ def impact(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what the refreshes of downstream views would compute for a change of TABLE."""
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.gold.explain import impact as gold
     from spark_jobs.planning.impact import version_range
     from spark_jobs.state.types import utc_now

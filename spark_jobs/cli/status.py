@@ -26,7 +26,7 @@ from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.base.freshness import ViewStatus
     from spark_jobs.silver.check.quarantine import Rejection
 
 
@@ -121,8 +121,8 @@ def _check(project: OpenProject, now: datetime) -> None:
 
 
 def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.freshness import view_status
 
     context = GoldContext(project.settings, project.manifest, project.store)
     return [view_status(context, name, now=now) for name in sorted(project.manifest.gold)]
@@ -131,8 +131,8 @@ def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:
 def _show_history(
     project: OpenProject, view: str, limit: int, *, now: datetime, as_json: bool
 ) -> None:
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.freshness import view_status
     from spark_jobs.quality.report import verdict_table
     from spark_jobs.quality.verdict import Verdict
 

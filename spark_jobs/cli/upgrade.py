@@ -165,7 +165,7 @@ def _streams(settings: Settings, manifest: Manifest) -> Iterator[Step]:
 
 def _views(settings: Settings, manifest: Manifest) -> Iterator[Step]:
     """Whether each published view is what this release would publish."""
-    from spark_jobs.gold.publications import latest_publication
+    from spark_jobs.gold.base.publications import latest_publication
     from spark_jobs.storage.lake import Lake
 
     for view in manifest.gold.values():

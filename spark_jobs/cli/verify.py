@@ -56,7 +56,7 @@ def verify(
 
 
 def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list[Result]:
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.gold.verify.published import verify as verify_view
     from spark_jobs.gold.verify.sampling import any_buckets
 

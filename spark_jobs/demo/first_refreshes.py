@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.terminal.steps import Steps
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.graph.manifest import Manifest
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from spark_jobs.demo.refreshes import OwnRefresh, ViewProgress
     from spark_jobs.demo.tally import Tally
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.freshness import ViewStatus
     from spark_jobs.gold.verify.published import Verification
     from spark_jobs.serving.report.balances import Balance
 
@@ -52,7 +52,7 @@ class Ending:
 
 def show(console: Console, gold: GoldContext, ending: Ending) -> None:
     """Print all of it."""
-    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.gold.base.freshness import view_status
     from spark_jobs.serving.report.balances import balances_table
     from spark_jobs.state.types import utc_now
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spark_jobs.demo.airflow_api import AirflowApi
     from spark_jobs.demo.errors import DemoStepError
     from spark_jobs.demo.refreshes import ViewProgress
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.serving.report.balances import Balance
 
 # A slow machine makes slow progress; a stream that hangs makes none.
@@ -40,7 +40,7 @@ class Opened:
 @contextmanager
 def opened(settings: Settings) -> Iterator[Opened]:
     """Open the running stack's project."""
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.state.store import ControlStore
 
@@ -168,7 +168,7 @@ def progress_of(
 ) -> ViewProgress:
     """The progress of one view."""
     from spark_jobs.demo.refreshes import view_progress
-    from spark_jobs.gold.freshness import Freshness, view_status
+    from spark_jobs.gold.base.freshness import Freshness, view_status
     from spark_jobs.state.types import utc_now
 
     status = view_status(gold, view, now=utc_now())

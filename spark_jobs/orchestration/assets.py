@@ -14,7 +14,7 @@ from airflow.sdk import Asset, AssetAlias, Context
 from spark_jobs.orchestration.blueprint import AssetBlueprint, asset
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
 
 # Outlets of forms: which view a run publishes is only known when it runs.
 PUBLISHED = AssetAlias("tidemark.published", group="tidemark")

@@ -22,7 +22,7 @@ from spark_jobs.orchestration.resolved import resolved_alert
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.base.freshness import ViewStatus
 
 TASK_ID: Final = "freshness"
 CONDITION: Final = "FRESHNESS_MISSED"
@@ -56,8 +56,8 @@ def _late_views(
     settings: Settings, now: datetime
 ) -> tuple[list[ViewStatus], dict[str, LakehouseError]]:
     """The views that are late, and the errors of tables that cannot be read."""
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.freshness import Freshness, view_status
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.freshness import Freshness, view_status
     from spark_jobs.state.store import ControlStore
 
     manifest = compiled_manifest(settings)

@@ -41,7 +41,7 @@ def form_read() -> Iterator[None]:
     Raises:
         AirflowSkipException: the form was refused; the message says why, and what to do.
     """
-    from spark_jobs.gold import errors
+    from spark_jobs.gold.base import errors
     from spark_jobs.planning.errors import ReplayRequestError
     from spark_jobs.state.errors import ReplayNotFoundError
 
@@ -66,7 +66,7 @@ def validate_replay(context: Context) -> dict[str, Any]:
     Raises:
         ReplayRequestError: a field has a value that is not allowed; it names the field.
     """
-    from spark_jobs.gold.publications import changed_views
+    from spark_jobs.gold.base.publications import changed_views
     from spark_jobs.planning.request import replay_request, why
 
     params, settings = context["params"], load_settings()

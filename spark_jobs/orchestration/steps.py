@@ -180,7 +180,7 @@ def verify(view: str) -> dict[str, Any]:
         AirflowSkipException: nothing was published yet.
         AirflowFailException: the table differs from its SQL.
     """
-    from spark_jobs.gold.errors import NotPublishedError
+    from spark_jobs.gold.base.errors import NotPublishedError
     from spark_jobs.gold.verify.published import verify as compare
     from spark_jobs.gold.verify.sampling import any_buckets
 

@@ -18,7 +18,7 @@ from spark_jobs.deploy.environments import (
 )
 from spark_jobs.deploy.errors import NothingAppliedError
 from spark_jobs.errors import LakehouseError, ProblemsError
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.environment.build import build, pinned, pins_as_json
 from spark_jobs.gold.environment.surroundings import places_of
 from spark_jobs.graph.manifest import Manifest

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.deploy.difference import gold_difference
 from spark_jobs.deploy.reach import reach
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.gold.compute.pinned import pinned_result
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import ViewUnknownError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.graph.sql import Relation, named_relation
 from spark_jobs.names import Layer, TableName

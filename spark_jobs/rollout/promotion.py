@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from spark_jobs.deploy.steps import Step, StepKind
-from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.base.context import GoldContext, gold_table
+from spark_jobs.gold.base.publications import latest_publication, publication_of
 from spark_jobs.gold.environment.surroundings import places_of
-from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.auditing import judged
 from spark_jobs.gold.refresh.observe import catch_up

@@ -12,8 +12,8 @@ from spark_jobs.bronze.seed_table import load_seed
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step, StepKind
-from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.planning.decision import ReasonCode

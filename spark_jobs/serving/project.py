@@ -129,7 +129,7 @@ def views_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> li
         SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects no view.
     """
-    from spark_jobs.gold.publications import changed_views
+    from spark_jobs.gold.base.publications import changed_views
     from spark_jobs.planning.selection import names_one_view, selected_views
 
     for text in filter(names_one_view, texts):
@@ -147,7 +147,7 @@ def tables_of(settings: Settings, manifest: Manifest, texts: Sequence[str]) -> s
         SelectionSyntaxError: an argument is not a selection.
         NothingSelectedError: an argument selects neither a view nor a silver table.
     """
-    from spark_jobs.gold.publications import changed_views
+    from spark_jobs.gold.base.publications import changed_views
     from spark_jobs.planning.selection import names_one_table, selected_tables
     from spark_jobs.silver.errors import SilverTableUnknownError
 
@@ -168,7 +168,7 @@ def named_view(manifest: Manifest, text: str) -> str:
     Raises:
         ViewUnknownError: there is no such view.
     """
-    from spark_jobs.gold.errors import ViewUnknownError
+    from spark_jobs.gold.base.errors import ViewUnknownError
 
     name = text.removeprefix("gold.")
     if name not in manifest.gold:

@@ -184,7 +184,7 @@ def _announcing(
     settings: Settings, store: ControlStore, manifest: Callable[[], Manifest]
 ) -> AbstractContextManager[None]:
     """Emit Airflow's asset events, for the duration of the block."""
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.gold.telemetry.announcer import announcing
     from spark_jobs.stack.airflow_events import airflow_events
 

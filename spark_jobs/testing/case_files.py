@@ -11,7 +11,7 @@ from spark_jobs.definitions.checked import Model, checked
 from spark_jobs.definitions.marked import Places, read_marked
 from spark_jobs.definitions.models import CaseFile, StepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
-from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer
 from spark_jobs.project_files import read_text

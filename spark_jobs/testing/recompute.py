@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import NotPublishedError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.engine import choice
-from spark_jobs.gold.errors import NotPublishedError
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.verify.published import Finding, Verification
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.planning.plan import RefreshPlan

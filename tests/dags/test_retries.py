@@ -10,7 +10,7 @@ from airflow.sdk import RetryAction
 
 from spark_jobs.definitions.schedules import DAY
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.errors import QueryFailedError, ViewUnknownError
+from spark_jobs.gold.base.errors import QueryFailedError, ViewUnknownError
 from spark_jobs.orchestration.documentation import duration
 from spark_jobs.orchestration.errors import PeriodUnsupportedError
 from spark_jobs.orchestration.retries import RetryTransient

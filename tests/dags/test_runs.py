@@ -15,7 +15,7 @@ from airflow.sdk import Asset
 from airflow.utils.types import DagRunType
 from deltalake import DeltaTable
 
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.graph.manifest import Column
 from spark_jobs.orchestration import steps
 from spark_jobs.orchestration.airflow import gold_dags

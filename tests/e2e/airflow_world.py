@@ -17,8 +17,8 @@ import httpx
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.gold.context import gold_table
-from spark_jobs.gold.publications import latest_publication, publications
+from spark_jobs.gold.base.context import gold_table
+from spark_jobs.gold.base.publications import latest_publication, publications
 from spark_jobs.planning.breaker import ASKED_FOR
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.stack.airflow_config import airflow_address

@@ -23,7 +23,7 @@ from spark_jobs.demo.background import BackgroundLoad
 from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.demo.malformed import REQUIRED_FIELD
 from spark_jobs.demo.tally import Tally
-from spark_jobs.gold.publications import publications
+from spark_jobs.gold.base.publications import publications
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from tests.e2e import oracle
 from tests.e2e.airflow_world import Airflow

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import intruder, latest_publication
 from spark_jobs.gold.compute.difference import multiset_difference, same_columns
 from spark_jobs.gold.compute.pinned import named_inputs, pinned_result
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import intruder, latest_publication
 from spark_jobs.gold.verify.tolerance import close_rows
 from spark_jobs.storage import reader
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute import state_location as groups
 from spark_jobs.gold.compute.state_location import AggregateState
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.storage import policy
 from spark_jobs.storage.policy import Limit
 from tests.spark.gold_project import GoldProject

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.storage import arrow_tables
 from tests.spark.gold_project import GoldProject
 

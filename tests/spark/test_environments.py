@@ -13,9 +13,9 @@ from spark_jobs.deploy.environment_errors import (
     EnvironmentBlockedError,
     EnvironmentNotBuiltError,
 )
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.gold.environment import copies
 from spark_jobs.gold.environment.copies import delete_copies
-from spark_jobs.gold.errors import QueryFailedError
 from spark_jobs.rollout import environments
 from spark_jobs.rollout.environments import drop_environment, plan_environment
 from spark_jobs.state.environments import EnvironmentStatus, ViewState

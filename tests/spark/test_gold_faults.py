@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.gold.errors import AttemptStateError
+from spark_jobs.gold.base.errors import AttemptStateError
 from spark_jobs.gold.refresh import publishing, staging
 from spark_jobs.gold.refresh import steps as refresh
 from spark_jobs.gold.refresh.steps import FAILPOINTS

@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.definitions.vocabulary import SourceFormat
-from spark_jobs.gold.errors import InputReplacedError, NotPublishedError
+from spark_jobs.gold.base.errors import InputReplacedError, NotPublishedError
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.state.attempts import AttemptStatus
 from tests.spark.gold_project import GoldProject

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.gold.errors import QueryFailedError, UntypedColumnError, ViewUnknownError
+from spark_jobs.gold.base.errors import QueryFailedError, UntypedColumnError, ViewUnknownError
 from spark_jobs.graph.manifest import Column
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.state.attempts import AttemptStatus

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.compute import run
 from spark_jobs.gold.compute.difference import multiset_difference
-from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.refresh import publishing, staging
 from spark_jobs.gold.refresh import steps as refresh
 from spark_jobs.gold.refresh.steps import FAILPOINTS, KEPT_FAILPOINTS

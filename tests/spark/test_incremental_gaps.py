@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from spark_jobs.gold.errors import QueryFailedError
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore

@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.preview import Preview, ViewDifference, changed_views

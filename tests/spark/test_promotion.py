@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.deploy.environment_errors import EnvironmentBlockedError, PromotionRefusedError
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh.observe import catch_up
 from spark_jobs.gold.refresh.steps import Refresher

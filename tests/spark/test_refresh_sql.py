@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.explain.publish_sql import RESULT
 from spark_jobs.gold.explain.refresh_sql import RefreshSql, refresh_sql
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.graph.manifest import Column
 from spark_jobs.planning.decision import ReasonCode

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark_jobs.gold.errors import BaseMovedError, NothingToReleaseError, ReleaseRefusedError
+from spark_jobs.gold.base.errors import BaseMovedError, NothingToReleaseError, ReleaseRefusedError
 from spark_jobs.gold.recover import release as releasing
 from spark_jobs.gold.recover.release import (
     FAILPOINTS,

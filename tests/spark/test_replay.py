@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
+from spark_jobs.gold.base.errors import NothingToReleaseError, RollbackRefusedError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute import ranges
-from spark_jobs.gold.errors import NothingToReleaseError, RollbackRefusedError
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.recover import recompute, replay, rollback
 from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker

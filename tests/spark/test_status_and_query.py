@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 from spark_jobs.cli.main import app
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.errors import ViewUnknownError
-from spark_jobs.gold.freshness import Freshness, ViewStatus, view_status
+from spark_jobs.gold.base.errors import ViewUnknownError
+from spark_jobs.gold.base.freshness import Freshness, ViewStatus, view_status
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.quality.errors import GateBlockedError

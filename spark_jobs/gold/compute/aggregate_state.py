@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.state_location import LAYERS, AggregateState
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy, writer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import reader

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import Publication, latest_publication
 from spark_jobs.gold.compute.relations import Relations, ranges_of
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.graph.maintenance.derived import derived_program, remembered_program
 from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import InputReplacedError, QueryFailedError, UntypedColumnError
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import InputReplacedError, QueryFailedError, UntypedColumnError
 from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation, pin_tables

@@ -9,12 +9,12 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute.increment import base_of
 from spark_jobs.gold.compute.pinned import named_inputs, pinned_result
 from spark_jobs.gold.compute.relations import prefix_of
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.planning.ranges import RowRange, TimeRange
 from spark_jobs.planning.work import WorkItem

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.compute.state_location import AggregateState, aggregate_state
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.compute.aggregate_state import (
     append_groups,
     takes,
@@ -15,8 +17,6 @@ from spark_jobs.gold.compute.increment import program_of
 from spark_jobs.gold.compute.pinned import check_inputs
 from spark_jobs.gold.compute.protocol import Engine, Prepared
 from spark_jobs.gold.compute.relations import Relations, prefix_of
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import Publication
 from spark_jobs.graph.maintenance.delta import StateUpdate, Step
 from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import Publication
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication
 from spark_jobs.names import TableVersion
 from spark_jobs.storage import log, policy
 from spark_jobs.storage.history import readable

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from spark_jobs import sections
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.protocol import Engine
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.database import DuckError
 from spark_jobs.gold.engine.duck import DuckEngine
 from spark_jobs.gold.engine.spark import SparkEngine

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute.protocol import DUCKDB, Prepared
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.database import Columns, Duck
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import kind_of
 from spark_jobs.graph.duck.queries import Translated

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.columns import with_columns
 from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
 from spark_jobs.gold.compute.pinned import pinned_result
 from spark_jobs.gold.compute.protocol import SPARK, Prepared
 from spark_jobs.gold.compute.relations import prefix_of
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine.multisets import of_keyed, without_key
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION

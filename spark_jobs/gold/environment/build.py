@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import Engine
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
 from spark_jobs.gold.refresh.auditing import judged
 from spark_jobs.gold.refresh.transactional import transactional_pins

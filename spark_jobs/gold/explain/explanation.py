@@ -10,9 +10,9 @@ from typing import Any
 
 from spark_jobs.definitions.deprecation import Deprecation
 from spark_jobs.definitions.vocabulary import Strategy
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication, latest_publication
 from spark_jobs.gold.engine.choice import spark_because
-from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.gold.refresh.observe import estimate
 from spark_jobs.graph.maintenance.state_columns import state_columns
 from spark_jobs.graph.manifest import GoldEntry, Maintenance, MaintenanceStrategy

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import NotAnInputError
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import NotAnInputError
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.refresh.ledger import rows_read
 from spark_jobs.gold.refresh.observe import movement_between, newest, observe
 from spark_jobs.graph.columns_read import read_of_tables

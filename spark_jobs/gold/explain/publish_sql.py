@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.last_step import DeleteInsert, LastStep, MergeByKey, Overwrite
 from spark_jobs.graph.maintenance.relation import WEIGHT

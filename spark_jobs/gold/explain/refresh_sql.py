@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import Publication, latest_publication
 from spark_jobs.gold.compute.increment import program_of
 from spark_jobs.gold.compute.pinned import pinned_sql
 from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.gold.compute.relations import Relations
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError
 from spark_jobs.gold.explain.publish_sql import RESULT, Publish, publish_sql
-from spark_jobs.gold.publications import Publication, latest_publication
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
 from spark_jobs.graph.maintenance.relation import WEIGHT, When

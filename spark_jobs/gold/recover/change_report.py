@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute.difference import (
     count_difference,
     differing_rows,
     has_incomparable,
     same_columns,
 )
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import latest_publication
 from spark_jobs.gold.refresh.staging import (
     last_step_of,
     staged_result,

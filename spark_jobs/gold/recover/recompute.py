@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from time import perf_counter
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError, RecomputeOvertakenError
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError, RecomputeOvertakenError
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import catch_up, estimate, inputs_readable, newest, observe
 from spark_jobs.gold.refresh.publishing import Published

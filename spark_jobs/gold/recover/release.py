@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import NothingToReleaseError, ReleaseRefusedError
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import NothingToReleaseError, ReleaseRefusedError
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import parked
 from spark_jobs.gold.refresh.publishing import Published

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import Unpack
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.context import gold_table
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.context import gold_table
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.recover.change_report import change_report
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.refresh import ledger

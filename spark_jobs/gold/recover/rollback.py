@@ -10,9 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.context import gold_table
-from spark_jobs.gold.errors import NothingToReleaseError, NotPublishedError, RollbackRefusedError
-from spark_jobs.gold.publications import Publication, intruder, publications
+from spark_jobs.gold.base.context import gold_table
+from spark_jobs.gold.base.errors import (
+    NothingToReleaseError,
+    NotPublishedError,
+    RollbackRefusedError,
+)
+from spark_jobs.gold.base.publications import Publication, intruder, publications
 from spark_jobs.gold.recover.change_report import change_report
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.steps import Refresher

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pyarrow.compute as pc
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.names import Layer, TableName
 from spark_jobs.planning.breaker import Arrivals, quarantines_much
 from spark_jobs.planning.watermark import Watermark

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.refresh.ledger import past_row_counts
 from spark_jobs.gold.refresh.staging import staged_at, staged_here, staged_result, staged_rows
 from spark_jobs.graph.duck.errors import NotTranslatedError

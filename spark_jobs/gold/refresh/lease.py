@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.locks import table_lock

@@ -10,9 +10,9 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any, Unpack
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import latest_publication, publication_of
 from spark_jobs.gold.compute.protocol import DUCKDB
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import latest_publication, publication_of
 from spark_jobs.gold.refresh.staging import discard
 from spark_jobs.gold.telemetry.reporting import report_begin, report_end
 from spark_jobs.planning.breaker import ASKED_FOR

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.protocol import Engine
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
 from spark_jobs.gold.refresh.staging import staged_at
 from spark_jobs.planning.work import WorkItem

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from spark_jobs.definitions.vocabulary import Consistency
-from spark_jobs.gold.context import GoldContext, gold_table
-from spark_jobs.gold.publications import Publication, intruder, latest_publication
+from spark_jobs.gold.base.context import GoldContext, gold_table
+from spark_jobs.gold.base.publications import Publication, intruder, latest_publication
 from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.gold.refresh.transactional import (
     await_transactions,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import BaseMovedError
-from spark_jobs.gold.publications import intruder, latest_publication, publication_of
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import intruder, latest_publication, publication_of
 from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.gold.refresh.net_change import net_change
 from spark_jobs.gold.refresh.staging import (

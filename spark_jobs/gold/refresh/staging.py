@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import AttemptStateError
 from spark_jobs.gold.compute.increment import base_of
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import SPARK, Engine
 from spark_jobs.gold.compute.ranges import write_range
 from spark_jobs.gold.compute.row_change import change_here, change_in_spark
 from spark_jobs.gold.compute.run import StagedChange, staged_change
-from spark_jobs.gold.context import GoldContext
 from spark_jobs.gold.engine import choice
-from spark_jobs.gold.errors import AttemptStateError
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep

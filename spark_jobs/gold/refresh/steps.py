@@ -11,15 +11,10 @@ from datetime import datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from spark_jobs.gold.base.context import GoldContext, gold_table
+from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.compute.aggregate_state import sweep_groups
-from spark_jobs.gold.context import GoldContext, gold_table
-from spark_jobs.gold.errors import AttemptStateError, BaseMovedError
-from spark_jobs.gold.refresh import (
-    auditing,
-    ledger,
-    publishing,
-    staging,
-)
+from spark_jobs.gold.refresh import auditing, ledger, publishing, staging
 from spark_jobs.gold.refresh.arrivals import arrivals
 from spark_jobs.gold.refresh.observe import Pin, estimate, newest, observe, pinned_for
 from spark_jobs.gold.refresh.publishing import Published

@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import groupby, islice
 from operator import attrgetter
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.graph.databases import transactional_inputs, transactional_tables
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.decision import Reason, ReasonCode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.staging import staged_at
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.quality.verdict import Outcome

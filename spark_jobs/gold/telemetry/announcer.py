@@ -19,8 +19,8 @@ from typing import Any
 
 from spark_jobs.background import BackgroundLoop
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.context import GoldContext, gold_table
-from spark_jobs.gold.publications import Publication, publications
+from spark_jobs.gold.base.context import GoldContext, gold_table
+from spark_jobs.gold.base.publications import Publication, publications
 from spark_jobs.gold.telemetry.asset_events import event_of_publication
 from spark_jobs.gold.telemetry.event_sender import Events, EventSender
 from spark_jobs.gold.telemetry.verdict_events import VerdictOutbox

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import Publication, publication_of
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication, publication_of
 from spark_jobs.storage.history import rows_of_commit
 
 

@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 from openlineage.client import OpenLineageClient, facet_v2
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 
-from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.telemetry.column_lineage import column_lineage
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName

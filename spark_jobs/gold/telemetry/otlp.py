@@ -13,9 +13,9 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.resources import Resource
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.freshness import behind_since
-from spark_jobs.gold.publications import latest_publication
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.freshness import behind_since
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.history import rows_of_commit

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.telemetry.sending import Sender
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 

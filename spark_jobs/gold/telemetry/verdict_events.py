@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.gold.context import GoldContext, gold_table
+from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.telemetry.event_sender import EventSender
 from spark_jobs.quality.verdict import Outcome, Verdict
 from spark_jobs.state.asset_cursors import AssetCursor

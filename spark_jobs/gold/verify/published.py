@@ -8,11 +8,11 @@ from enum import StrEnum
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import NotPublishedError, QueryFailedError
+from spark_jobs.gold.base.publications import Publication, intruder, latest_publication
 from spark_jobs.gold.compute.difference import count_difference, differing_rows, same_columns
 from spark_jobs.gold.compute.pinned import first_lines, pinned_result
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.errors import NotPublishedError, QueryFailedError
-from spark_jobs.gold.publications import Publication, intruder, latest_publication
 from spark_jobs.gold.verify.sampling import Sample, in_buckets, sample_of
 from spark_jobs.gold.verify.tolerance import close_rows
 from spark_jobs.graph.manifest import GoldEntry

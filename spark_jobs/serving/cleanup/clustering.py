@@ -60,7 +60,7 @@ def _session(project: OpenProject, opened: ExitStack) -> SparkSession:
 def _sole_writer(
     project: OpenProject, entry: SilverEntry | GoldEntry
 ) -> AbstractContextManager[object]:
-    from spark_jobs.gold.context import GoldContext
+    from spark_jobs.gold.base.context import GoldContext
     from spark_jobs.gold.refresh.lease import sole_writer
     from spark_jobs.graph.manifest import SilverEntry
     from spark_jobs.silver.store.lock import table_guard

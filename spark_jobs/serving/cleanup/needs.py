@@ -81,8 +81,8 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
 
 def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
     """The inputs of published views, and of attempts that may still be published."""
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.publications import latest_publication
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.publications import latest_publication
     from spark_jobs.planning.work import vector_in
     from spark_jobs.state.attempts import AttemptStatus
 

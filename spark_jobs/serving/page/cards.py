@@ -30,7 +30,7 @@ from spark_jobs.serving.report.status_tables import (
 )
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.base.freshness import ViewStatus
     from spark_jobs.graph.manifest import GoldEntry, SilverEntry, SinkEntry, SourceEntry
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.state.progress import StreamProgress
@@ -51,7 +51,7 @@ class Cards:
     """Builds the cards, from data that is read once."""
 
     def __init__(self, project: OpenProject, now: datetime) -> None:
-        from spark_jobs.gold.context import GoldContext
+        from spark_jobs.gold.base.context import GoldContext
         from spark_jobs.state.stopped import stopped_on_purpose
 
         self._now = now
@@ -105,7 +105,7 @@ class Cards:
         return self._guarded(quarantined, name, said, column=1, cells=len(SILVER_HEADS))
 
     def gold(self, entry: GoldEntry) -> Card:
-        from spark_jobs.gold.freshness import view_status
+        from spark_jobs.gold.base.freshness import view_status
 
         name = str(entry.table_name)
 

@@ -13,7 +13,7 @@ from spark_jobs.names import strategy_words
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
-    from spark_jobs.gold.freshness import ViewStatus
+    from spark_jobs.gold.base.freshness import ViewStatus
     from spark_jobs.serving.report.batches_in_work import BatchInWork
     from spark_jobs.silver.check.quarantine import Rejection
     from spark_jobs.state.attempts import RefreshAttempt

@@ -53,8 +53,8 @@ class OpsTable:
 
 
 def _freshness(project: OpenProject, now: datetime) -> Iterator[Row]:
-    from spark_jobs.gold.context import GoldContext
-    from spark_jobs.gold.freshness import view_status
+    from spark_jobs.gold.base.context import GoldContext
+    from spark_jobs.gold.base.freshness import view_status
 
     context = GoldContext(project.settings, project.manifest, project.store)
     for name, entry in sorted(project.manifest.gold.items()):

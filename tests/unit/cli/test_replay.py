@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.approval import SecondPersonNeededError
 from spark_jobs.cli.main import app
-from spark_jobs.gold.errors import NothingToReleaseError, ViewUnknownError
+from spark_jobs.gold.base.errors import NothingToReleaseError, ViewUnknownError
 from spark_jobs.planning.errors import ReplayRequestError
 from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.state.attempts import RefreshAttempt

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy
-from spark_jobs.gold.freshness import Freshness, ViewStatus
+from spark_jobs.gold.base.freshness import Freshness, ViewStatus
 from spark_jobs.serving.report.batches_in_work import BatchInWork
 from spark_jobs.serving.report.silver_verdicts import silver_verdicts_table
 from spark_jobs.serving.report.status_tables import (

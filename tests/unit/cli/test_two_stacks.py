@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName

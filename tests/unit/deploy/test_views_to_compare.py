@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.preview import changed_views

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.names import TableName
 from spark_jobs.planning.decision import Full, Reason, ReasonCode, Skip
 from spark_jobs.planning.plan import RefreshPlan

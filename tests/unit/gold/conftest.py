@@ -13,7 +13,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.explain.impact import impact
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest

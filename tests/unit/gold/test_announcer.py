@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.access.errors import AirflowAwayError
 from spark_jobs.definitions.vocabulary import Severity
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.telemetry.announcer import TASK_ENDS, Announcer
 from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW, EventSender
 from spark_jobs.gold.telemetry.verdict_events import CURSOR, OVERLAP, RETRY, verdict_cursor

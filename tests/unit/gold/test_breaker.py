@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.base.freshness import view_status
 from spark_jobs.gold.explain.impact import impact
-from spark_jobs.gold.freshness import view_status
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.refresh.observe import newest
 from spark_jobs.gold.refresh.steps import Refresher

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.freshness import view_status
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.freshness import view_status
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from tests.unit.gold.conftest import NOON
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.gold.errors import NotAnInputError
+from spark_jobs.gold.base.errors import NotAnInputError
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
 from spark_jobs.planning.errors import VersionRangeError

@@ -16,7 +16,7 @@ import yaml
 from deltalake import write_deltalake
 from openlineage.client.serde import Serde
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.ledger import end_attempt, open_attempt, timed_step
 from spark_jobs.gold.telemetry.lineage import event_of
 from spark_jobs.gold.telemetry.reporting import LINEAGE

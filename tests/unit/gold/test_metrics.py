@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from spark_jobs.errors import ProblemsError
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.ledger import end_attempt, open_attempt, timed_step
 from spark_jobs.gold.telemetry.reporting import METRICS
 from spark_jobs.planning.vector import VersionVector

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.ledger import sweep
 from spark_jobs.gold.refresh.observe import observe, pinned_for
 from spark_jobs.graph.manifest import GoldEntry, Manifest

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.definitions.vocabulary import Consistency, SourceFormat
-from spark_jobs.gold.context import GoldContext
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.refresh.observe import newest, observe, pinned_for
 from spark_jobs.gold.refresh.transactional import transactional_pins
 from spark_jobs.graph.databases import database_of, transactional_inputs, transactional_tables

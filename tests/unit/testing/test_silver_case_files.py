@@ -10,7 +10,7 @@ from rich.console import Console
 
 from spark_jobs.cli.cases import print_case, selected_cases
 from spark_jobs.errors import ProblemsError
-from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Disposition

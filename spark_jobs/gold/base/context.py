@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from spark_jobs.gold.errors import ViewUnknownError
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.manifest import GoldEntry, Manifest
 from spark_jobs.names import Layer, TableName

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy
-from spark_jobs.gold.context import GoldContext
-from spark_jobs.gold.publications import Publication, latest_publication
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import Publication, latest_publication
 from spark_jobs.names import TableName
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
