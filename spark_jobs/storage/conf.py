@@ -51,7 +51,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC "
-            f"{' '.join(avro_limits(settings))} {settings.spark.java_options}"
+            f"{' '.join([*avro_limits(settings), *archive_options(settings)])} "
+            f"{settings.spark.java_options}"
         ).strip(),
         "spark.driver.extraClassPath": ":".join(str(folder / "*") for folder in folders),
         "spark.sql.extensions": f"io.delta.sql.DeltaSparkSessionExtension,{EXTENSION}",
@@ -165,6 +166,22 @@ def avro_limits(settings: Settings) -> list[str]:
     most = settings.streams.max_record_bytes
     limited = ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
     return [f"-Dorg.apache.avro.limits.{name}={most}" for name in limited]
+
+
+def archive_file(settings: Settings) -> Path:
+    """The archive of a driver's classes; see ``storage.class_archive``."""
+    return settings.spark_jars.parent / "classes.jsa"
+
+
+def archive_options(settings: Settings) -> list[str]:
+    """JVM options that map the archive of classes, if setup wrote one.
+
+    Without the second option, Java prints a warning where it cannot use the archive.
+    """
+    file = archive_file(settings)
+    if not file.is_file():
+        return []
+    return [shlex.quote(f"-XX:SharedArchiveFile={file}"), "-Xlog:cds+dynamic=off"]
 
 
 def session_environment(settings: Settings) -> dict[str, str]:

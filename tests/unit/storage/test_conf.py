@@ -9,6 +9,7 @@ import pytest
 from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage.conf import (
+    archive_file,
     check_java,
     session_conf,
     session_environment,
@@ -57,6 +58,16 @@ def test_a_frozen_local_driver_is_not_declared_lost(tmp_path: Path, master: str,
     assert set(timeouts.values()) == ({"365d", "1h"} if own else {None})
     # Kafka's source waits this long for a broker, so it stays as it is.
     assert "spark.network.timeout" not in conf
+
+
+def test_a_driver_maps_the_archive_of_classes_that_setup_wrote(tmp_path: Path) -> None:
+    (tmp_path / "with space").mkdir()
+    found = settings(tmp_path / "with space")
+    before = session_conf(found)["spark.driver.extraJavaOptions"]
+    archive_file(found).touch()
+    after = session_conf(found)["spark.driver.extraJavaOptions"]
+    assert "SharedArchiveFile" not in before
+    assert f"'-XX:SharedArchiveFile={archive_file(found)}'" in after
 
 
 def test_no_column_keeps_the_stack_that_made_it(tmp_path: Path) -> None:
