@@ -144,6 +144,26 @@ def named_relation(name: str) -> Relation:
     return exp.to_table(name)
 
 
+def with_prefix(query: Query, names: Collection[str], prefix: str) -> Query:
+    """A copy of a query that reads some relations under longer names.
+
+    >>> to_sql(with_prefix(parse("SELECT a.x FROM a, b AS c"), {"a", "b"}, "p_"))
+    'SELECT a.x FROM p_a AS a CROSS JOIN p_b AS c'
+
+    Args:
+        query: refers to columns by the name or the alias of their relation.
+        names: the relations to rename.
+        prefix: prefix of the new names.
+    """
+    found = query.copy()
+    for table in found.find_all(exp.Table):
+        if table.name in names and not table.db:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.this.set("this", prefix + table.name)
+    return found
+
+
 def text_literal(text: str) -> str:
     """A text as a SQL literal.
 

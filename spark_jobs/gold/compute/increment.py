@@ -1,20 +1,57 @@
-"""Derives the program of an incremental refresh, and finds the publication it starts from."""
+"""What a refresh computes: a decision of the plan, or the program of an incremental refresh."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.base.publications import Publication, latest_publication
-from spark_jobs.gold.compute.relations import Relations, ranges_of
+from spark_jobs.gold.compute.pinned import check_inputs
+from spark_jobs.gold.compute.relations import PREFIX, Relations, ranges_of
 from spark_jobs.graph.maintenance.derived import derived_program, remembered_program
 from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
 from spark_jobs.planning.last_step import incremental_step
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.work import WorkItem
+from spark_jobs.state.attempts import AttemptStatus
+
+
+@dataclass(frozen=True)
+class Change:
+    """The program of an incremental refresh, and the relations that it reads."""
+
+    program: Program
+    relations: Relations
+
+
+Computation = Change | Full | Range | Rollback | Promotion
+
+
+def computation(context: GoldContext, work: WorkItem) -> Computation:
+    """What a refresh computes, whatever the engine.
+
+    Raises:
+        AttemptStateError: the plan was to skip.
+        BaseMovedError: another publication was committed after the plan of an incremental refresh.
+        InputReplacedError: an input of an incremental refresh was dropped or recreated.
+    """
+    match work.decision:
+        case Incremental():
+            base = base_of(context, work)
+            check_inputs(context, work.view, work.vector)
+            entry = context.entry(work.view)
+            return change_of(
+                context, entry, vector=work.vector, clock=work.clock, base=base, by_name=True
+            )
+        case Skip():
+            raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
+        case decision:
+            return decision
 
 
 def base_of(context: GoldContext, work: WorkItem) -> Publication:
@@ -39,18 +76,16 @@ def base_of(context: GoldContext, work: WorkItem) -> Publication:
     return base
 
 
-def program_of(
+def change_of(
     context: GoldContext,
     entry: GoldEntry,
     *,
     vector: VersionVector,
     clock: datetime,
     base: Publication,
-    prefix: str = "__refresh",
     by_name: bool = False,
-    remembered: bool = False,
-) -> tuple[Program, Relations]:
-    """The SQL of the change from a publication to a version vector, and the relations it reads.
+) -> Change:
+    """The change from a publication to a version vector.
 
     Args:
         context: settings, manifest and locations of the project.
@@ -58,9 +93,7 @@ def program_of(
         vector: the input versions after the change.
         clock: the value of CURRENT_TIMESTAMP after the change.
         base: the publication before the change.
-        prefix: prefix of all relation names.
-        by_name: see ``Relations``.
-        remembered: whether a cached program may be used; it has the default prefix and names.
+        by_name: see ``Relations``; the program may then come from the cache.
 
     Raises:
         BaseMovedError: the publication was computed from another set of inputs.
@@ -68,15 +101,15 @@ def program_of(
     ranges = ranges_of(base, vector)
     if ranges is None:
         raise BaseMovedError(entry.name, f"version {base.version} comes from other inputs")
-    relations = Relations(context, entry.name, base, ranges, prefix, by_name)
+    relations = Relations(context, entry.name, base, ranges, by_name)
     clocks = {When.OLD: base.watermark.clock, When.NEW: clock} if entry.reads_clock else {}
-    derive = remembered_program if remembered else derived_program
+    derive = remembered_program if by_name else derived_program
     program = derive(
         entry.query,
         relations,
         clocks,
         types=relations.types(),
         last=incremental_step(entry.maintenance),
-        prefix=prefix,
+        prefix=PREFIX,
     )
-    return program, relations
+    return Change(program, relations)

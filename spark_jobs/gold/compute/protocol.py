@@ -22,18 +22,16 @@ Prepared = Callable[[], _T]
 class Engine(Protocol):
     """Registers tables, computes queries over the registered names, and returns rows to write.
 
-    The rows are readable while the engine is open. Each method raises ``NotTranslatedError`` if
-    this engine cannot compute the refresh.
+    Its names are private, so every refresh may use the same ones. The rows are readable while the
+    engine is open. Each method raises ``NotTranslatedError`` if this engine cannot compute the
+    refresh.
 
     Attributes:
         name: the engine's name in the ledger.
-        own_names: whether its names are private, so that every refresh may use the same ones.
     """
 
     @property
     def name(self) -> str: ...
-    @property
-    def own_names(self) -> bool: ...
 
     def table(self, name: str, location: str, version: int) -> None:
         """Register a table at a version."""

@@ -16,6 +16,9 @@ from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy
 
+# Prefix of all names in a program.
+PREFIX = "__refresh"
+
 
 @dataclass(frozen=True)
 class Range:
@@ -32,10 +35,8 @@ class Relations:
     Attributes:
         base: the publication that the change is applied to.
         ranges: version ranges of the inputs, by ``layer.name``.
-        prefix: prefix of all registered names.
         by_name: whether tables are read through names registered with the engine. Spark then
             resolves a table version once, and not in every statement.
-        counted: whether aggregate state had to be computed from all rows.
         contents: location and version of each table that is read by name.
     """
 
@@ -43,9 +44,7 @@ class Relations:
     view: str
     base: Publication
     ranges: dict[str, Range]
-    prefix: str
     by_name: bool = False
-    counted: bool = False
     contents: dict[str, tuple[str, int]] = field(default_factory=dict)
     _groups: dict[str, AggregateState] = field(default_factory=dict)
 
@@ -92,7 +91,7 @@ class Relations:
     def published(self) -> Relation:
         """The view's own table before the refresh."""
         location = self.context.published_at(self.view)
-        return self._content(f"{self.prefix}_published", location, self.base.version)
+        return self._content(f"{PREFIX}_published", location, self.base.version)
 
     def types(self) -> dict[str, dict[str, str]]:
         """The column types of the inputs after the change, by table and lower-case column name."""
@@ -111,7 +110,7 @@ class Relations:
         return named_relation(name)
 
     def _name(self, table: str) -> str:
-        return f"{self.prefix}_{table.replace('.', '_')}"
+        return f"{PREFIX}_{table.replace('.', '_')}"
 
     def location(self, table: str) -> str:
         """The table's location."""

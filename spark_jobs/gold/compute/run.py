@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.compute.aggregate_state import (
     append_groups,
     takes,
     write_groups,
     written_groups,
 )
-from spark_jobs.gold.compute.increment import program_of
-from spark_jobs.gold.compute.pinned import check_inputs
+from spark_jobs.gold.compute.increment import Change
 from spark_jobs.gold.compute.protocol import Engine, Prepared
-from spark_jobs.gold.compute.relations import Relations, prefix_of
+from spark_jobs.gold.compute.relations import Relations
 from spark_jobs.graph.maintenance.delta import StateUpdate, Step
-from spark_jobs.graph.maintenance.program import Program
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.work import WorkItem
@@ -46,35 +42,17 @@ class StagedChange:
     engine: str
 
 
-def staged_change(
-    context: GoldContext, work: WorkItem, base: Publication, engine: Engine
-) -> StagedChange:
+def run(change: Change, engine: Engine, work: WorkItem) -> StagedChange:
     """Compute the rows to delete and to insert, and update the aggregate state.
 
+    All steps are prepared before one runs: an unsupported step fails before any write.
+
     Raises:
-        BaseMovedError: another publication was committed after the plan.
-        InputReplacedError: an input was dropped or recreated.
         NotTranslatedError: this engine cannot compute the refresh. State that it has written
             belongs to no publication and is ignored.
         TableMovedError: another process wrote aggregate state at the same time.
     """
-    check_inputs(context, work.view, work.vector)
-    own = {} if engine.own_names else {"prefix": prefix_of(work)}
-    program, relations = program_of(
-        context,
-        context.entry(work.view),
-        vector=work.vector,
-        clock=work.clock,
-        base=base,
-        by_name=True,
-        remembered=engine.own_names,
-        **own,
-    )
-    return run(program, engine, relations, work)
-
-
-def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) -> StagedChange:
-    """Prepare all steps of a program, then run them: an unsupported step fails before any write."""
+    program, relations = change.program, change.relations
     published = relations.published().name
     for name, (location, version) in relations.contents.items():
         engine.table(name, location, version)
@@ -83,11 +61,13 @@ def run(program: Program, engine: Engine, relations: Relations, work: WorkItem) 
         name, location = relations.change(table).name, relations.location(table)
         engine.changes(name, location, after=one.before.version, upto=one.after.version)
     steps = [_prepared(step, engine, relations, work) for step in program.steps]
-    change = engine.change(program.change, view=work.view, published=published, step=program.last)
+    rows = engine.change(program.change, view=work.view, published=published, step=program.last)
     states: dict[str, TableVersion] = {}
     for step in steps:
         states |= step()
-    return StagedChange(change(), states, relations.counted, engine.name)
+    updates = [one for one in program.steps if isinstance(one, StateUpdate)]
+    counted = any(relations.groups(one.state.table).known is None for one in updates)
+    return StagedChange(rows(), states, counted, engine.name)
 
 
 def _prepared(
@@ -127,7 +107,6 @@ def _state(
     def run_state() -> _States:
         if count is not None:
             count()
-            relations.counted = True
         if update is None or change is None:
             unchanged()
             return {} if groups.known is None else {table: groups.known}

@@ -36,7 +36,6 @@ class DuckEngine(AbstractContextManager["DuckEngine"]):
     """
 
     name = DUCKDB
-    own_names = True
 
     def __init__(self, context: GoldContext) -> None:
         settings = context.settings

@@ -6,19 +6,19 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.columns import with_columns
 from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
 from spark_jobs.gold.compute.pinned import pinned_result
 from spark_jobs.gold.compute.protocol import SPARK, Prepared
-from spark_jobs.gold.compute.relations import prefix_of
 from spark_jobs.gold.engine.multisets import of_keyed, without_key
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION
 from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep
 from spark_jobs.graph.maintenance.relation import WEIGHT
-from spark_jobs.graph.sql import Query, named_relation
+from spark_jobs.graph.sql import Query, named_relation, with_prefix
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy, reader
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 class SparkEngine(AbstractContextManager["SparkEngine"]):
     """Computes in the session of a context; its rows are DataFrames.
 
-    Its names are temporary views. Closing it drops them and unpersists its DataFrames.
+    Its names are temporary views with a prefix of this engine. Closing it drops them and unpersists
+    its DataFrames.
     """
 
     name = SPARK
-    own_names = False
 
     def __init__(self, context: GoldContext, changed: int | None) -> None:
         """Open the engine.
@@ -49,6 +49,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """
         self._context = context
         self._place = policy.CHANGE.place(rows=changed)
+        self._prefix = f"__{uuid4().hex[:12]}_"
         self._frames: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
 
@@ -63,7 +64,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         for frame in self._persisted:
             frame.unpersist()
         for name in self._frames:
-            self._context.spark.catalog.dropTempView(name)
+            self._context.spark.catalog.dropTempView(self._prefix + name)
 
     def table(self, name: str, location: str, version: int) -> None:
         self._register(reader.read(self._context.spark, location, version), name)
@@ -117,11 +118,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self, work: RefreshPlan | WorkItem, columns: Collection[str] | None = None
     ) -> Prepared[Rows]:
         def run() -> Rows:
-            prefix, names = prefix_of(work), {}
+            names = {}
             for table, version in work.vector:
-                name = f"{prefix}_{table.layer}_{table.name}"
+                name = f"{table.layer}_{table.name}"
                 self.table(name, self._context.locations.of(table), version.version)
-                names[str(table)] = named_relation(name)
+                names[str(table)] = named_relation(self._prefix + name)
             frame = pinned_result(
                 self._context,
                 self._context.entry(work.view),
@@ -161,7 +162,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         )
 
     def _query(self, query: Query) -> DataFrame:
-        return self._context.spark.sql(to_sql(query))
+        return self._context.spark.sql(to_sql(with_prefix(query, self._frames, self._prefix)))
 
     def _rows(self, frame: DataFrame) -> Rows:
         return Rows.of(frame, place=self._place)
@@ -180,7 +181,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return found
 
     def _register(self, frame: DataFrame, name: str) -> None:
-        frame.createOrReplaceTempView(name)
+        frame.createOrReplaceTempView(self._prefix + name)
         self._frames[name] = frame
 
     def _expected(self, view: str) -> Place:

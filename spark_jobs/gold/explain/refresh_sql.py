@@ -8,7 +8,7 @@ from typing import assert_never
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import Publication, latest_publication
-from spark_jobs.gold.compute.increment import program_of
+from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.compute.pinned import pinned_sql
 from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.gold.compute.relations import Relations
@@ -134,7 +134,8 @@ def _of_range(
 
 def _incremental(context: GoldContext, plan: RefreshPlan, base: Publication) -> RefreshSql:
     entry = context.entry(plan.view)
-    program, relations = program_of(context, entry, vector=plan.vector, clock=plan.clock, base=base)
+    change = change_of(context, entry, vector=plan.vector, clock=plan.clock, base=base)
+    program, relations = change.program, change.relations
     statements = [_change_of(relations, table) for table in sorted(relations.changed)]
     for step in program.steps:
         if isinstance(step, StateUpdate):

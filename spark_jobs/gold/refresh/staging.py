@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.errors import AttemptStateError
-from spark_jobs.gold.compute.increment import base_of
+from spark_jobs.gold.compute.increment import Change, Computation, computation
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import SPARK, Engine
 from spark_jobs.gold.compute.ranges import write_range
 from spark_jobs.gold.compute.row_change import change_here, change_in_spark
-from spark_jobs.gold.compute.run import StagedChange, staged_change
+from spark_jobs.gold.compute.run import StagedChange, run
 from spark_jobs.gold.engine import choice
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep
 from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
-from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
+from spark_jobs.planning.decision import Full, Promotion, Range, Rollback
 from spark_jobs.planning.last_step import last_step
 from spark_jobs.planning.watermark import states_as_dict, states_from_dict
 from spark_jobs.planning.work import WorkItem
-from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, policy, reader, writer
 from spark_jobs.storage.columns import same_row
@@ -68,18 +67,35 @@ class StagedResult:
     engine: str = SPARK
 
 
-def stage(context: GoldContext, work: WorkItem) -> StagedResult:
-    """Write the result, or its change, to the attempt's own table, unless it is there already.
+def staged_once(context: GoldContext, work: WorkItem) -> StagedResult:
+    """The attempt's result, staged now or by a process that was killed.
 
     Raises:
-        BaseMovedError: another publication was committed after the plan of an incremental refresh.
+        AttemptStateError: the plan was to skip.
+        BaseMovedError: another publication was committed after the plan.
+        InputReplacedError: an input was dropped or recreated.
+        QueryFailedError: Spark refuses or fails the query.
+        UntypedColumnError: a column has no type.
+    """
+    # A range is staged in pieces and continues after the last one.
+    in_pieces = isinstance(work.decision, Range)
+    if not in_pieces and log.table_version(staged_at(context, work)) is not None:
+        return staged_result(context, work)
+    return stage(context, work, computation(context, work))
+
+
+def stage(context: GoldContext, work: WorkItem, computation: Computation) -> StagedResult:
+    """Write the result, or its change, to the attempt's own table.
+
+    Raises:
+        BaseMovedError: another publication was committed while a range was computed.
         InputReplacedError: an input was dropped or recreated.
         QueryFailedError: Spark refuses or fails the query.
         UntypedColumnError: a column has no type.
     """
     location = staged_at(context, work)
     with query_failures(work.view):
-        _write(context, work, location)
+        _write(context, work, computation, location)
     return staged_result(context, work)
 
 
@@ -183,19 +199,15 @@ def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
     remove_table(staged_at(context, work))
 
 
-def _write(context: GoldContext, work: WorkItem, location: str) -> None:
-    decision = work.decision
-    if isinstance(decision, Range):
-        # A range is staged in pieces and continues after the last one.
-        write_range(context, work, decision.rows, location)
-        return
-    if log.table_version(location) is not None:
-        return
-    match decision:
-        case Incremental():
-            _write_change(context, work, location)
-        case Full():
-            _write_result(context, work, decision.columns, location)
+def _write(context: GoldContext, work: WorkItem, computation: Computation, location: str) -> None:
+    match computation:
+        case Range(rows=rows):
+            write_range(context, work, rows, location)
+            return
+        case Change():
+            _write_change(context, work, computation, location)
+        case Full(columns=columns):
+            _write_result(context, work, columns, location)
         case Rollback(version=earlier):
             frame = reader.read(context.spark, context.published_at(work.view), earlier)
             writer.replace(Rows.of(frame), location, txn=_TXN)
@@ -203,10 +215,8 @@ def _write(context: GoldContext, work: WorkItem, location: str) -> None:
             frame = reader.read(context.spark, context.lake.environment(name, work.view), built)
             comments = {one.name: one.meaning for one in context.entry(work.view).columns}
             writer.replace(Rows.of(frame), location, txn=_TXN, comments=comments)
-        case Skip():
-            raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
         case _:
-            assert_never(decision)
+            assert_never(computation)
     failpoint("gold.stage.written")
 
 
@@ -224,14 +234,12 @@ def _write_result(
         writer.replace(rows, location, txn=_TXN, metadata=metadata, comments=comments)
 
 
-def _write_change(context: GoldContext, work: WorkItem, location: str) -> None:
-    base = base_of(context, work)
-
+def _write_change(context: GoldContext, work: WorkItem, change: Change, location: str) -> None:
     def computed(engine: Engine) -> StagedChange:
-        return staged_change(context, work, base, engine)
+        return run(change, engine, work)
 
-    with choice.computed(context, work.view, computed, changed=work.changed) as change:
-        _write_staged(change, base.version, location)
+    with choice.computed(context, work.view, computed, changed=work.changed) as staged:
+        _write_staged(staged, change.relations.base.version, location)
 
 
 def _write_staged(change: StagedChange, base: int, location: str) -> None:

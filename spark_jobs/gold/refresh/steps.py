@@ -175,7 +175,7 @@ class Refresher:
         begins = attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}
         done = AttemptStatus.STAGED if begins else None
         with ledger.timed_step(self.context, attempt, "stage", done=done) as facts:
-            staged = staging.stage(self.context, work_item(attempt))
+            staged = staging.staged_once(self.context, work_item(attempt))
             facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
             facts["engine"] = staged.engine
         failpoint("gold.stage.recorded")
