@@ -10,6 +10,7 @@ import yaml
 
 from spark_jobs.demo.first_refreshes import build_order, hand_over, refresh_views
 from spark_jobs.demo.waits import drain, opened, scheduled_views, wait_for_refreshes
+from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import DEMO_FILE, Settings, load_settings
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
@@ -152,13 +153,15 @@ def finish_start(steps: Steps, rest: BackgroundStart) -> Started:
 
 def compare(gold: GoldContext, views: Sequence[str], steps: Steps) -> list[Verification]:
     """Compare published tables with their SQL."""
-    from spark_jobs.gold.verify.published import verify
+    from spark_jobs.gold.verify.several import verify_each
 
     with steps.step(f"compare {len(views)} published tables with their SQL") as note:
         found = []
-        for done, view in enumerate(views):
-            note(f"{done} of {len(views)}, now {view}")
-            found.append(verify(gold, view))
+        for view, result in verify_each(gold, views):
+            if isinstance(result, LakehouseError):
+                raise result
+            found.append(result)
+            note(f"{len(found)} of {len(views)}, {view} is compared")
         return found
 
 

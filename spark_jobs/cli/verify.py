@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from spark_jobs.cli.completion import Views
@@ -37,12 +37,15 @@ def verify(
             "--sample", help="For large tables, compare a sample, a different one each time."
         ),
     ] = False,
+    threads: Annotated[
+        int, typer.Option(min=1, max=64, help="Views that are compared at the same time.")
+    ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Compare gold tables with their SQL, as multisets; exit with 1 if any differs."""
     with open_project(context) as project:
         chosen = chosen_views(project, views, everything=all_views)
-        results = _verify_all(project, chosen, sample=sample)
+        results = _verify_all(project, chosen, sample=sample, threads=threads)
     if as_json:
         typer.echo(json.dumps([_as_dict(*result) for result in results], indent=2))
     else:
@@ -55,30 +58,36 @@ def verify(
         raise typer.Exit(1)
 
 
-def _verify_all(project: OpenProject, views: list[str], *, sample: bool) -> list[Result]:
+def _verify_all(
+    project: OpenProject, views: list[str], *, sample: bool, threads: int
+) -> list[Result]:
     from spark_jobs.gold.base.context import GoldContext
-    from spark_jobs.gold.verify.published import verify as verify_view
     from spark_jobs.gold.verify.sampling import any_buckets
+    from spark_jobs.gold.verify.several import verify_each
 
     context = GoldContext(project.settings, project.manifest, project.store)
-    results: list[Result] = []
-    spinner = Progress(
+    found: dict[str, Verification | LakehouseError] = {}
+    progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
+        MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    with closing(context), spinner as progress:
-        task = progress.add_task("verify", total=None)
-        for view in views:
-            progress.update(task, description=f"verify {view}")
-            try:
-                buckets = any_buckets if sample else None
-                results.append((view, verify_view(context, view, buckets=buckets)))
-            except LakehouseError as error:
-                results.append((view, error))
-    return results
+    with closing(context), progress:
+        task = progress.add_task("verify", total=len(views))
+        each = verify_each(
+            context,
+            views,
+            threads=threads,
+            buckets=any_buckets if sample else None,
+            begins=lambda view: progress.update(task, description=f"verify {view}"),
+        )
+        for view, result in each:
+            found[view] = result
+            progress.advance(task)
+    return [(view, found[view]) for view in views]
 
 
 def findings_table(results: list[Result]) -> Table:
