@@ -38,7 +38,6 @@ class CommitPositions:
         Returns:
             log positions by topic prefix; without databases whose first snapshot is still being
                 read.
-            database whose first snapshot is being read.
 
         Raises:
             KafkaUnreachableError: no broker answers.

@@ -139,7 +139,7 @@ class BronzeFlow:
         """The error if the topic of the running query was recreated.
 
         Args:
-            ids: current ids of all topics.
+            ids: current ids of all topics, by name.
         """
         found = ids.get(self.topic)
         known = self._known_id()

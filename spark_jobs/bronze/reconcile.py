@@ -88,7 +88,11 @@ def compare(
 
 
 def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[int]]:
-    """The offsets of a bronze table's rows, by partition."""
+    """The offsets of a bronze table's rows, by partition.
+
+    Raises:
+        TableMissingError: the table does not exist.
+    """
     table = read_columns(location, [BronzeColumn.PARTITION, BronzeColumn.OFFSET], version)
     found: dict[int, list[int]] = {}
     partitions = table.column(BronzeColumn.PARTITION).to_pylist()

@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 10_000
 
 
 def parquet_fields(content: bytes, kinds: Mapping[str, str]) -> dict[str, Field]:
-    """Reads the values of ``parquet_lines``.
+    """How each column's values are read from ``parquet_lines``, by name.
 
     Args:
         content: of a file whose columns were checked.
@@ -33,7 +33,8 @@ def parquet_fields(content: bytes, kinds: Mapping[str, str]) -> dict[str, Field]
 
 
 def parquet_lines(path: str, content: bytes, fields: Mapping[str, Field]) -> Iterator[SeedLine]:
-    """The rows of a file; times are integers since 1970, texts are bytes.
+    """The rows of a file, one value per column of ``fields``; times are integers since 1970, texts
+    are bytes.
 
     Args:
         path: name of the file in messages.

@@ -42,12 +42,12 @@ def lacking_columns(location: str) -> list[Declared]:
 
 
 def received(kafka: DataFrame) -> DataFrame:
-    """Kafka records with bronze's columns except for the arrival; nothing is parsed."""
+    """Kafka records with ``COLUMNS`` except for the arrival; nothing is parsed."""
     return kafka.select(*(one.name for one in COLUMNS if one.name not in _ARRIVAL))
 
 
 def arrived(records: DataFrame, at: datetime) -> DataFrame:
-    """Bronze rows, from the result of ``received``."""
+    """Bronze rows with all ``COLUMNS``, from the result of ``received``."""
     moment = sf.lit(at)
     return records.withColumns(
         {BronzeColumn.ARRIVED_AT: moment, BronzeColumn.ARRIVAL_DATE: sf.to_date(moment)}
@@ -55,7 +55,7 @@ def arrived(records: DataFrame, at: datetime) -> DataFrame:
 
 
 def arrived_here(records: pa.Table, at: datetime) -> pa.Table:
-    """Bronze rows as Arrow data, from the result of ``received``."""
+    """Bronze rows with all ``COLUMNS`` as Arrow data, from the result of ``received``."""
     for name, value in (
         (BronzeColumn.ARRIVED_AT, pa.scalar(at, pa.timestamp("us", "UTC"))),
         (BronzeColumn.ARRIVAL_DATE, pa.scalar(at.date(), pa.date32())),

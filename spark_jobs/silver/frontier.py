@@ -118,7 +118,11 @@ def position() -> Column:
 
 
 def positions_of(rows: DataFrame) -> tuple[int, int] | None:
-    """Lowest and highest position of a batch; None if no row has one."""
+    """Lowest and highest log position of a batch; None if no row has one.
+
+    Args:
+        rows: the batch, as ``silver_rows`` returns it.
+    """
     [(low, high)] = rows.agg(sf.min(position()), sf.max(position())).collect()
     return None if low is None else (low, high)
 
@@ -127,6 +131,9 @@ def reached_by(tables: SilverTables) -> int:
     """The newest position of a change in a table or its helper tables.
 
     It comes from the log's statistics; without them, one column is read.
+
+    Raises:
+        TableMissingError: one of them does not exist.
     """
     declared = tables.entry.sequence_by is not None
     places = [place for place in tables.places if place != tables.quarantine]

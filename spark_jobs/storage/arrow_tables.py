@@ -31,7 +31,13 @@ from spark_jobs.storage.rows import Merge
 def create(
     rows: pa.Table, location: str, *, comments: Mapping[str, str | None] | None = None
 ) -> DeltaTable:
-    """Create a table with a change feed, rows and column comments."""
+    """Create a table with a change feed, rows and column comments.
+
+    Args:
+        rows: the content; may be empty.
+        location: where there is no table yet.
+        comments: column comments, by name.
+    """
     described = rows if comments is None else _described(rows, comments)
     write_deltalake(
         plain_location(location), described, mode="error", configuration=dict(CHANGE_FEED)

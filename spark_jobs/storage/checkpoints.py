@@ -36,7 +36,11 @@ class BatchOffsets:
 
 
 def last_committed(checkpoint: str) -> BatchOffsets | None:
-    """The last finished batch, or None."""
+    """The last finished batch, or None.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote the checkpoint.
+    """
     ended = _numbers(f"{checkpoint}/commits")
     return None if not ended else planned(checkpoint, max(ended))
 

@@ -112,7 +112,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
 
 
 def authentication(settings: Settings) -> dict[str, str]:
-    """The authentication settings of Spark processes on this machine.
+    """The authentication settings of Spark processes on this machine; none for another's cluster.
 
     Without them, anyone who reaches a driver's port could run code as its account. A local driver
     generates a secret; the local stack's cluster reads one from a file. The settings of any other

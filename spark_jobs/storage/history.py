@@ -124,7 +124,6 @@ def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
     Returns:
         None if files do not give the changes: deletion vectors, partitions, changed columns or
             protocol, or an unreadable commit.
-        another protocol in between, a commit that is not readable.
     """
     found: dict[str, list[str]] = {"cdc": [], "add": [], "remove": []}
     for version in range(after + 1, upto + 1):

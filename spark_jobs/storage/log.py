@@ -1,7 +1,8 @@
 """Reads Delta logs: versions, commits, transaction ids, schemas and sizes. No Spark.
 
 delta-rs reads a log in milliseconds, also in an object store, with credentials from the usual
-environment variables.
+environment variables. A function that opens a table raises ``LogUnreadableError`` if its log
+exists and cannot be read.
 """
 
 from __future__ import annotations
@@ -110,7 +111,10 @@ def table_version(location: str) -> TableVersion | None:
 
 
 def commits(location: str, *, limit: int | None = None) -> list[Commit]:
-    """The newest commits, newest first; ``limit=None``: all that the log still has."""
+    """The newest commits, newest first; ``limit=None``: all that the log still has.
+
+    Without a table there are none.
+    """
     table = open_table(location)
     if table is None:
         return []
@@ -257,7 +261,10 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
 
 
 def files(table: DeltaTable) -> pa.Table:
-    """The files of a version: ``path``, ``size_bytes``, ``num_records``, ``partition.*``, stats."""
+    """The files of a version: ``path``, ``size_bytes``, ``num_records`` and other facts of the log.
+
+    Columns are flat, for instance ``partition.NAME``, ``min.NAME`` and ``max.NAME``.
+    """
     return pa.table(table.get_add_actions(flatten=True))
 
 

@@ -30,7 +30,7 @@ def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.
         columns: columns to read.
 
     Returns:
-        None if the table is not plain, or too many rows have the keys.
+        these columns; None if the table is not plain, or too many rows have the keys.
     """
     plain = plain_table(location)
     if plain is None:

@@ -52,7 +52,7 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
 
 
 def read_by_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
-    """The same by Delta's own reader.
+    """The same rows by Delta's own reader, with all column metadata.
 
     For checks that must not depend on this module, and for tables that streams write: each job
     reads the version that is newest when it starts.
@@ -64,8 +64,9 @@ def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> Dat
     """The inserted and deleted rows of the versions in (after, upto].
 
     Returns:
-        the table's columns and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
-        ``update_postimage``).
+        the table's columns and ``_change_type``: ``insert``, ``delete``, ``update_preimage`` or
+            ``update_postimage``. Delta's reader adds two columns, ``_commit_version`` and
+            ``_commit_timestamp``.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -99,7 +100,13 @@ def read_columns(
     *,
     where: pc.Expression | None = None,
 ) -> pa.Table:
-    """Some columns of a version, by default the newest, in memory; optionally filtered.
+    """Some columns of a version, by default the newest, in memory.
+
+    Args:
+        location: of the table.
+        columns: names of the columns.
+        version: of the table; None: the newest.
+        where: only rows that satisfy this; None: all.
 
     Raises:
         TableMissingError: the table does not exist.
@@ -151,7 +158,11 @@ def changed_rows(
     """The inserted and deleted rows of the versions in (after, upto], in no order.
 
     Yields:
-        some columns of the rows, and for each row TRUE (inserted) or FALSE (deleted).
+        the given columns of the rows, and for each row TRUE (inserted) or FALSE (deleted).
+
+    Raises:
+        TableMissingError: the table does not exist.
+        LogUnreadableError: the version ``upto`` is no longer readable.
     """
     table = log.open_table(location, version=upto)
     files = feed_files(location, after=after, upto=upto)

@@ -157,6 +157,7 @@ def driver_session(
 
     Raises:
         JarsMissingError: Delta's jars are not in the directory that the settings name.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
         JavaMissingError: Java is not installed.
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415

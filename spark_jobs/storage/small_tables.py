@@ -88,6 +88,9 @@ def hold(rows: pa.Table, location: str, *, metadata: Mapping[str, Any]) -> None:
         rows: few rows of sortable values.
         location: of the table.
         metadata: user metadata of the commit.
+
+    Raises:
+        TableMovedError: another writer committed at the same time; nothing was written.
     """
     if DeltaTable.is_deltatable(location):
         was = DeltaTable(location).to_pyarrow_table().to_pylist()

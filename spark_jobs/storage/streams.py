@@ -65,6 +65,11 @@ def streaming_session(settings: Settings) -> SparkSession:
 
     It opens the server by which the JVM hands batches to Python. ``foreachBatch`` would open it,
     too, but two queries that start at the same time would open two, and the JVM would know one.
+
+    Raises:
+        JarsMissingError: Delta's jars are not in the directory that the settings name.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
+        JavaMissingError: Java is not installed.
     """
     # The core can be imported without Spark.
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
@@ -102,7 +107,7 @@ def create_stream_table(
 
 
 def read_stream(spark: SparkSession, location: str) -> DataFrame:
-    """Stream the rows that are appended to a table, from its first version on.
+    """Stream the rows that are appended to a table, with its columns, from its first version on.
 
     Commits that change existing rows, such as forgetting, are skipped.
     """

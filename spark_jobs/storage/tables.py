@@ -70,7 +70,7 @@ def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> Dat
     """The inserted and deleted rows of the versions in (after, upto].
 
     Returns:
-        the table's columns and those of Delta's change feed (``_change_type`` and two more).
+        the table's columns, ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
     """
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     versions = {"startingVersion": str(after + 1), "endingVersion": str(upto)}
@@ -92,8 +92,9 @@ def merge_rows(
     Args:
         spark: session to use.
         location: of the table.
-        deleted: rows to delete, each once; all copies in the table are deleted.
-        inserted: rows to insert.
+        deleted: rows to delete, with the table's columns, each once; all copies in the table are
+            deleted.
+        inserted: rows to insert, with the same columns.
         step: how a row to delete is found in the table.
         txn: identity of the write.
         metadata: user metadata of the commit.
@@ -115,7 +116,15 @@ def merge_rows(
 
 
 def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
-    """Merge rows into a table in one commit; source keys are unique."""
+    """Merge rows into a table in one commit.
+
+    Args:
+        source: rows with the columns of ``how`` and those that its conditions read; keys are
+            unique.
+        location: of the table.
+        how: conditions to update, insert and delete.
+        txn: identity of the write.
+    """
     from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
 
     values = {f"`{name}`": f"s.`{name}`" for name in how.columns}

@@ -66,7 +66,13 @@ class ViewStatus:
     pinned: PinnedView | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object, with times in ISO 8601 and durations in seconds.
+
+        Returns:
+            the attributes, except that ``policy`` is called ``refresh``, ``behind`` and ``target``
+                end in ``_seconds``, and ``last`` is ``last_attempt``; and ``held`` and ``hold``,
+                the names of ``blocked`` and ``pinned`` in older releases.
+        """
         pinned = None if self.pinned is None else self.pinned.as_dict()
         return {
             "view": self.view,

@@ -36,10 +36,18 @@ def has_incomparable(frame: DataFrame) -> bool:
 
 
 def multiset_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
-    """The rows whose counts differ, with their columns and the difference in a last column.
+    """The rows whose counts differ.
 
-    A positive weight counts extra copies in ``actual``. One aggregation replaces EXCEPT ALL in both
-    directions: a row is in neither difference exactly when its weights sum to zero.
+    One aggregation replaces EXCEPT ALL in both directions: a row is in neither difference exactly
+    when its weights sum to zero.
+
+    Args:
+        expected: a multiset of rows.
+        actual: another one, with as many columns of the same types.
+
+    Returns:
+        the columns of ``expected``, and last ``__weight``: the extra copies in ``actual``, negative
+            if copies are missing.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -58,7 +66,10 @@ def multiset_difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
 
 
 def count_difference(expected: DataFrame, actual: DataFrame) -> Difference:
-    """Count the missing and the unexpected rows of ``actual``, in one Spark job."""
+    """Count the missing and the unexpected rows of ``actual``, in one Spark job.
+
+    For the arguments see ``multiset_difference``.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     weight = F.col(_WEIGHT)

@@ -63,6 +63,9 @@ def named_inputs(
 ) -> Iterator[dict[str, Relation]]:
     """Register each input at its version as a temporary view, by the cheapest reader.
 
+    Yields:
+        the views as relations, by ``layer.name`` of the input.
+
     Raises:
         InputReplacedError: an input was dropped or recreated.
     """

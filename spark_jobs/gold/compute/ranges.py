@@ -64,7 +64,7 @@ def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: 
 
 
 def within(frame: DataFrame, rows: RowRange, time: TimeRange) -> DataFrame:
-    """The rows whose time column lies in a half-open range."""
+    """The rows whose time column, that of ``rows``, lies in the half-open range ``time``."""
     return frame.where(range_condition(rows, time))
 
 

@@ -125,7 +125,11 @@ def prefix_of(work: RefreshPlan | WorkItem) -> str:
 def ranges_of(
     base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
 ) -> dict[str, Range] | None:
-    """The version range of each input since a publication; None if it lacks one of them."""
+    """The version range of each input since a publication, by ``layer.name``.
+
+    Returns:
+        None if the publication lacks one of the inputs.
+    """
     found = {}
     for table, after in vector:
         before = base.watermark.vector.get(table)

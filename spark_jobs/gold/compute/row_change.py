@@ -26,7 +26,7 @@ def change_here(
     """A staged change whose rows are Arrow data in this process.
 
     Args:
-        rows: the table's columns and ``__operation``.
+        rows: the table's columns and ``__operation``, which is ``DELETE`` or ``INSERT``.
         kinds: Spark SQL types by column; all types must be groupable.
         step: how a row to delete is found in the table.
         spark: opens the session to write with, when there are too many rows for delta-rs.
@@ -58,7 +58,7 @@ def change_in_spark(
     """A staged change that Spark reads; see ``change_here``.
 
     Args:
-        rows: the table's columns and ``__operation``.
+        rows: the table's columns and ``__operation``, which is ``DELETE`` or ``INSERT``.
         deletes: upper bound of the rows to delete.
         inserts: number of rows to insert.
         kinds: Spark SQL types by column.

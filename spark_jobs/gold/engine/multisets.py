@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 
 
 def of_keyed(change: DataFrame, view: str) -> DataFrame:
-    """With a key, a row is deleted or inserted once."""
+    """With a key, a row is deleted or inserted once; any other weight fails the query.
+
+    Args:
+        change: the view's columns and ``__w``.
+        view: the gold view's name, for the message.
+
+    Returns:
+        the view's columns and ``__operation``.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     word = F.when(F.col(WEIGHT) == -1, DELETE).when(F.col(WEIGHT) == 1, INSERT)
@@ -22,7 +30,18 @@ def of_keyed(change: DataFrame, view: str) -> DataFrame:
 
 
 def without_key(change: DataFrame, published: DataFrame, view: str) -> DataFrame:
-    """Without a key, all copies of a changed row are deleted, and the remaining ones inserted."""
+    """Without a key, all copies of a changed row are deleted, and the remaining ones inserted.
+
+    The query fails if more copies are to be deleted than there are.
+
+    Args:
+        change: the view's columns and ``__w``, the signed number of copies.
+        published: the published table.
+        view: the gold view's name, for the message.
+
+    Returns:
+        the columns of ``published`` and ``__operation``; a row for each copy.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     columns = published.columns

@@ -107,7 +107,7 @@ def build(
 
 
 def as_json(table: TableVersion) -> dict[str, object]:
-    """A table version as stored in the control database."""
+    """A table version as stored in the control database: ``id`` and ``version``."""
     return {"id": table.table_id, "version": table.version}
 
 
@@ -119,7 +119,7 @@ def pinned(environment: Environment) -> tuple[dict[TableName, TableVersion], dat
 
 
 def pins_as_json(pins: Mapping[TableName, TableVersion], clock: datetime) -> dict[str, object]:
-    """Versions and clock as stored in the control database."""
+    """As stored in the control database: ``versions`` by table, and ``clock`` in ISO 8601."""
     return {"versions": VersionVector(pins).as_dict(), "clock": clock.isoformat()}
 
 

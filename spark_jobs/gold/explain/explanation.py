@@ -50,7 +50,7 @@ class AggregateState:
     version: TableVersion | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``name``, ``columns`` (expression by column) and ``version``."""
         version = None if self.version is None else self.version.version
         return {"name": self.name, "columns": dict(self.columns), "version": version}
 
@@ -84,11 +84,18 @@ class Explanation:
 
     @property
     def deprecated(self) -> list[tuple[str, Deprecation]]:
-        """The view's columns that will be removed."""
+        """The view's columns that will be removed, each as name and deprecation."""
         return [(one.name, one.deprecation) for one in self.entry.columns if one.deprecation]
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object: the plan's keys and those of this class."""
+        """As a JSON object.
+
+        Returns:
+            the keys of ``RefreshPlan.as_dict``; and ``strategy``, ``maintenance`` (with ``place``),
+                ``engine``, ``kept_groups`` (the aggregate state), ``deprecated`` (text by column),
+                ``published`` (``version``, ``rows``, ``bytes``; or None) and ``estimates``
+                (``incremental`` and ``full``, each from ``Estimate.as_dict``; or None).
+        """
         published = None
         if self.published is not None:
             version, size = self.published

@@ -47,7 +47,7 @@ class Publish:
         return "\n".join(f"-- {line}" for line in lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``step``, ``key`` (None unless merged by key), ``comment``, ``sql``."""
         key = list(self.step.key) if isinstance(self.step, MergeByKey) else None
         return {
             "step": _word(self.step),

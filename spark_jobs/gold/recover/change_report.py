@@ -47,7 +47,7 @@ class ChangeReport:
     detail: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, but ``leaving`` and ``entering`` for the row counts."""
         return {
             "leaving": self.deleted,
             "entering": self.inserted,

@@ -161,10 +161,14 @@ class Replayer:
         return self._published(replay_id, view, published.version)
 
     def follow(self, replay_id: str) -> dict[str, str]:
-        """Refresh the replayed views and all views that read them; returns one line per view.
+        """Refresh the replayed views and all views that read them.
 
         It publishes what arrived during the replay, and what changed in upstream views, as any
         refresh does.
+
+        Returns:
+            one line of text per view, by the view's name; a view that fails does not stop the
+                others.
         """
         replayed = {
             one.view

@@ -55,12 +55,13 @@ def judged(
     Args:
         context: settings, manifest and locations of the project.
         view: the view whose expectations apply.
-        read: returns the rows.
+        read: returns the rows, with the view's columns.
         rows: number of rows; None if the log does not tell.
         location: of a table with the same columns.
 
     Raises:
-        LakehouseError: any error of ``audit``.
+        SuiteRefusedError: an expectation would not be checked as written.
+        GateCrashedError: the check of an expectation raised an error.
     """
     entry = context.entry(view)
     verdict = gate.audit(

@@ -139,7 +139,7 @@ def staged_at(context: GoldContext, work: WorkItem | RefreshAttempt) -> str:
 
 
 def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
-    """The table as it would be after publishing."""
+    """The table as it would be after publishing, with its columns."""
     step = last_step_of(context, work)
     if isinstance(step, Overwrite):
         return reader.read(context.spark, staged_at(context, work))
@@ -152,7 +152,11 @@ def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
 
 
 def staged_content(context: GoldContext, work: WorkItem) -> Rows:
-    """The same, wherever the rows are."""
+    """The same, wherever the rows are.
+
+    Raises:
+        NotTranslatedError: there is no Spark, and its files are large or only Spark can read them.
+    """
     if not context.in_process:
         return Rows(lambda: staged_rows(context, work))
     kinds = {one.name: one.type for one in log.schema(staged_at(context, work))}
@@ -184,7 +188,13 @@ def _here(location: str) -> pa.Table:
 
 
 def staged_rows_changed(context: GoldContext, staged: StagedResult, step: RowStep) -> RowChange:
-    """The rows of a staged change."""
+    """The rows of a staged change.
+
+    Args:
+        context: settings, manifest and locations of the project.
+        staged: a result whose table has the view's columns and ``__operation``.
+        step: how a row to delete is found in the published table.
+    """
     kinds = {one.name: one.type for one in log.schema(staged.location) if one.name != OPERATION}
     deletes, inserts = staged.deleted or 0, staged.inserted or 0
     few = compared(kinds.values()) and policy.RESULT.fits(rows=deletes + inserts)

@@ -78,7 +78,7 @@ class Outcome:
     verdict: dict[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the keys of ``RefreshPlan.as_dict``, and the other attributes."""
         return {
             **self.plan.as_dict(),
             "status": self.status.value,

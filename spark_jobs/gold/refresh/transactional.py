@@ -37,9 +37,9 @@ def transactional_versions(
         newest: upper bound of the version of each table.
 
     Returns:
-        the versions of tables with a recorded commit; and why the view must wait, if the tables of
-            a database, which a streaming application writes, have no commit in common yet.
-        tables of one database, which a streaming application writes, have no commit in common yet.
+        the versions of tables with a recorded commit; and the reason why the view must wait: tables
+            of one database, which a streaming application writes, have no commit in common yet.
+            None: it need not wait.
     """
     found: dict[TableName, TableVersion] = {}
     for name, tables in transactional_inputs(context.manifest, view).items():

@@ -10,9 +10,12 @@ from spark_jobs.storage.history import rows_of_commit
 
 
 def event_of(context: GoldContext, attempt_id: str) -> dict[str, Any] | None:
-    """The event of an attempt; None if it published nothing or changed no row.
+    """The event of an attempt, as ``event_of_publication`` returns it.
 
     It reads the table's log: the process may have ended before it updated the ledger.
+
+    Returns:
+        None if the attempt published nothing, or changed no row.
 
     Raises:
         AttemptNotFoundError: there is no such attempt.

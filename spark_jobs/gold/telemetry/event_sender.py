@@ -21,7 +21,12 @@ class Events(Protocol):
         """The attempts named by its newest events."""
 
     def emit(self, asset: int, extra: dict[str, Any]) -> None:
-        """Emit an event."""
+        """Emit an event.
+
+        Args:
+            asset: the id of the asset.
+            extra: the event's content, which Airflow stores as JSON.
+        """
 
     def close(self) -> None:
         """Close the connection."""
@@ -63,7 +68,12 @@ class EventSender:
         return attempt in client.attempts(number)
 
     def emit(self, asset: str, event: dict[str, Any]) -> None:
-        """Emit an event."""
+        """Emit an event of an asset.
+
+        Args:
+            asset: name of an asset for which ``obstacle`` returned None.
+            event: the event's content, which Airflow stores as JSON.
+        """
         client, number = self._assets[asset]
         client.emit(number, event)
 

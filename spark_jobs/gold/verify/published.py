@@ -76,7 +76,7 @@ class Verification:
         return self.finding in {Finding.EQUAL, Finding.EQUAL_WITHIN_TOLERANCE}
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the result under the names of ``passed_keys``."""
         return {
             "view": self.view,
             **passed_keys(passed=self.passed),

@@ -55,7 +55,7 @@ class Sample:
         return tuple(one.number for one in self.buckets if not one.agrees)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and ``rows``, the number of rows that were compared."""
         return {
             "by": list(self.by),
             "of": self.of,
@@ -81,7 +81,13 @@ def bucket_columns(frame: DataFrame, key: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_buckets(frame: DataFrame, by: Sequence[str], numbers: Collection[int]) -> DataFrame:
-    """The rows of some buckets."""
+    """The rows of the buckets with these numbers; all rows without columns or numbers.
+
+    Args:
+        frame: any rows.
+        by: from ``bucket_columns``.
+        numbers: of the buckets.
+    """
     return frame.where(_bucket(frame, by).isin(*numbers)) if by and numbers else frame
 
 

@@ -48,7 +48,8 @@ def close_rows(expected: DataFrame, actual: DataFrame, *, tolerance: float) -> C
         tolerance: largest relative difference of floats that count as equal.
 
     Returns:
-        None if a row has no partner.
+        None if a row has no partner within the tolerance, if there is no float column, or if a
+            column cannot be grouped.
     """
     floats = set(float_columns(expected))
     kinds = [field.dataType.simpleString() for field in expected.schema.fields]

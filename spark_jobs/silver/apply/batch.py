@@ -88,7 +88,14 @@ class BatchApplier:
     listener: Callable[[Outcome], None] | None = None
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
-        """Apply one batch; returns its counts, or None if it had no records.
+        """Apply one batch.
+
+        Args:
+            bronze: records with bronze's columns.
+            batch_id: number of the batch in its epoch.
+
+        Returns:
+            the batch's counts; None if it had no records.
 
         Raises:
             SchemaDriftError: the records differ from the declaration; nothing was written.
@@ -115,7 +122,7 @@ class BatchApplier:
         return self.write(outcome, batch_id, settled=settled, before=before, verdict=verdict)
 
     def judged(self, bronze: DataFrame) -> Outcome:
-        """The disposition of each record, by the current declarations and tables."""
+        """The disposition of each bronze record, by the current declarations and tables."""
         return self.writer.outcome(self._kept_rows(bronze))
 
     def _kept_rows(self, bronze: DataFrame) -> DataFrame:

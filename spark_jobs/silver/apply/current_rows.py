@@ -59,7 +59,7 @@ class CurrentRows:
         return RememberedTruncations(self.tables.tombstones, self.tables.entry, timed=False)
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """The disposition of each record of a batch."""
+        """The disposition of each record of a batch, as ``silver_rows`` returns it."""
         place = place_of(rows, sf.col(BYTES))
         known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
         local = place is Place.LOCAL

@@ -32,10 +32,13 @@ def append_dispositions(
     """Dispositions for an event table: the first record of each event id is applied.
 
     Args:
-        rows: the persisted batch.
+        rows: the persisted batch, as ``silver_rows`` returns it.
         table: the silver table; None if it is empty.
         identity: the column with the event id.
         expired: whether a row has expired; None if rows never expire.
+
+    Returns:
+        the batch with ``DISPOSITION`` and ``KNOWN``.
     """
     candidate = sf.col(CANDIDATE)
     # Partitions have no common order; ordering by arrival does not depend on the batches.
@@ -74,10 +77,13 @@ def upsert_dispositions(
     """Dispositions for a table of current rows: the last change of each key is applied.
 
     Args:
-        rows: the persisted batch.
+        rows: the persisted batch, as ``silver_rows`` returns it.
         state: the silver table and its tombstones; empty tables are left out.
         keys: the columns that identify a row; NULL in a truncation.
         truncation: the last truncation, including the batch's own.
+
+    Returns:
+        the batch with ``DISPOSITION`` and ``KNOWN``.
     """
     candidate = sf.col(CANDIDATE)
     partition = Window.partitionBy(*keys, CANDIDATE)

@@ -34,7 +34,7 @@ class EventRows:
     joining: Joining
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """The disposition of each record of a batch."""
+        """The disposition of each record of a batch, as ``silver_rows`` returns it."""
         place = place_of(rows, sf.col(BYTES))
         here = self._judged_locally(rows) if place is Place.LOCAL else None
         if here is not None:

@@ -29,13 +29,16 @@ _LIFE = "__life"
 def with_values_before(
     changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]
 ) -> DataFrame:
-    """Fill unsent values and add ``__based``; changes without a complete predecessor stay as is.
+    """Fill unsent values; changes without a complete predecessor stay as they are.
 
     Args:
         changes: changes with complete keys, and the columns ``__sequence``, coordinates,
             ``__deleted``, ``__unfilled`` and ``__state``.
         keys: columns that group the changes of one row.
         names: columns that may have to be filled.
+
+    Returns:
+        the changes with ``BASED``, whether such a predecessor exists.
     """
     order = [sf.col(SEQUENCE), sf.desc(STATE), *map(sf.col, COORDINATES)]
     first, here = Window.unboundedPreceding, Window.currentRow
@@ -65,12 +68,15 @@ def fill_current(
     """Fill a batch from the current rows; a row that cannot be filled gets a problem.
 
     Args:
-        rows: the batch.
+        rows: the batch, as ``silver_rows`` returns it.
         held: the silver table and its tombstones, with the columns ``names``; empty tables are left
             out.
         keys: the columns that identify a row.
         names: columns that may have to be filled.
         after: the last truncation; rows before it are gone.
+
+    Returns:
+        the batch with the same columns.
     """
     missing = sf.col(CANDIDATE) & sf.col(UNFILLED).isNotNull()
     touched = sf.broadcast(rows.where(missing).select(*keys).distinct())

@@ -52,7 +52,14 @@ class NetChange:
     def of_changes(
         cls, held: DataFrame, target: DataFrame, *, keys: Sequence[str], content: Sequence[str]
     ) -> NetChange:
-        """Compare the stored changes of an SCD type 2 table; filled values are ignored."""
+        """Compare the stored changes of an SCD type 2 table; filled values are ignored.
+
+        Args:
+            held: the stored changes.
+            target: the changes that should be stored, with the same columns.
+            keys: the columns that identify a row; NULL is a value.
+            content: columns that must be equal where they were sent.
+        """
         mine, theirs = (_as_sent(one, content) for one in (held, target))
         return cls._where(held, target, (*keys, SEQUENCE), mine, theirs)
 
@@ -112,7 +119,7 @@ def tombstone_change(
 
 
 def values(frame: DataFrame, names: Sequence[str]) -> Column:
-    """A row's values as one comparable column; maps are compared as text."""
+    """A row's values of these columns as one comparable struct; maps are compared as text."""
     types = {one.name: one.dataType.simpleString() for one in frame.schema.fields}
     return sf.struct(
         *(

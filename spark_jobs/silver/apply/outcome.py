@@ -42,7 +42,13 @@ class Outcome:
 
     @classmethod
     def of(cls, annotated: DataFrame, *kinds: Column | str, place: Place = Place.SPARK) -> Outcome:
-        """Compute the rows, and count them by disposition and the given kinds."""
+        """Compute the rows, and count them by disposition and the given kinds.
+
+        Args:
+            annotated: the batch with ``DISPOSITION``; NULL if a row is not a record of the batch.
+            kinds: columns to count by.
+            place: where the rows are handled.
+        """
         rows = annotated.localCheckpoint(eager=False)
         groups = rows.groupBy(DISPOSITION, *kinds).count().collect()
         known = [group for group in groups if group[DISPOSITION] is not None]
@@ -80,12 +86,12 @@ class Outcome:
 
     @cached_property
     def rows(self) -> DataFrame:
-        """The persisted rows; those without a disposition are not records of the batch."""
+        """The persisted rows; those with a NULL ``DISPOSITION`` are not records of the batch."""
         return self.made()
 
     @property
     def counts(self) -> dict[Disposition, int]:
-        """The number of records by disposition."""
+        """The number of records by disposition; 0 if there are none."""
         counts = dict.fromkeys(Disposition, 0)
         for group in self.groups:
             counts[Disposition(group[DISPOSITION])] += group["count"]
@@ -144,12 +150,13 @@ class HeldTables:
         """Rows of some tables that have the keys, possibly others, read without Spark.
 
         Args:
-            keys: keys of a small batch.
+            keys: keys of a small batch, a column per key column.
             locations: of the tables.
             schema: columns to read, the same for all tables.
 
         Returns:
-            an empty list if no table has such rows; None if Spark must read the tables.
+            one DataFrame with these columns, or an empty list if no table has such rows; None if
+                Spark must read the tables.
         """
         if not keyed(field.dataType.simpleString() for field in keys.schema.fields):
             return None
@@ -169,7 +176,7 @@ class HeldTables:
         """Rows of some tables that have the keys, possibly others, by table.
 
         Args:
-            keys: of types that support lookups.
+            keys: a column per key column, of types that support lookups.
             locations: of the tables; empty tables have no entry in the result.
             names: columns to read.
 

@@ -45,12 +45,16 @@ def timeline(
     """All changes of the affected keys; those of the batch have a disposition.
 
     Args:
-        rows: the persisted batch.
+        rows: the persisted batch, as ``silver_rows`` returns it.
         kept: the stored changes of the affected keys; None if there are none.
         known: the stored truncations.
         truncations: the stored truncations and the batch's own.
         keys: the columns that identify a row; NULL in a truncation.
         names: columns that may have to be filled.
+
+    Returns:
+        the columns of the batch, ``STATE``, ``KNOWN``, ``SHOWN`` and ``DISPOSITION``, which is NULL
+            for stored changes.
     """
     parts = [rows.withColumn(STATE, sf.expr("FALSE"))]
     marks = {STATE: sf.expr("TRUE"), CANDIDATE: sf.expr("TRUE")}
@@ -142,6 +146,9 @@ def intervals(changes: DataFrame, *, keys: Sequence[str], names: Sequence[str]) 
         changes: the result of ``timeline``.
         keys: the columns that identify a row.
         names: the columns of the SELECT.
+
+    Returns:
+        the columns of ``changes``, and ``valid_to``: when the next period of the key begins.
     """
     order = Window.partitionBy(*keys).orderBy(SEQUENCE)
     deleted, row_values = sf.col(DELETED), sf.col("__values")
@@ -167,6 +174,9 @@ def actions(
         current: the current rows of the same keys; None if there are none.
         keys: columns that identify a row of the history, including ``valid_from``.
         names: the columns of the SELECT.
+
+    Returns:
+        the columns of ``target`` and ``ACTION``: ``INSERT``, ``UPDATE`` or ``DELETE``.
     """
     if current is None:
         return target.withColumn(ACTION, sf.lit(INSERT))

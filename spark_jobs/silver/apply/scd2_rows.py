@@ -54,7 +54,10 @@ class Scd2Rows:
         return RememberedTruncations(self.tables.changes, self.tables.entry, timed=True)
 
     def outcome(self, rows: DataFrame) -> Outcome:
-        """The disposition of each record; the rows are all changes of the affected keys."""
+        """The disposition of each record of a batch, as ``silver_rows`` returns it.
+
+        The outcome's rows are all changes of the affected keys.
+        """
         keys = self.tables.entry.keys
         kept = self.held.read(rows.sparkSession, self.tables.changes)
         known = () if kept is None else self.truncations.now()

@@ -80,6 +80,9 @@ def remembered_truncations(
         location: of the tombstones or changes.
         keys: the columns that identify a row.
         timed: whether the table stores commit times.
+
+    Raises:
+        TableMissingError: the table does not exist.
     """
     names = [SEQUENCE, *COORDINATES, *([str(HistoryColumn.VALID_FROM)] if timed else [])]
     found = read_columns(location, names, where=pc.field(keys[0]).is_null())
@@ -91,7 +94,12 @@ def remembered_truncations(
 
 
 def truncations_in(rows: DataFrame, *, timed: bool) -> tuple[Truncation, ...]:
-    """The truncations in a batch; runs a job."""
+    """The truncations in a batch, as ``silver_rows`` returns it; runs a job.
+
+    Args:
+        rows: the batch.
+        timed: whether to read their ``valid_from`` too, which only SCD type 2 has.
+    """
     times = [sf.unix_micros(HistoryColumn.VALID_FROM)] if timed else []
     found = rows.where(sf.col(CANDIDATE) & (sf.col(OPERATION) == TRUNCATE))
     return _first_of_each(

@@ -52,7 +52,16 @@ class Seen:
 def arrived(
     seen: Sequence[Seen], source: SourceEntry, known: Mapping[str, Arrival]
 ) -> dict[str, Arrival]:
-    """Columns seen for the first time, or earlier than known, or with a first value."""
+    """Columns seen for the first time, or earlier than known, or with a first value.
+
+    Args:
+        seen: the shapes of a batch.
+        source: the declaration.
+        known: first arrivals, by column.
+
+    Returns:
+        new and changed arrivals, by column.
+    """
     found: dict[str, Arrival] = {}
     for one in sorted(seen, key=lambda one: one.first):
         for column in source.columns:

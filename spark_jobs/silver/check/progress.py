@@ -26,7 +26,9 @@ def applied_version(
     Returns:
         None if unknown: a batch was killed or covers part of a version, or the stream is about to
             read bronze again.
-        stream is about to read bronze again.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote the checkpoint.
     """
     newest, ended = last_planned(checkpoint), last_committed(checkpoint)
     if newest is not None and (ended is None or ended.batch_id < newest):

@@ -134,13 +134,16 @@ def snapshot_records(
     *,
     sample: Sample | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Key and value of each row's record, in pages.
+    """Each row of the source table as Debezium writes a snapshot's record, in pages.
 
     Args:
         connection: from ``opened``.
         source: a Debezium source with a ``table``.
         kinds: the types of the declared columns.
         sample: which rows; None: all.
+
+    Yields:
+        the columns ``key`` and ``value`` of the records, as JSON in UTF-8.
     """
     sent = {name: kind for name, kind in kinds.items() if json_writer(kind) is not None}
     writers = [json_writer(kind) for kind in sent.values()]

@@ -37,10 +37,10 @@ class IncompleteTransaction:
 def incomplete_transactions(
     bronze: DataFrame, changes: Mapping[str, int], *, since: int
 ) -> list[IncompleteTransaction]:
-    """The transactions with changes that bronze lacks.
+    """The transactions with changes that bronze lacks, in the order of their numbers.
 
     Args:
-        bronze: records of one table.
+        bronze: records of one table, with bronze's columns.
         changes: number of changes to that table, by transaction id.
         since: time of the first of them, in milliseconds since 1970.
     """

@@ -43,10 +43,18 @@ def problem(reason: QuarantineReason, detail: Column | str | None = None) -> Col
 def with_documents(
     bronze: DataFrame, *, max_bytes: int, schemas: Sequence[AvroSchema] = ()
 ) -> DataFrame:
-    """Add the raw columns, the documents of value and key, and the value's problem.
+    """The records with the documents of value and key, and the value's problem.
 
-    A record without a value has neither a document nor a problem. With ``schemas``, values are
-    Avro; otherwise they are JSON.
+    A record without a value has neither a document nor a problem.
+
+    Args:
+        bronze: records with bronze's columns.
+        max_bytes: longer values and keys are not parsed.
+        schemas: Avro schemas of the values; (): values are JSON.
+
+    Returns:
+        the values of ``RAW_COLUMNS``, ``PROBLEM``, and the variants ``DOCUMENT`` and
+            ``KEY_DOCUMENT``.
     """
     if schemas:
         value, unread = _avro("__value", max_bytes, schemas), _no_avro("__value", schemas)

@@ -54,7 +54,12 @@ def rule_problems(
 
 
 def judged(entry: SilverEntry, outputs: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns ``FAILED`` and ``COUNTED`` of a row; empty without a suite."""
+    """The columns ``FAILED`` and ``COUNTED`` of a row, by name; empty without a suite.
+
+    Args:
+        entry: the table with its suite.
+        outputs: the columns of the SELECT, by name.
+    """
     value, each = outputs.__getitem__, [rule for rule in entry.rules if rule.columns]
     if not entry.rules:
         return {}

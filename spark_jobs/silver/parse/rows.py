@@ -51,6 +51,18 @@ def silver_rows(
 
     Raw bytes are kept only for records that have, or may get, a problem, so that a batch is small
     in memory. A truncation is a deletion with a NULL key; no other candidate has a NULL in its key.
+
+    Args:
+        typed: from ``typed_records``.
+        source: the source's declaration.
+        entry: the silver table's declaration.
+        projection: its SELECT, split.
+
+    Returns:
+        the SELECT's columns; ``CANDIDATE``, ``COORDINATES``, ``ARRIVED_AT``, ``BYTES``,
+            ``RAW_PAYLOAD``, ``PROBLEM``, ``SHAPE`` and ``COMMIT``; for events ``EVENT_ID``; for
+            changes ``OPERATION``, ``SEQUENCE``, ``DELETED`` and ``UNFILLED``; for SCD type 2
+            ``valid_from``; with a suite ``FAILED`` and ``COUNTED``, except for SCD type 2.
     """
     condition = sf.expr(projection.condition) if projection.condition else sf.lit(True)  # noqa: FBT003
     passes = sf.coalesce(condition, sf.lit(False))  # noqa: FBT003

@@ -61,6 +61,10 @@ def typed_records(
         source: the declaration.
         max_bytes: longer values are not parsed.
         placeholder: Debezium's placeholder for a value that the database did not send.
+
+    Returns:
+        the declared columns, ``OPERATION``, ``SEQUENCE`` and ``COMMITTED_AT`` (NULL without
+            Debezium), ``UNAVAILABLE``, the values of ``RAW_COLUMNS``, ``PROBLEM`` and ``SHAPE``.
     """
     documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:

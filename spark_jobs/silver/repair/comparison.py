@@ -64,7 +64,7 @@ class Rebuilt:
         return not any((*wrong, self.reshaped))
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and ``right``: whether nothing was wrong."""
         return {**asdict(self), "right": self.right}
 
 
@@ -84,7 +84,11 @@ class LiveTable:
 
     @classmethod
     def now(cls, spark: SparkSession, tables: SilverTables, totals: SilverTotals) -> LiveTable:
-        """The current table; the caller holds its guard."""
+        """The current table; the caller holds its guard.
+
+        Raises:
+            TableMissingError: the table, or one of its helper tables, does not exist.
+        """
         rows, quarantine, *rest = (
             read_by_delta(spark, place, existing_table(place).version()) for place in tables.places
         )
@@ -92,7 +96,7 @@ class LiveTable:
 
     @property
     def shape(self) -> list[dict[str, str]]:
-        """Names and types of the columns, in any order."""
+        """Types by column name, of the table and of the tombstones or stored changes, if any."""
         return [dict(one.dtypes) for one in (self.rows, self.remembered) if one is not None]
 
 

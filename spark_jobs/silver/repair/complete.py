@@ -24,7 +24,7 @@ def missing_records(
     Args:
         spark: any session.
         tables: the silver table and its helper tables.
-        bronze: the records that the table has applied.
+        bronze: the records that the table has applied; ``partition`` and ``offset`` are read.
         counted: number of records in its batch counts.
     """
     places = bronze.select(*PLACE).localCheckpoint(eager=False)

@@ -108,13 +108,14 @@ def missed_deletions(
 
     Args:
         spark: any session.
-        bronze: the records of the source.
+        bronze: the records of the source, with bronze's columns.
         source: a Debezium source.
         dsn: connection string of the source database.
         max_bytes: longer records were never applied.
 
     Raises:
         DatabaseUnreachableError: the database or the table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     keys = list(source.keys)
     alive = _live_rows(bronze, source, max_bytes=max_bytes).localCheckpoint(eager=True)

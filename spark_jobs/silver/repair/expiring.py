@@ -75,6 +75,9 @@ def delete_expired(
 
     Returns:
         the version of the commit; None if there was no such row.
+
+    Raises:
+        TableMovedError: another writer committed tombstones at the same time.
     """
     condition = expired_sql(expiry, _kind(tables, expiry), before=before)
     expired = read_by_delta(spark, tables.table).where(condition)

@@ -71,8 +71,11 @@ class Forgetting:
     def preview(self, named: Mapping[str, str]) -> Forgotten:
         """Count the records that contain these values; writes nothing.
 
+        Args:
+            named: values by column; a record must have all of them.
+
         Raises:
-            LakehouseError: any error of ``run``.
+            ForgetColumnError: such a column does not identify records.
         """
         return self._found(self._matching(named).localCheckpoint())
 

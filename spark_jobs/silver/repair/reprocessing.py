@@ -76,7 +76,6 @@ class Reprocessor:
 
         Returns:
             the outcome of each record; records of an earlier, killed run come first.
-            that was cut off first.
 
         Raises:
             NotInQuarantineError: a named record was never rejected.

@@ -148,7 +148,7 @@ def came_after(spark: SparkSession, bronze: str, version: int) -> Column:
 
 
 def pieces(records: DataFrame) -> Iterator[DataFrame]:
-    """Records in order of arrival, in pieces that fit into memory."""
+    """Bronze records in order of ``arrived_at``, in pieces that fit into memory."""
     micros = sf.unix_micros(BronzeColumn.ARRIVED_AT).alias("micros")
     arrivals = records.groupBy(micros).count().orderBy("micros").collect()
     arrived = sf.col(BronzeColumn.ARRIVED_AT)

@@ -64,6 +64,10 @@ def evolve(spark: SparkSession, location: str, evolution: Evolution) -> None:
         spark: any session.
         location: of the table; no other process may write it meanwhile.
         evolution: its changes; ``unfit`` is None.
+
+    Raises:
+        TableMissingError: the table does not exist.
+        TableMovedError: another writer committed at the same time.
     """
     if not evolution.widened:
         if evolution.added:
@@ -87,6 +91,9 @@ def repartition(spark: SparkSession, location: str, columns: Sequence[str]) -> N
         spark: any session.
         location: of the table; no other process may write it meanwhile.
         columns: the new partition columns.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
     """
     replace(Rows.of(read_by_delta(spark, location)), location, partition_by=columns)
 

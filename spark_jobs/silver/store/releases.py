@@ -100,8 +100,11 @@ def as_released(bronze: DataFrame, released: DataFrame) -> DataFrame:
     """Bronze records with fixed values, and without a value if discarded.
 
     Args:
-        bronze: records as received.
+        bronze: records as received, with bronze's columns.
         released: rows of the releases; at most one per record.
+
+    Returns:
+        the columns of ``bronze``.
     """
     joined = bronze.join(sf.broadcast(_named(released)), _same_place(), "left")
     value = released_value("__released_action", "__released_mended_value")
@@ -120,17 +123,20 @@ def released_value(action: str, mended_value: str) -> Condition:
 def unsettled(
     bronze: DataFrame, released: DataFrame | None, rejected: DataFrame | None, *, epoch: int
 ) -> tuple[DataFrame, int]:
-    """The records of a batch that this epoch must judge, as released, and the number of others.
+    """The records of a batch that this epoch must judge, and the number of others.
 
     A record that was released in this epoch was rejected in it before: it counts as rejected, and
     the release moves the count. A record in quarantine stays there until a person decides, even if
     the current tables would accept it.
 
     Args:
-        bronze: the records of the batch.
+        bronze: the records of the batch, with bronze's columns.
         released: rows of the releases; None if there are none.
         rejected: the quarantine; None while it is empty.
         epoch: epoch of the batch.
+
+    Returns:
+        records as ``as_released`` returns them; and how many records are left out.
     """
     places = []
     if rejected is not None:
