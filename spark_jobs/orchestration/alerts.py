@@ -193,7 +193,7 @@ def alert_of(
     If the task's process was killed, the context contains no error.
 
     Args:
-        context: from Airflow.
+        context: from Airflow; ``ti`` and ``exception`` are read.
         table: the gold view that the DAG is about.
         runbook: the page for failures whose condition has none.
         settings: of the project.

@@ -37,6 +37,10 @@ class Question(ApprovalOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Accept the answer, unless a second person is needed and the requester approved.
 
+        Args:
+            context: the task's context.
+            event: the answer, with ``chosen_options`` and ``responded_by_user``.
+
         Raises:
             SamePersonError: the requester approved.
         """
@@ -68,7 +72,7 @@ def question(settings: Settings, *, subject: str, body: str) -> Question:
 
 
 def answer(context: Context) -> Mapping[str, Any]:
-    """The answer; empty if no approval was needed."""
+    """The answer, as ``person`` reads it; empty if no approval was needed."""
     return context["ti"].xcom_pull(task_ids=APPROVAL_TASK) or {}
 
 
@@ -79,7 +83,11 @@ def approver(context: Context) -> str | None:
 
 
 def person(given: Mapping[str, Any]) -> str | None:
-    """Who gave an answer; None if the time ran out."""
+    """Who gave an answer, as ``airflow:NAME``; None if the time ran out.
+
+    Args:
+        given: the answer; its ``responded_by_user`` has ``name`` and ``id``.
+    """
     user = given.get("responded_by_user") or {}
     name = user.get("name") or user.get("id")
     return None if name is None else f"airflow:{name}"

@@ -156,11 +156,12 @@ def blueprints(
 
 
 def start_delays(entries: Sequence[GoldEntry]) -> dict[str, int]:
-    """The delay of each view's start after the end of its interval, in seconds.
+    """The delay of each view's start after the end of its interval, in seconds, by view.
 
     Views are ordered: upstream views first, then by a hash of the name that is the same in every
     process. The delay is the view's position in this order, as a share of its period's spread. So
-    starts are even, and views of different periods that are due together start apart too.
+    starts are even, and views of different periods that are due together start apart too. Views
+    without a period have no delay.
     """
     due = [one for one in entries if _period(one) is not None]
     row = sorted(due, key=lambda one: (one.tier, crc32(one.name.encode()), one.name))

@@ -158,7 +158,7 @@ MAINTENANCE = (
 
 
 def maintenance_dags(settings: Settings | None = None) -> dict[str, DAG]:
-    """The DAGs by id, or the one whose task runs in this process."""
+    """The maintenance DAGs by id; in a process that runs one task, only that task's DAG."""
     settings = settings or load_settings()
     wanted = get_parsing_context().dag_id
     return {one.dag_id: _dag(one, settings) for one in MAINTENANCE if wanted in {None, one.dag_id}}

@@ -18,6 +18,9 @@ def replay_params(views: list[str], selections: list[str]) -> dict[str, Param]:
     """The form of a replay, which offers views and selections of them.
 
     Airflow shows fields without a section. It collapses sections, which contain rarely used fields.
+
+    Returns:
+        the fields by name; ``validate_replay`` reads them.
     """
     return {
         "views": Param(
@@ -64,7 +67,7 @@ def selections_of(manifest: Manifest) -> list[str]:
 
 
 def rollback_params(views: list[str]) -> dict[str, Param]:
-    """The form of a rollback."""
+    """The form of a rollback: fields by name, which ``validate_rollback`` reads."""
     return {
         "view": _one_of(views),
         "version": Param(
@@ -86,7 +89,7 @@ def rollback_params(views: list[str]) -> dict[str, Param]:
 
 
 def release_params(views: list[str]) -> dict[str, Param]:
-    """The form of a release."""
+    """The form of a release: fields by name, which ``validate_release`` reads."""
     return {
         "view": _one_of(views),
         "attempt": Param(

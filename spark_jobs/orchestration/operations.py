@@ -129,7 +129,7 @@ RELEASE = OperationOnView(
 
 
 def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
-    """The DAGs by id, or the one whose task runs in this process.
+    """The DAGs of forms by id; in a process that runs one task, only that task's DAG.
 
     Raises:
         ManifestMissingError: the project was not compiled.

@@ -61,7 +61,10 @@ def form_read() -> Iterator[None]:
 
 
 def validate_replay(context: Context) -> dict[str, Any]:
-    """Check every field of the form; returns the request and the reason.
+    """Check every field of the form.
+
+    Returns:
+        ``request`` as from ``ReplayRequest.as_dict``, ``reason``, ``ticket`` and ``dry_run``.
 
     Raises:
         ReplayRequestError: a field has a value that is not allowed; it names the field.
@@ -93,7 +96,15 @@ def validate_replay(context: Context) -> dict[str, Any]:
 
 
 def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Show the plan of the replay: as a table in the log, and as Markdown for the approval."""
+    """Show the plan of the replay: as a table in the log, and as Markdown for the approval.
+
+    Args:
+        asked: from ``validate_replay``.
+        context: the task's context, to which the plan is added.
+
+    Returns:
+        ``views`` (names in order), ``dry_run``, and ``approval``: whether a person must approve it.
+    """
     with replayer() as replays:
         plan = replays.plan(_request(asked))
     show(context, f"{plan.markdown()}\n\nReason: {as_markdown(asked['reason'])}")
@@ -107,7 +118,13 @@ def plan_replay(asked: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | None:
-    """The task after the plan; None if nothing is left to do."""
+    """The task after the plan; None if nothing is left to do.
+
+    Args:
+        planned: from ``plan_replay``.
+        approve: id of the task that asks for approval.
+        begin: id of the task that begins the replay.
+    """
     if planned["dry_run"]:
         log.info("a dry run ends here: nothing was written")
         return None
@@ -118,7 +135,12 @@ def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | 
 
 
 def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
-    """Record the replay; returns the names of its views."""
+    """Record the replay; returns the names of its views.
+
+    Args:
+        asked: from ``validate_replay``.
+        context: the task's context.
+    """
     from spark_jobs.planning.request import Why
 
     with replayer() as replays:
@@ -201,6 +223,9 @@ def publish(view: str, context: Context) -> None:
 
 def follow(context: Context) -> dict[str, str]:
     """Refresh the replayed views and their downstream views.
+
+    Returns:
+        one line of text per view, by the view's name.
 
     Raises:
         AirflowSkipException: nothing was published.

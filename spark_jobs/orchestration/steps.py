@@ -174,7 +174,10 @@ def _asset_event(asset: Asset, event: dict[str, Any] | None, *, version: int) ->
 
 
 def verify(view: str) -> dict[str, Any]:
-    """Compare a sample of the published table with its SQL; returns the result.
+    """Compare a sample of the published table with its SQL.
+
+    Returns:
+        the result, as from ``Verification.as_dict``.
 
     Raises:
         AirflowSkipException: nothing was published yet.
@@ -232,6 +235,10 @@ def refresher() -> Iterator[Refresher]:
 
     A Connect session ends with the task, since the server would keep it for an hour. A classic
     session belongs to the process.
+
+    Raises:
+        ManifestMissingError: the project was not compiled.
+        ControlUnreachableError: the control database cannot be reached.
     """
     from spark_jobs.gold.refresh.steps import Refresher
     from spark_jobs.state.store import ControlStore

@@ -21,10 +21,11 @@ def submitted_refresh(settings: Settings, attempt_id: Any, options: dict[str, An
     Args:
         settings: with the Spark configuration of the application.
         attempt_id: the result of the previous task.
-        options: the task's id, retries and limits.
+        options: keyword arguments of the operator: the task's id, retries and limits.
 
     Raises:
         JarsMissingError: Delta's jars are not in the configured directory.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
     """
     return SparkSubmitOperator(
         **options,

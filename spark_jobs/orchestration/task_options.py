@@ -15,7 +15,13 @@ CONTROL = "default_pool"
 
 
 def operator_task(task_id: str, *, timeout_seconds: float, pool: str = CONTROL) -> dict[str, Any]:
-    """The arguments of a task."""
+    """The keyword arguments of an operator, for a task that retries and ends in time.
+
+    Args:
+        task_id: id of the task.
+        timeout_seconds: time limit of one try.
+        pool: the pool that limits how many such tasks run.
+    """
     return {
         "task_id": task_id,
         "retries": RETRIES,

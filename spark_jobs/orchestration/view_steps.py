@@ -22,7 +22,10 @@ log = logging.getLogger("airflow.task.tidemark")
 
 
 def validate_release(context: Context) -> dict[str, Any]:
-    """Check every field of the form; returns them as plain values.
+    """Check every field of the form.
+
+    Returns:
+        ``view``, ``reason``, ``ticket`` and ``attempt``, as plain values.
 
     Raises:
         ReplayRequestError: a field has a value that is not allowed; it names the field.
@@ -40,7 +43,10 @@ def validate_release(context: Context) -> dict[str, Any]:
 
 
 def validate_rollback(context: Context) -> dict[str, Any]:
-    """Check every field of the form; returns them as plain values.
+    """Check every field of the form.
+
+    Returns:
+        the keys of ``validate_release``, ``version`` and ``replay``, as plain values.
 
     Raises:
         ReplayRequestError: a field has a value that is not allowed; it names the field.
@@ -56,7 +62,16 @@ def validate_rollback(context: Context) -> dict[str, Any]:
 
 
 def plan_rollback(asked: dict[str, Any], context: Context) -> int:
-    """Find the version to roll back to, and show it; returns the version."""
+    """Find the version to roll back to, and show it; returns the version.
+
+    Args:
+        asked: from ``validate_rollback``.
+        context: the task's context.
+
+    Raises:
+        NotPublishedError: nothing is published.
+        RollbackRefusedError: the version is not a publication, or its files were deleted.
+    """
     from spark_jobs.gold.recover.rollback import Rollbacker
 
     with refresher() as steps:
@@ -73,7 +88,13 @@ def plan_rollback(asked: dict[str, Any], context: Context) -> int:
 
 
 def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
-    """Publish the earlier content and pin the view."""
+    """Publish the earlier content and pin the view.
+
+    Args:
+        asked: from ``validate_rollback``.
+        version: from ``plan_rollback``.
+        context: the task's context.
+    """
     from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.planning.request import Why
 
@@ -93,9 +114,19 @@ def rollback(asked: dict[str, Any], version: int, context: Context) -> None:
 
 
 def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
-    """Find what blocks the view, and show it; returns what the approval is about.
+    """Find what blocks the view, and show it.
 
-    This is the rollback whose pin is removed, or the blocked attempt that is published.
+    Args:
+        asked: from ``validate_release``.
+        context: the task's context.
+
+    Returns:
+        what the approval is about: ``rollback``, the one whose pin is removed, or ``attempt``, the
+            blocked one that is published.
+
+    Raises:
+        NothingToReleaseError: the newest refresh was published, or there was none.
+        ReleaseRefusedError: the result was not audited, or can no longer be published.
     """
     from spark_jobs.gold.recover.release import blocked_attempt, newer_input
     from spark_jobs.gold.recover.rollback import Rollbacker
@@ -131,8 +162,14 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
 def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> None:
     """Release exactly what was approved.
 
+    Args:
+        asked: from ``validate_release``.
+        agreed: from ``plan_release``.
+        context: the task's context.
+
     Raises:
         AirflowFailException: another rollback pins the view now.
+        NothingToReleaseError: a newer refresh was published.
     """
     from spark_jobs.gold.recover.release import release_blocked
     from spark_jobs.gold.recover.rollback import Rollbacker

@@ -80,7 +80,12 @@ class InputChange:
         return f"{self.table}{old}→{new or 'none'}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object.
+
+        Returns:
+            ``table``, ``kind``, the versions ``before`` and ``after`` (None: no such version), and
+                ``rows``: how many rows changed, None if unknown or if the input did not change.
+        """
         return {
             "table": str(self.table),
             "kind": self.kind.value,

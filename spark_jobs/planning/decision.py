@@ -157,7 +157,12 @@ def explain(decision: Decision) -> str:
 
 
 def scope_of(decision: Decision) -> dict[str, Any] | None:
-    """The part of the view that a decision covers, as stored in the ledger; None: all of it."""
+    """The part of the view that a decision covers, as stored in the ledger; None: all of it.
+
+    Returns:
+        for a range, the keys of ``RowRange.as_dict``; for a rollback, ``version``; for a promotion,
+            ``environment`` and ``version``; for a recompute of some columns, ``columns``.
+    """
     match decision:
         case Range():
             return decision.rows.as_dict()

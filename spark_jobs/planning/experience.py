@@ -101,7 +101,7 @@ class Forecast:
         return full < _CLEARLY * self.incremental <= _CLEARLY * _EXPLORED_SLOWDOWN * full
 
     def as_dict(self) -> dict[str, float | None]:
-        """As a JSON object; values in seconds."""
+        """As a JSON object: the expected seconds ``full`` and ``incremental``; None if unknown."""
         return {"full": _rounded(self.full), "incremental": _rounded(self.incremental)}
 
     @property

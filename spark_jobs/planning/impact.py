@@ -80,7 +80,7 @@ class Arrival:
     exact: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``rows`` as from ``RowsMoved.as_dict`` or None, and ``exact``."""
         return {"rows": None if self.rows is None else self.rows.as_dict(), "exact": self.exact}
 
 
@@ -132,7 +132,15 @@ class ViewImpact:
         return min(1.0, self.reads_at_most / self.inputs_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object.
+
+        Returns:
+            the keys of ``RefreshPlan.as_dict``; and ``untouched``, ``waits``, ``arriving`` (the
+                changed rows by input), ``rows``, ``changes_at_most`` (``leave`` and ``enter``),
+                ``share_at_most`` (of the view's rows), and ``reads``: the numbers of rows
+                ``at_least``, ``at_most`` and ``of`` (all rows), and ``share_at_most``. A number
+                that is unknown, or a change without a limit, is None.
+        """
         return {
             **self.plan.as_dict(),
             "untouched": self.untouched,
@@ -166,7 +174,7 @@ class Impact:
     views: tuple[ViewImpact, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, with versions as numbers."""
         asked = self.versions
         return {
             "table": str(self.table),

@@ -86,6 +86,7 @@ class Estimate:
     seconds: Forecast = NO_EXPERIENCE
 
     def as_dict(self) -> dict[str, Any]:
+        """As a JSON object: the attributes by name."""
         return {
             "rows": self.rows,
             "bytes": self.bytes,
@@ -136,7 +137,11 @@ class RefreshPlan:
         return explain(self.decision)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, except ``expected``.
+
+        The decision is a word, and its reason is ``reason_code`` and ``reason``; the clock is in
+        ISO 8601.
+        """
         return {
             "view": self.view,
             "tick": self.tick,

@@ -70,7 +70,7 @@ class RowRange:
         return tuple(found)
 
     def as_dict(self) -> dict[str, Any]:
-        """As stored in the ledger."""
+        """As stored in the ledger: ``column``, ``type``, ``from``, ``to``, ``piece_seconds``."""
         return {
             "column": self.column,
             "type": self.type,
@@ -81,7 +81,11 @@ class RowRange:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Decode the result of ``as_dict``."""
+        """Decode the result of ``as_dict``.
+
+        Raises:
+            KeyError: a key is missing.
+        """
         seconds = value["piece_seconds"]
         return cls(
             column=value["column"],

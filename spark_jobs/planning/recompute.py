@@ -39,7 +39,15 @@ class Recompute:
 
     @classmethod
     def again(cls, code: str, scope: dict[str, Any] | None) -> Self:
-        """The request of an attempt, from its row in the ledger."""
+        """The request of an attempt, from its row in the ledger.
+
+        Args:
+            code: the code of the attempt's reason.
+            scope: from ``RowRange.as_dict``; None: the whole view.
+
+        Raises:
+            ValueError: the code is unknown.
+        """
         rows = None if scope is None else RowRange.from_dict(scope)
         return cls(
             code=ReasonCode(code),

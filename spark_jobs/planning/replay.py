@@ -46,7 +46,12 @@ class ViewPlan:
         return 0 if self.refresh.estimate is None else self.refresh.estimate.bytes
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object.
+
+        Returns:
+            the keys of ``RefreshPlan.as_dict``; and ``rows``, ``reads`` (rows), ``bytes`` (to
+                read), ``pieces`` and ``in_the_way``.
+        """
         return {
             **self.refresh.as_dict(),
             "rows": self.rows,
@@ -89,7 +94,7 @@ class ReplayPlan:
         return bool(self.names) and (self.reads is None or self.reads > above_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and ``reads``, the input rows of all views."""
         return {
             "request": self.request.as_dict(),
             "views": [one.as_dict() for one in self.views],

@@ -57,7 +57,12 @@ class ReplayRequest:
     only_stale: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """As stored in the control database."""
+        """As stored in the control database.
+
+        Returns:
+            ``views``, ``from`` and ``to`` in ISO 8601 (None: whole views), ``chunk`` as a
+                duration's text (None: in one piece), and ``only_stale``.
+        """
         return {
             "views": list(self.views),
             "from": self.time and self.time.start.isoformat(),

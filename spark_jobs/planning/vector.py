@@ -30,7 +30,7 @@ class VersionVector:
         return self.versions.get(table)
 
     def as_dict(self) -> dict[str, Any]:
-        """As stored in commits and in the ledger."""
+        """As stored in commits and in the ledger: ``id`` and ``version`` by table name."""
         return {
             str(table): {"id": version.table_id, "version": version.version}
             for table, version in self

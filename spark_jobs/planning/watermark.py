@@ -53,7 +53,10 @@ class Watermark:
         return transaction_app_id(self.view, self.epoch)
 
     def as_metadata(self) -> dict[str, Any]:
-        """As stored in the commit."""
+        """As stored in the commit: the format under ``MARK``, and the attributes by name.
+
+        The clock is in ISO 8601. ``announced`` is left out if it is False.
+        """
         return {
             MARK: FORMAT,
             "view": self.view,
@@ -104,7 +107,7 @@ class Watermark:
 
 
 def states_as_dict(states: Mapping[str, TableVersion]) -> dict[str, Any]:
-    """As stored in commits."""
+    """As stored in commits: ``id`` and ``version`` by the state's name."""
     return {name: {"id": one.table_id, "version": one.version} for name, one in states.items()}
 
 

@@ -24,10 +24,10 @@ _OF_BATCHES = {
 
 
 def checks(suite: Mapping[str, Any] | None, *, of_batches: OnFailure | None = None) -> str:
-    """The section about the gate; empty without expectations.
+    """The section about the gate, as Markdown; empty without expectations.
 
     Args:
-        suite: of the table.
+        suite: of the table, in Great Expectations' format; None if it has none.
         of_batches: what a critical failure does to a silver table's batch; None: a gold view.
     """
     meaning = (
@@ -50,7 +50,11 @@ def checks(suite: Mapping[str, Any] | None, *, of_batches: OnFailure | None = No
 
 
 def never_null(suite: Mapping[str, Any] | None) -> frozenset[str]:
-    """Columns that are never NULL in a publication, because of a critical expectation."""
+    """Columns that are never NULL in a publication, because of a critical expectation.
+
+    Args:
+        suite: in Great Expectations' format; None if the table has none.
+    """
     return frozenset(
         str(arguments["column"])
         for severity, rule, arguments, _ in _expectations(suite)

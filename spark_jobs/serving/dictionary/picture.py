@@ -62,7 +62,7 @@ class Graph:
         return found
 
     def ranks(self) -> dict[str, int]:
-        """The column of each box, from 0 at the left: after all its inputs."""
+        """The column of each box by name, from 0 at the left: after all its inputs."""
         found: dict[str, int] = {}
 
         def rank(name: str) -> int:

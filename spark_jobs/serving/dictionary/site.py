@@ -81,7 +81,18 @@ def build_site(
 def write_pages(
     manifest: Manifest, pages: Path, *, project_dir: Path, lake: Lake | None = None
 ) -> int:
-    """Write the site's Markdown below ``pages``; returns the number of dictionary pages."""
+    """Write the site's Markdown below ``pages``; returns the number of dictionary pages.
+
+    Args:
+        manifest: of the project.
+        pages: the directory to write to.
+        project_dir: its ``docs/`` are copied there.
+        lake: to show rows of gold views from; None: no rows are shown.
+
+    Raises:
+        PageTakenError: ``docs/`` already has the dictionary's folder.
+        LogUnreadableError: a table's log cannot be read.
+    """
     docs = project_dir / "docs"
     if (docs / FOLDER).exists():
         raise PageTakenError(docs / FOLDER)

@@ -56,7 +56,7 @@ class Balance:
         return "in flight" if self.pending else "balanced"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the properties ``pending`` and ``verdict``."""
         return {**asdict(self), "pending": self.pending, "verdict": self.verdict}
 
 
@@ -95,6 +95,9 @@ def balances(
         entries: from ``reconcilable``; None: all.
         note: called with the name of each table.
         most_rows: of a larger table about so many rows are compared with the database; 0: all.
+
+    Raises:
+        SecretMissingError: the login to the brokers is not known.
     """
     from spark_jobs.access.kafka import Principal, kafka_access
     from spark_jobs.bronze.topics import Topics

@@ -30,7 +30,7 @@ class BatchInWork:
     since: datetime | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes; ``since`` in ISO 8601."""
         since = None if self.since is None else self.since.isoformat()
         return {"number": self.number, "records": self.records, "since": since}
 
@@ -56,11 +56,14 @@ def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
 
 
 def batch_in_work(checkpoint: str, *, bronze: str | None = None) -> BatchInWork | None:
-    """The running batch of a query.
+    """The running batch of a query; None while it is idle.
 
     Args:
         checkpoint: location of the query's checkpoint.
         bronze: location of the table that it reads; None if it reads Kafka.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote the checkpoint.
     """
     from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
 

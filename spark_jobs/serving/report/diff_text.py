@@ -14,9 +14,9 @@ def diff_markdown(
     """The preview as Markdown.
 
     Args:
-        found: the views, each as from ``as_dict``.
+        found: the views, each as from ``ViewDifference.as_dict``.
         against: what it was compared with.
-        versions: versions of the inputs.
+        versions: versions of the inputs, by table.
     """
     lines = [f"### What changes against {against}", ""]
     if not found:

@@ -45,7 +45,7 @@ class DriftTelling:
         return f"{what}; {', '.join(self.holds)} wait" if self.holds else what
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """The keys of ``Drift.as_dict``, and ``policy``, ``holds`` and ``standing``."""
         own = {"policy": self.policy, "holds": self.holds, "standing": self.standing}
         return {**self.drift.as_dict(), **own}
 

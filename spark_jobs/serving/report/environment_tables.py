@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def planned_table(plan: dict[str, Any]) -> Table:
-    """A row per view of a planned environment, from the plan as JSON."""
+    """A row per view of a planned environment.
+
+    Args:
+        plan: from ``PlannedEnvironment.as_dict``.
+    """
     title = f"Environment {plan['environment']}, against {plan['base']}"
     table = FittedTable("view", "why", "what happens", title=title)
     for one in plan["views"]:

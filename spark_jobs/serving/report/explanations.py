@@ -125,7 +125,7 @@ def plans_table(plans: list[RefreshPlan], *, strategies: Mapping[str, str]) -> F
 
     Args:
         plans: plan of each view.
-        strategies: maintenance strategy of each view, as text.
+        strategies: maintenance strategy of each view, as text, by view.
     """
     table = FittedTable(plain=True)
     for name in ("view", "decision", "strategy", "reason"):

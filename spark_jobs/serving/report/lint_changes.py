@@ -66,7 +66,7 @@ class ViewChange:
         return f"gold view {self.view!r} {_words(self.change)}: {rules}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the error's ``obstacle`` (None without one)."""
         obstacle = None if self.error is None else self.error.obstacle
         return {
             "view": self.view,

@@ -78,7 +78,7 @@ class DayQuality:
     quarantine: tuple[Rejected, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object; durations in seconds."""
+        """As a JSON object: the attributes; a view also has ``attempts``. Durations in seconds."""
         return {
             "day": self.day.isoformat(),
             "views": [

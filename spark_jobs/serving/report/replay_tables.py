@@ -65,7 +65,13 @@ def progress_table(
     rows: Sequence[ReplayView],
     attempts: Mapping[str, RefreshAttempt | None],
 ) -> Table:
-    """A row per view of a replay."""
+    """A row per view of a replay.
+
+    Args:
+        record: the replay.
+        rows: its views.
+        attempts: their attempts by view; None: not begun.
+    """
     table = FittedTable(
         title=Text(f"{record.replay_id}: {record.status}, {record.who}: {record.reason}"),
         caption=Text("\n".join(map(_decision, record.decisions))) if record.decisions else None,

@@ -48,7 +48,7 @@ class SinkStatus:
     error: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object; durations in seconds."""
+        """As a JSON object: the attributes; ``behind`` in seconds, ``delivered_at`` in ISO 8601."""
         return {
             **vars(self),
             "behind": None if self.behind is None else self.behind.total_seconds(),

@@ -103,7 +103,11 @@ def decision_text(attempt: RefreshAttempt) -> str:
 
 
 def verdict_cell(verdict: dict[str, Any] | None) -> Text:
-    """The outcome, and the number of passed expectations."""
+    """The outcome, and the number of passed expectations; empty without a verdict.
+
+    Args:
+        verdict: as stored in the ledger; ``outcome``, ``expectations`` and ``failed`` are read.
+    """
     if verdict is None:
         return Text()
     total = verdict["expectations"]

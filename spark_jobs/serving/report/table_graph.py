@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 
 def edges(manifest: Manifest) -> list[tuple[str, str]]:
-    """Sorted pairs of a table and a reader."""
+    """Sorted pairs of a table and a reader, each as ``layer.name``."""
     pairs = [(f"bronze.{one.source}", str(one.table_name)) for one in manifest.silver.values()]
     pairs += [(name, str(one.table_name)) for one in manifest.gold.values() for name in one.inputs]
     return sorted(pairs)
 
 
 def as_dict(manifest: Manifest) -> dict[str, object]:
-    """Nodes with their layer and tier, and the edges between them."""
+    """The graph as a JSON object.
+
+    Returns:
+        ``nodes``, each with ``table``, ``layer``, ``file`` and, for a gold view, ``tier``; and
+            ``edges``, each with ``from`` and ``to``.
+    """
     nodes: list[dict[str, object]] = [
         {"table": str(one.table_name), "layer": "bronze", "file": one.file}
         for one in manifest.sources.values()

@@ -50,7 +50,7 @@ class DatabaseStatus:
         return f"{first}; behind: {late}." if late else f"{first}."
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, with times in ISO 8601."""
         return {
             "database": self.database,
             "position": self.position,

@@ -40,6 +40,9 @@ class CatalogQuestionError(LakehouseError):
 def catalog_answer(session: QuerySession, text: str) -> pa.Table | None:
     """The result of SHOW or DESCRIBE; None for other statements.
 
+    Returns:
+        ``schema``; ``table`` and ``description``; or ``column``, ``type`` and ``description``.
+
     Raises:
         TableUnknownError: the described table cannot be queried.
         CatalogQuestionError: the form is not supported.

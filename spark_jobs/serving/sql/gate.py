@@ -83,7 +83,7 @@ class EndpointSession(QuerySession):
         return self.compiled()
 
     def listed(self) -> dict[str, ListedTable]:
-        """The listed tables; one whose types only Spark knows is listed once it exists."""
+        """The listed tables by name; one whose types only Spark knows is listed once it exists."""
         from spark_jobs.serving.sql.listing import ListedTable
 
         found = {
@@ -136,7 +136,7 @@ class EndpointSession(QuerySession):
         return replace(self, user=user, role=roles[role])
 
     def tables(self) -> list[tuple[str, str]]:
-        """The tables that the user may query, with descriptions."""
+        """The tables that the user may query, each as name in SQL and description."""
         found = super().tables()
         if self.role is None:
             return found
@@ -177,7 +177,11 @@ def judge(session: EndpointSession, told: MutableMapping[str, str]) -> None:
 
 
 def statement_of(told: Mapping[str, str]) -> Statement:
-    """The statement from its properties in Spark; lists are separated by line ends."""
+    """The statement from its properties in Spark; lists are separated by line ends.
+
+    Args:
+        told: ``kind``, ``text``, ``schema``, ``changed``, ``tables`` and ``schemas``.
+    """
     return Statement(
         kind=told["kind"],
         text=told["text"],

@@ -36,6 +36,10 @@ def granted_tables(role: EndpointRole, manifest: Manifest) -> set[str]:
 def check_roles(roles: Mapping[str, EndpointRole], manifest: Manifest) -> None:
     """Check that the tables and tags of all roles exist.
 
+    Args:
+        roles: of the endpoint, by name.
+        manifest: of the project.
+
     Raises:
         ProblemsError: some do not, or a role grants nothing.
     """

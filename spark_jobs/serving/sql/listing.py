@@ -56,7 +56,7 @@ class Listing:
             self.spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(name)}")
 
     def show(self, wanted: Mapping[str, ListedTable]) -> None:
-        """List exactly these tables; unchanged ones are kept."""
+        """List exactly these tables, given by name in SQL; unchanged ones are kept."""
         for name in self.listed.keys() - wanted.keys():
             self.spark.sql(f"DROP VIEW IF EXISTS {_sql_name(name)}")
             del self.listed[name]

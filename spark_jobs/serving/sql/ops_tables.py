@@ -47,7 +47,7 @@ class OpsTable:
     rows: Callable[[OpenProject, datetime], Iterator[Row]]
 
     def read(self, project: OpenProject, *, now: datetime) -> pa.Table:
-        """The current rows."""
+        """The current rows, with the columns that the table declares."""
         schema = pa.schema([(column.name, _ARROW[column.type]) for column in self.columns])
         return pa.Table.from_pylist(list(self.rows(project, now)), schema)
 

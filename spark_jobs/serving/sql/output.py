@@ -43,7 +43,7 @@ def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> No
 
 
 def rows_table(rows: pa.Table) -> Table:
-    """The rows as a table; numbers are right-aligned."""
+    """The rows as a table with their columns; numbers are right-aligned."""
     table = FittedTable(caption=f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}", numbered=True)
     for field in rows.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)

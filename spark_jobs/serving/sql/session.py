@@ -62,7 +62,11 @@ class QuerySession:
 
     @property
     def surroundings(self) -> Surroundings:
-        """The current declarations and table locations."""
+        """The current declarations and table locations.
+
+        Raises:
+            EnvironmentUnknownError: the environment no longer exists.
+        """
         from spark_jobs.serving.sql.surroundings import surroundings
 
         return surroundings(self.settings, self.manifest, self.environment)
@@ -101,7 +105,7 @@ class QuerySession:
             return run_query(self.spark, query, limit=self.limit, seconds=self.seconds)
 
     def tables(self) -> list[tuple[str, str]]:
-        """All tables that can be queried, with descriptions."""
+        """All tables that can be queried, each as name in SQL and description ("" without one)."""
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 
         declared = self._declared(self.surroundings.manifest)
@@ -187,7 +191,7 @@ class QuerySession:
 def declared_tables(
     manifest: Manifest,
 ) -> dict[TableName, SourceEntry | SilverEntry | GoldEntry]:
-    """All declared tables, by name."""
+    """All declared tables, by name: sources, silver, gold."""
     entries: list[SourceEntry | SilverEntry | GoldEntry] = []
     for layer in (manifest.sources, manifest.silver, manifest.gold):
         entries += layer.values()
