@@ -334,6 +334,9 @@ def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
     """The schedule that a demo left in the state directory, of the views that the project has.
 
     Settings of the project and of the environment win over it.
+
+    Returns:
+        the keys ``every_override`` and ``scheduled_at_first`` under ``gold``; empty without one.
     """
     gold = read_settings_file(state, DEMO_FILE).get("gold")
     period, first = (

@@ -46,7 +46,7 @@ class ViewResult:
         return self.error is None and not blocked
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the outcome's keys or only ``view``, and ``status`` and ``error``."""
         known = self.outcome.as_dict() if self.outcome else {"view": self.view}
         error = self.error.as_dict() if self.error else None
         return {**known, "status": self.status, "error": error}

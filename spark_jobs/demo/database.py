@@ -27,7 +27,12 @@ def connect(dsn: str) -> psycopg.Connection:
 
 
 def create_shop(dsn: str) -> None:
-    """Create the tables that are missing."""
+    """Create the tables that are missing.
+
+    Raises:
+        ShopUnreachableError: the database does not answer, or refuses the login.
+        CertificateRefusedError: its certificate is not trusted.
+    """
     script = files("spark_jobs.demo").joinpath("shop.sql").read_text(encoding="utf-8")
     with connect(dsn) as connection:
         connection.execute(script.encode())

@@ -56,7 +56,12 @@ class Tally:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """The counts as nested mappings of names to numbers."""
+        """The counts as a JSON object.
+
+        Returns:
+            ``transactions`` (``committed``, ``rolled_back``); and ``changes``, ``records`` and
+                ``malformed``, each a number by two names.
+        """
         return {
             "transactions": {"committed": self.committed, "rolled_back": self.rolled_back},
             "changes": _nested(self.changes),

@@ -92,7 +92,7 @@ class Cost:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object with the keys ``rows`` and ``seconds``."""
         return {"rows": self.rows, "seconds": self.seconds}
 
 
@@ -135,7 +135,7 @@ class Change:
         return bool(DESTRUCTIVE & set(self.work))
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes by name."""
         return {
             "kind": self.kind.value,
             "name": self.name,

@@ -28,7 +28,7 @@ class Plan:
         steps: the steps of an apply, in order.
         problems: why it would be refused.
         unfinished: the deployment whose open steps are among ``steps``.
-        kept: tables that are no longer declared but still exist, by name, with who kept them.
+        kept: tables that are no longer declared but still exist: time of removal by name.
     """
 
     project: str
@@ -70,7 +70,7 @@ class Plan:
         return f"{head}; {breaking} breaking; {len(self.steps)} steps"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the properties ``empty`` and ``asks``."""
         return {
             "project": self.project,
             "base": self.base,

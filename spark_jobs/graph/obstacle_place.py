@@ -24,7 +24,6 @@ def obstacle_place(entry: GoldEntry, text: str) -> Location:
     Returns:
         the operator's location; that of the first word if the operator is unknown; only the file if
             the text has another definition.
-        file alone where the text is of another definition.
     """
     source = in_file(entry.sql, file=entry.file, text=text)
     if source is None:

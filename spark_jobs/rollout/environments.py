@@ -95,7 +95,13 @@ class PlannedEnvironment:
         return words + (f", {stand} up to date" if stand else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object.
+
+        Returns:
+            ``environment``, ``base`` (a deployment), ``empty``, ``views``, ``gone`` and
+                ``problems``. Each view has ``view``, ``why``, ``builds``, ``cost`` as text, and
+                ``reads_environment``: the views of the environment that it reads.
+        """
         return {
             "environment": self.environment.name,
             "base": self.environment.base,

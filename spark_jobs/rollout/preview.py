@@ -52,7 +52,10 @@ class ViewDifference:
         return self.rows is not None and self.rows.same
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``view``, ``why`` and ``detail``.
+
+        If the rows can be computed, also the keys of ``RowDifference.as_dict``.
+        """
         return {
             "view": self.view,
             "why": self.why,

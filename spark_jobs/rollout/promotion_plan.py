@@ -35,7 +35,7 @@ class PlannedPromotion:
     left: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``environment``, ``base`` (a deployment), ``views`` (those left)."""
         return {
             "environment": self.environment.name,
             "base": self.planned.plan.base,

@@ -56,7 +56,7 @@ class RowDifference:
         return counts == (0, 0, 0) and not self.columns_added and not self.columns_removed
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, but ``rows_before`` and ``rows_after``."""
         return {
             "rows_before": self.before,
             "rows_after": self.after,

@@ -162,7 +162,12 @@ class Delivery:
         self._last = None
 
     def rows_at(self, version: int) -> Iterator[tuple[str, str]]:
-        """Key and row of all rows at a version; call ``target`` first."""
+        """Key and row of all rows at a version, as text; call ``target`` first.
+
+        Raises:
+            TableMissingError: the table does not exist.
+            LogUnreadableError: the version is no longer readable.
+        """
         if self._target is None:
             return
         for batch in table_rows(self.location, version, self.sink.columns, spark=self.spark):

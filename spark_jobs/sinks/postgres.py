@@ -82,7 +82,11 @@ class PostgresTarget:
             return not found
 
     def prepare(self) -> None:
-        """Create schema, table and index; visible together with the following delivery."""
+        """Create schema, table and index; visible together with the following delivery.
+
+        Raises:
+            SinkValueError: the server is older than PostgreSQL 15.
+        """
         with self._translated_errors():
             if self._connection.info.server_version < MINIMUM_VERSION:
                 raise SinkValueError(self.sink.name, "PostgreSQL 15 or later is needed.")

@@ -43,7 +43,7 @@ class SinkVerification:
         return not (self.missing or self.unexpected or self.different)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the result under the names of ``passed_keys``."""
         return {**asdict(self), **passed_keys(passed=self.passed)}
 
 

@@ -80,6 +80,9 @@ def prepare_database(settings: Settings) -> None:
     """Migrate the metadata database to the installed versions; create users and pools.
 
     This takes several seconds, so a stamp file records the versions and pools of the last run.
+
+    Raises:
+        PartFailedError: the migration fails.
     """
     write_airflow_config(settings)
     ensure_secret(settings, AIRFLOW_USERS, new_users)

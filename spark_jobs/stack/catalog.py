@@ -95,6 +95,9 @@ def make_topics(settings: Settings) -> None:
     """Create the topics of the manifest's sources, so that streams find them before any record.
 
     Clients get rights to these topics, and lose rights to what is no longer declared.
+
+    Raises:
+        PartFailedError: the broker refuses a topic or a right.
     """
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 

@@ -301,7 +301,7 @@ def _register(settings: Settings, tables: list[str]) -> None:
 
 
 def put_config(api: httpx.Client, config: dict[str, str]) -> None:
-    """Store a configuration; tries again while the worker rebalances."""
+    """Store a configuration, or raise ``ConnectorFailedError``; waits while workers rebalance."""
     for _ in range(20):
         answer = api.put(f"/connectors/{CONNECTOR}/config", json=config)
         if answer.status_code != httpx.codes.CONFLICT:
@@ -328,7 +328,7 @@ def restart_failed_tasks(api: httpx.Client) -> httpx.Response:
 
 
 def wait_until_running(api: httpx.Client) -> None:
-    """Wait until the connector and its task run."""
+    """Wait until the connector and its task run, or raise ``ConnectorFailedError``."""
     deadline = time.monotonic() + RUNNING_SECONDS
     status: dict[str, Any] | None = None
     while time.monotonic() < deadline:

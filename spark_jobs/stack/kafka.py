@@ -162,7 +162,13 @@ def nodes(settings: Settings) -> range:
 
 
 def prepare_broker(settings: Settings, number: int) -> None:
-    """Write the configuration, and format the storage once."""
+    """Write the configuration, and format the storage once.
+
+    Raises:
+        KafkaUsersMissingError: the storage was formatted without users, or their passwords are
+            gone.
+        PartFailedError: Kafka's tool fails.
+    """
     directory = kafka_directory(settings)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / LOG4J_FILE).write_text(LOG4J_PROPERTIES)

@@ -34,7 +34,11 @@ def secret_name(role: str) -> str:
 
 
 def dsn(settings: Settings, *, database: str, role: str) -> str:
-    """A libpq URL of the local server; contains the role's password, so do not log it."""
+    """A libpq URL of the local server; contains the role's password, so do not log it.
+
+    Raises:
+        SecretMissingError: the role's password does not exist yet.
+    """
     password = read_secret(settings, secret_name(role))
     address = f"postgresql://{role}:{password}@{LOOPBACK}:{settings.ports.postgres}/{database}"
     if not settings.security.enabled:

@@ -129,7 +129,12 @@ def check_postgres() -> None:
 
 
 def prepare_cluster(settings: Settings) -> None:
-    """Initialise the cluster once, and write its settings each time."""
+    """Initialise the cluster once, and write its settings each time.
+
+    Raises:
+        StateUnreachableError: the server's account cannot reach the directory.
+        PartFailedError: ``initdb`` fails.
+    """
     data = data_directory(settings)
     account = server_account()
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +184,11 @@ def check_reachable(directory: Path, account: str) -> None:
 
 
 def initialise(settings: Settings, data: Path, account: str | None) -> None:
-    """Run ``initdb`` as the server's account, with the superuser's password from a file."""
+    """Run ``initdb`` as the server's account, with the superuser's password from a file.
+
+    Raises:
+        PartFailedError: ``initdb`` fails.
+    """
     # An interrupted run leaves a directory that initdb would refuse.
     shutil.rmtree(data, ignore_errors=True)
     password = ensure_secret(settings, secret_name(SUPERUSER))

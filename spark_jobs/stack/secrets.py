@@ -57,6 +57,10 @@ def write_secret(settings: Settings, name: str, text: str) -> Path:
 
 
 def airflow_users(settings: Settings) -> dict[str, dict[str, str]]:
-    """Airflow's users with their role and password, by user name."""
+    """Airflow's users by name, each with ``role`` and ``password``.
+
+    Raises:
+        SecretMissingError: they were not generated yet.
+    """
     users: dict[str, dict[str, str]] = json.loads(read_secret(settings, AIRFLOW_USERS))
     return users

@@ -12,7 +12,11 @@ from spark_jobs.stack.redis_server import PASSWORD, url
 
 
 def sink_addresses(settings: Settings) -> Addresses:
-    """The addresses; they contain passwords, so do not log them."""
+    """The addresses; they contain passwords, so do not log them.
+
+    Raises:
+        SecretMissingError: the login to the brokers is not known.
+    """
     return Addresses(
         kafka=kafka_access(settings, Principal.SINKS),
         postgres=settings.sinks.postgres or _local_postgres(settings),

@@ -54,7 +54,12 @@ def spark_connect_part(settings: Settings) -> Part:
 
 
 def prepare_server(settings: Settings, properties: Path) -> None:
-    """Write the server's configuration; its address is announced once it is ready."""
+    """Write the server's configuration; its address is announced once it is ready.
+
+    Raises:
+        JarsMissingError: Delta's jars are not in the directory that the settings name.
+        StoreJarsMissingError: the lake is in S3, and the jars for S3 are missing.
+    """
     connect_url_file(settings).unlink(missing_ok=True)
     conf: dict[str, object] = {
         **session_conf(settings),

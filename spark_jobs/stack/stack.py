@@ -193,7 +193,11 @@ class Stack:
         return bool(self.end_left_over()) or ran
 
     def status(self, names: Sequence[str] = ()) -> list[PartStatus]:
-        """The status of parts; by default without parts on demand that were not started."""
+        """The status of parts; by default without parts on demand that were not started.
+
+        Raises:
+            UnknownPartError: there is no such part.
+        """
         on_demand = () if names else self.started_on_demand()
         chosen = {*check_part_names(self.steps, names), *on_demand}
         return part_statuses([part for part in self.parts if part.name in chosen], self.supervisor)
@@ -206,7 +210,11 @@ class Stack:
         return {name for name in ON_DEMAND & states.keys() if states[name].started_at}
 
     def check_ports(self, names: Sequence[str]) -> None:
-        """Check that the chosen parts' ports are free or used by this stack."""
+        """Check that the chosen parts' ports are free or used by this stack.
+
+        Raises:
+            PortsTakenError: names every taken port at once.
+        """
         ports = {
             setting: port
             for part in self.parts

@@ -121,7 +121,11 @@ def run_step(step: Step, supervisor: Supervisor, report: Report, abandon: Event)
 def start_part(
     part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
 ) -> None:
-    """Prepare a part, start its process and wait until it is ready."""
+    """Prepare a part, start its process and wait until it is ready.
+
+    Raises:
+        PartFailedError: it ended, or was not ready in time.
+    """
     tell(Phase.PREPARING)
     state = supervisor.states()[part.name].state
     if state not in {"STARTING", "RUNNING"}:

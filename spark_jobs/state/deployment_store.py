@@ -22,7 +22,11 @@ class DeploymentStore:
     def _write(self) -> AbstractContextManager[Connection]: ...
 
     def begin_deployment(self, deployment: Deployment) -> None:
-        """See ``deployments.begin``: the second deployment with a number is refused."""
+        """See ``deployments.begin``.
+
+        Raises:
+            DeploymentOvertakenError: another deployment took the number.
+        """
         with self._write() as connection:
             deployments.begin(connection, deployment)
 

@@ -71,7 +71,7 @@ class Drift:
         return f"{self.topic}, partition {self.partition}, offset {self.offset}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """The attributes by name."""
         return asdict(self)
 
 

@@ -53,7 +53,7 @@ class Incident:
     resolved_at: datetime | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """The attributes by name."""
         return asdict(self)
 
 

@@ -68,7 +68,11 @@ def schema_version(connection: Connection) -> int | None:
 
 
 def migrate(connection: Connection) -> None:
-    """Create what is missing, in a write transaction."""
+    """Create what is missing, in a write transaction.
+
+    Raises:
+        ControlSchemaNewerError: a newer release migrated the database.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(
             text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}

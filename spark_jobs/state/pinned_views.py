@@ -32,7 +32,7 @@ class PinnedView:
     since: datetime = field(default_factory=utc_now)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes; ``since`` in ISO 8601."""
         return {**asdict(self), "since": self.since.isoformat()}
 
 

@@ -52,7 +52,11 @@ class ReplayStore:
             return replays.replay_views(connection, replay_id)
 
     def replay_view(self, replay_id: str, view: str) -> ReplayView:
-        """One view of a replay; raises ``ReplayNotFoundError``."""
+        """One view of a replay.
+
+        Raises:
+            ReplayNotFoundError: there is no such replay, or it has no such view.
+        """
         for one in self.replay_views(replay_id):
             if one.view == view:
                 return one

@@ -87,7 +87,7 @@ class ControlStore(
         self.close()
 
     def migrate(self) -> None:
-        """Migrate the database to this release's schema; idempotent."""
+        """Migrate to this release's schema, idempotently; raises ``ControlSchemaNewerError``."""
         with self._read() as connection:
             if migrate.schema_version(connection) == SCHEMA_VERSION:
                 return
@@ -103,7 +103,7 @@ class ControlStore(
             return attempts.create_attempt(connection, attempt, table=table, above=above)
 
     def update_attempt(self, attempt_id: str, **change: Unpack[AttemptChange]) -> RefreshAttempt:
-        """Change the given columns and ``updated_at``."""
+        """Change the given columns and ``updated_at``; raises ``AttemptNotFoundError``."""
         with self._write() as connection:
             return attempts.update_attempt(connection, attempt_id, change=change)
 

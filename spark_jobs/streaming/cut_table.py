@@ -118,7 +118,14 @@ class CutTable:
         return version
 
     def read_next(self) -> dict[int, int]:
-        """The offset after the last one that bronze has, or is reading in the current batch."""
+        """The offset after the last one that bronze has, or is reading in the current batch.
+
+        Returns:
+            offsets by partition.
+
+        Raises:
+            CheckpointFormatError: another version of Spark wrote the checkpoint.
+        """
         checkpoint = self.places.bronze_checkpoint()
         newest = last_planned(checkpoint)
         return self._offsets(None if newest is None else planned(checkpoint, newest))

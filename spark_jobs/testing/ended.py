@@ -44,7 +44,12 @@ class Ended:
         return self.result is not None and self.result.passed
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object.
+
+        Returns:
+            ``case``, the result under the names of ``passed_keys``, ``engine``, ``spark_because``,
+                the keys of the result's ``as_dict``, and ``error``.
+        """
         found = self.result.as_dict() if self.result else {}
         error = self.error.as_dict() if self.error else None
         return {

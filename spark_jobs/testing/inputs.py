@@ -39,7 +39,11 @@ class InputTable:
         self._table = arrow_tables.create(self._rows, location)
 
     def delete(self, text: TextTable) -> None:
-        """Take out the rows that equal one of these in the columns that are named."""
+        """Take out the rows that equal one of these in the columns that are named.
+
+        Raises:
+            CaseTableError: there is no such row, or a value is not of its column's type.
+        """
         found = typed_rows(text, self._schema)
         rows = self._pending.to_pylist()
         for row in found.to_pylist():
@@ -67,13 +71,17 @@ class InputTable:
         self._hold(rows)
 
     def insert(self, text: TextTable) -> None:
-        """Add rows; columns that are not named are NULL."""
+        """Add rows; columns that are not named are NULL.
+
+        Raises:
+            CaseTableError: an unknown column, or a value that is not of its type.
+        """
         self._pending = pa.concat_tables(
             [self._pending, self._filled(typed_rows(text, self._schema))]
         )
 
     def commit(self) -> None:
-        """Write what was changed since the last commit; nothing where all is as it was."""
+        """Write what was changed since the last commit; without a change, nothing."""
         deleted, inserted = difference(self._rows, self._pending)
         if not deleted and not inserted:
             return

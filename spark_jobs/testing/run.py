@@ -64,7 +64,7 @@ class StepResult:
         return not self.missing and not self.unexpected
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the result under the names of ``passed_keys``."""
         return {**vars(self), **passed_keys(passed=self.passed)}
 
 
@@ -87,7 +87,7 @@ class CaseResult:
         return (f"  {self.verification.detail}",) if told else ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``view``, ``steps`` and ``verification``."""
         return {
             "view": self.case.view,
             "steps": [one.as_dict() for one in self.steps],
@@ -128,7 +128,18 @@ class CaseRun:
         return CaseResult(self.case, tuple(steps), self.verified())
 
     def refreshed(self, step: str, then: str, *path: str | int) -> StepResult:
-        """Refresh the view and compare its rows with those that are expected."""
+        """Refresh the view and compare its rows with those that are expected.
+
+        Args:
+            step: name of the step, for messages.
+            then: text of the table of expected rows.
+            path: place of the text in the case file.
+
+        Raises:
+            CaseTableError: the expected rows have other columns, or a value that is not of its
+                type.
+            LakehouseError: any error of a refresh.
+        """
         reason = self.refresh()
         expected = self.table(then, *path)
         location = self.refresher.context.published_at(self.case.view)
@@ -161,7 +172,15 @@ class CaseRun:
         return tuple(column.name for column in entry.columns)
 
     def table(self, text: str, *path: str | int) -> TextTable:
-        """A table of the case."""
+        """A table of the case.
+
+        Args:
+            text: the table.
+            path: its place in the case file, for messages.
+
+        Raises:
+            CaseTableError: the text is not a table.
+        """
         return read_text_table(text, self.case.places.value_of(*path))
 
 

@@ -80,7 +80,7 @@ class SilverStepResult:
         return not (self.missing or self.unexpected or self.records or self.refusal)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: the attributes, and the result under the names of ``passed_keys``."""
         records = [vars(one) for one in self.records]
         return {**vars(self), "records": records, **passed_keys(passed=self.passed)}
 
@@ -104,6 +104,6 @@ class SilverCaseResult:
         return (*map(str, step.records), *refusals)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object: ``table`` in SQL, and ``steps``."""
         steps = [one.as_dict() for one in self.steps]
         return {"table": f"silver.{self.case.table}", "steps": steps}

@@ -67,8 +67,8 @@ def differing(staged: str, published: str, names: list[str]) -> tuple[str, str]:
         names: column names.
 
     Returns:
-        SQL of the differing rows, each once, and SQL of the rows to insert, with all copies.
-        are staged.
+        SQL of the differing rows, each once; and SQL of the staged rows among them, with all
+            copies. Both select ``names``.
     """
     columns = ", ".join(map(quoted, names))
     one, other = quoted(staged), quoted(published)

@@ -37,7 +37,7 @@ class RowsMoved:
         return self.leave + self.enter
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """As a JSON object with the keys ``leave`` and ``enter``."""
         return {"leave": self.leave, "enter": self.enter}
 
 

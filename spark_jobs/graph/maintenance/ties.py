@@ -28,7 +28,6 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
     Returns:
         the order's expressions, possibly empty; None if the operator does not depend on positions,
             or if the order provably has no ties between different rows.
-        place, or the order is proved to put rows that differ at places of their own.
     """
     match node:
         case TopK():
