@@ -69,7 +69,7 @@ class KafkaAccess:
     said: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def librdkafka(self) -> dict[str, Any]:
-        """Options of a Python client; errors are raised by its calls, and not logged."""
+        """Options of a Python client, by librdkafka's names; calls raise errors, and log none."""
         options: dict[str, Any] = {
             "bootstrap.servers": self.servers,
             "log_level": 0,
@@ -101,7 +101,7 @@ class KafkaAccess:
         return options
 
     def spark(self) -> dict[str, str]:
-        """Options of Spark's source, which passes them to its executors."""
+        """Options of Spark's source, which its executors get too: ``kafka.`` and Java's names."""
         return {f"kafka.{key}": value for key, value in self.java().items()}
 
     def refusal(self, code: str, text: str) -> LakehouseError | None:

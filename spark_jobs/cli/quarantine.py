@@ -162,7 +162,12 @@ def record_line(record: RejectedRecord) -> str:
 
 
 def record_json(record: RejectedRecord, *, raw: bool) -> dict[str, Any]:
-    """A record as JSON; with ``raw``, its bytes in Base64."""
+    """A record as a JSON object: the attributes by name, with bytes as text.
+
+    Args:
+        record: the rejected record.
+        raw: give bytes in Base64; key and value are then ``key_base64`` and ``value_base64``.
+    """
 
     def encoded(value: bytes | None) -> str | None:
         if value is None:

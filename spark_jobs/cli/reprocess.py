@@ -152,7 +152,7 @@ def places(text: str) -> Iterator[Place]:
 
 
 def fixed_values(file: Path) -> dict[Place, bytes]:
-    """The values of a file with corrected records.
+    """The values of a file with corrected records, by the record's place.
 
     Raises:
         FixedValuesFileError: a line cannot be parsed, or a record occurs twice.

@@ -111,6 +111,9 @@ def verify(context: typer.Context, names: Names = None, as_json: AsJson = False)
 def opened(project: OpenProject, names: list[str] | None) -> Iterator[dict[str, Delivery]]:
     """Open the named sinks, or all, for the duration of the block.
 
+    Yields:
+        their deliveries, by the sink's name.
+
     Raises:
         SinkUnknownError: a sink does not exist.
     """

@@ -115,6 +115,9 @@ def rules_digest(rules: Iterable[BatchRule], on_failure: OnFailure) -> str:
 def batch_rules(suite: Mapping[str, Any] | None) -> tuple[BatchRule, ...]:
     """The rules of a suite that ``validate`` accepted; () without a suite.
 
+    Args:
+        suite: in Great Expectations' format; None if the table has none.
+
     >>> [rule] = batch_rules({"expectations": [{"type": NOT_NULL, "kwargs": {"column": "a"}}]})
     >>> rule.name, rule.of_rows, rule.critical
     ('expect_column_values_to_not_be_null(a)', True, True)

@@ -42,7 +42,7 @@ class SchemaKind(StrEnum):
 
 
 def json_schema(kind: SchemaKind) -> dict[str, Any]:
-    """The schema of a kind of file, as JSON has it."""
+    """The JSON Schema of a kind of file."""
     found = _model(kind).model_json_schema()
     if kind is SchemaKind.SETTINGS:
         _without_places(found)

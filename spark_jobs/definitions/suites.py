@@ -44,7 +44,11 @@ class SuiteDefinition:
 
 @cache
 def expectation_types() -> dict[str, dict[str, list[str]]]:
-    """The pinned Great Expectations' expectations: for each its arguments and the needed ones."""
+    """The expectations of the pinned Great Expectations, by type.
+
+    Returns:
+        for each type the argument names: all as ``arguments``, those it needs as ``required``.
+    """
     return json.loads(EXPECTATION_TYPES_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 

@@ -67,6 +67,10 @@ def arrivals(project: OpenProject, topics: Topics) -> list[Arrival]:
 def ahead(ends: Mapping[int, int], reported: Mapping[str, Any]) -> int:
     """Number of offsets between reported positions and the partitions' ends.
 
+    Args:
+        ends: offset of the next record, by partition.
+        reported: offset of the next record to read, by partition as text.
+
     >>> ahead({0: 7, 1: 5}, {"0": 4})
     8
     """

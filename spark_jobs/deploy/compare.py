@@ -81,7 +81,12 @@ def changes(
 
 
 def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """The settings that differ, by key; ``stack up`` restarts the parts that read them."""
+    """The settings that differ; ``stack up`` restarts the parts that read them.
+
+    Args:
+        before: the running settings as text, by dotted key.
+        after: the project's, likewise.
+    """
     found = []
     for key in sorted(before.keys() | after.keys()):
         was, now = before.get(key), after.get(key)

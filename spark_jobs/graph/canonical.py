@@ -66,7 +66,13 @@ def _comment(node: exp.Expr) -> str | None:
 
 
 def fingerprint_of(query: str, inputs: Mapping[str, Mapping[str, str]], *more: str) -> str:
-    """A digest that changes when the meaning of a definition changes."""
+    """A digest that changes when the meaning of a definition changes.
+
+    Args:
+        query: the canonical query.
+        inputs: types of the columns that it reads, by ``layer.name`` and column.
+        more: whatever else changes the result.
+    """
     text = json.dumps([query, {key: dict(inputs[key]) for key in sorted(inputs)}, more])
     return hashlib.sha256(text.encode()).hexdigest()
 

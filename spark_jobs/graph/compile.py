@@ -78,7 +78,10 @@ def read_project(
     limits: GraphSettings | None = None,
     variables: Mapping[str, Value] | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
-    """The manifest as far as it compiles, and all problems."""
+    """The manifest as far as it compiles, and all problems.
+
+    For the arguments see ``compile_project``.
+    """
     project_dir = project_dir.resolve()
     definitions, problems = read_definitions(project_dir)
     definitions = expanded(definitions, variables or {}, problems)

@@ -87,7 +87,7 @@ _SYNTAX = frozenset(
 
 @cache
 def spark_functions() -> dict[str, str]:
-    """All functions of the supported Spark version, with their kind."""
+    """All functions of the supported Spark version by name, with their kind."""
     return json.loads(FUNCTIONS_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 

@@ -44,7 +44,14 @@ def check_gold(
     sources: Mapping[str, SourceEntry],
     declared: frozenset[TableName],
 ) -> Iterator[LakehouseError]:
-    """Report problems of a view, except those of its columns."""
+    """Report problems of a view, except those of its columns.
+
+    Args:
+        definition: the view.
+        tree: its parsed query.
+        sources: all sources that compiled, by name.
+        declared: all declared tables.
+    """
     subject = f'gold view "{definition.name}"'
     text = SqlText(definition.file, definition.padded)
     yield from check_tables(tree, declared, text, subject)
@@ -64,6 +71,13 @@ def compile_gold(
     """The entry of a view; None if it has problems or its inputs do not compile.
 
     ``tier``, ``upstream`` and ``downstream`` are filled in later, from the whole graph.
+
+    Args:
+        definition: the view.
+        tree: its parsed query.
+        schemas: columns of the tables that compiled.
+        problems: collects the view's errors.
+        keys: columns that identify a table's rows, by ``layer.name``, if known.
     """
     subject = f'gold view "{definition.name}"'
     text = SqlText(definition.file, definition.padded)

@@ -30,7 +30,11 @@ def spark_type(node: exp.Expr, dialect: Any) -> str:
 
 
 def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
-    """Annotators for expressions that sqlglot types differently from Spark."""
+    """Annotators for expressions that sqlglot types differently from Spark.
+
+    Returns:
+        by type of expression, a dict with the key ``annotator``, as sqlglot's dialects have it.
+    """
     return {
         exp.Sum: {"annotator": _sum},
         exp.Avg: {"annotator": _average},

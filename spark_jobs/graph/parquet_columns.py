@@ -42,7 +42,7 @@ def open_parquet(content: bytes) -> ParquetFile:
 
 
 def parquet_columns(content: bytes) -> list[tuple[str, pa.DataType]]:
-    """The columns of a file and their types; a timestamp of Spark has the zone UTC.
+    """The columns of a file, each as name and type; a timestamp of Spark has the zone UTC.
 
     Raises:
         ValueError: it is not Parquet, or too large when unpacked.
@@ -69,8 +69,8 @@ def unfit_types(found: Mapping[str, pa.DataType], columns: Mapping[str, str]) ->
     """The columns whose values cannot be of the declared type, each with the file's type.
 
     Args:
-        found: types in the file.
-        columns: declared Spark SQL types.
+        found: types in the file, by column.
+        columns: declared Spark SQL types, by column.
 
     >>> unfit_types({"k": pa.int64(), "rate": pa.float64()}, {"k": "int", "rate": "decimal(6,4)"})
     {'rate': 'DOUBLE'}

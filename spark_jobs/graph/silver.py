@@ -74,8 +74,15 @@ def compile_silver(
 ) -> SilverEntry | None:
     """The entry of a silver table; None if its columns are unknown.
 
-    Problems are added to ``problems``. An entry may be returned despite problems, so that the views
-    that read the table are checked in the same run.
+    An entry may be returned despite problems, so that the views that read the table are checked in
+    the same run.
+
+    Args:
+        definition: the table.
+        sources: all sources that compiled, by name.
+        schemas: columns of the tables that compiled.
+        declared: all declared tables.
+        problems: collects the table's errors.
     """
     subject = f'silver table "{definition.name}"'
     text = SqlText(definition.file, definition.padded)

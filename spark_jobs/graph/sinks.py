@@ -62,7 +62,15 @@ def compile_sinks(
     gold: Mapping[str, GoldEntry],
     problems: list[LakehouseError],
 ) -> dict[str, SinkEntry]:
-    """The sinks of all tables that compiled, by name; errors are added to ``problems``."""
+    """The sinks of all tables that compiled, by name.
+
+    Args:
+        definitions: the project's files.
+        sources: entries by name.
+        silver: entries by name.
+        gold: entries by name.
+        problems: collects the errors.
+    """
     topics = {source.topic: source.file for source in sources.values() if source.topic}
     found: list[tuple[SinkEntry, _Place]] = []
     for owner, entry, kind in _tables(definitions, silver, gold):

@@ -27,7 +27,7 @@ _OF_EVERY_RECORD = {
 
 
 def typed_columns(source: SourceEntry) -> dict[str, str]:
-    """Types of all columns that a SELECT over the source may use, by name."""
+    """Spark SQL types of all columns that a SELECT over the source may use, by name."""
     columns = {column.name: column.type for column in source.columns}
     if not source.format.streamed:
         return columns
@@ -39,7 +39,15 @@ def typed_columns(source: SourceEntry) -> dict[str, str]:
 def header_expression(
     written: str, key: str, columns: Mapping[str, str], place: Location, subject: str
 ) -> Resolved:
-    """Check an expression of a header; its locations are that of the key's value."""
+    """Check an expression of a header; its locations are that of the key's value.
+
+    Args:
+        written: the expression.
+        key: the header's key.
+        columns: Spark SQL types of the columns that it may read, by name.
+        place: of the key's value.
+        subject: what the header declares, for messages.
+    """
     table = TableName(Layer.BRONZE, "source")
     text = SqlText(place.file, f"SELECT {written} AS value FROM {table}")
     try:

@@ -27,6 +27,7 @@ class VersionVector:
         return iter(sorted(self.versions.items()))
 
     def get(self, table: TableName) -> TableVersion | None:
+        """The version of a table; None if the vector lacks it."""
         return self.versions.get(table)
 
     def as_dict(self) -> dict[str, Any]:

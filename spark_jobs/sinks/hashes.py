@@ -43,7 +43,15 @@ def fields(row: str) -> dict[str, str]:
 
 
 def values_of(found: dict[bytes, bytes], schema: pa.Schema) -> dict[str, Any]:
-    """The values of a hash's fields."""
+    """The values of a hash's fields, by column; columns without a field are left out.
+
+    Args:
+        found: the hash, from ``fields``.
+        schema: columns of the row.
+
+    Raises:
+        ValueError: a field is not a column, or its text is not JSON.
+    """
     texts = {name.decode(): value.decode() for name, value in found.items()}
     unknown = texts.keys() - {*schema.names, ""}
     if unknown:

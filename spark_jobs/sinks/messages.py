@@ -63,7 +63,12 @@ def messages(
 
 
 def fold(records: Iterable[Message], form: KafkaFormat) -> dict[str, str]:
-    """The rows by key after all records of a topic, as text."""
+    """The rows by key after all records of a topic, both as text.
+
+    Args:
+        records: in the topic's order.
+        form: the format of the values.
+    """
     rows: dict[str, str] = {}
     for record in records:
         row = _after(record.value, form)

@@ -40,7 +40,7 @@ class RowCodec:
         return {field.name: converter(field.type) for field in self.schema}
 
     def row(self, values: Mapping[str, Any]) -> str:
-        """A row as text; values are Python objects, or come from such a text."""
+        """A row as text; values by column are Python objects, or come from such a text."""
         return dumped(
             {
                 name: None if (value := values.get(name)) is None else convert(value)
@@ -54,7 +54,7 @@ class RowCodec:
         return dumped({name: values[name] for name in self.keys})
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-        """Key and row of all rows of a batch."""
+        """Key and row of all rows of a batch, as text; the batch has the columns of the sink."""
         names = self.schema.names
         columns = [_converted(batch.column(name), self._converters[name]) for name in names]
         for values in zip(*columns, strict=True):

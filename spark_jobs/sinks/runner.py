@@ -76,7 +76,7 @@ class SinkRunner:
         self.follow(self.work)
 
     def follow(self, work: Mapping[str, Delivery]) -> None:
-        """Deliver these from now on; unchanged sinks are not interrupted."""
+        """Deliver these, by the sink's name, from now on; unchanged sinks are not interrupted."""
         running = self._running
         gone = [
             name

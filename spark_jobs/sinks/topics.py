@@ -38,7 +38,13 @@ class Topics:
         return set(self._admin().list_topics(timeout=ANSWER_SECONDS).topics)
 
     def make(self, name: str, config: dict[str, str], *, partitions: int = 1) -> None:
-        """Create a topic unless it exists; partitions -1: the broker's default."""
+        """Create a topic unless it exists.
+
+        Args:
+            name: of the topic.
+            config: the topic's options, by Kafka's names.
+            partitions: how many; -1: the broker's default.
+        """
         admin = self._admin()
         if name in admin.list_topics(timeout=ANSWER_SECONDS).topics:
             return

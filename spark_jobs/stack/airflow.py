@@ -52,7 +52,15 @@ def airflow_steps(settings: Settings) -> list[Task | Part]:
 def component(
     settings: Settings, name: str, *options: str, key: str, ports: dict[str, int] | None = None
 ) -> Part:
-    """One component; ``key`` is its name in Airflow's health report."""
+    """One component of Airflow.
+
+    Args:
+        settings: project settings.
+        name: the command that starts it.
+        options: of the command.
+        key: its name in Airflow's health report.
+        ports: the ports that it serves, by the setting that names them.
+    """
     return Part(
         name=f"airflow-{name}",
         command=(str(Path(sys.executable).parent / "airflow"), name, *options),

@@ -62,7 +62,7 @@ def write_airflow_config(settings: Settings) -> None:
 
 
 def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
-    """Every option that differs from Airflow's default, by section."""
+    """Every option that differs from Airflow's default, by section and name."""
 
     def from_file(secret: str) -> str:
         return shlex.join(["cat", str(secret_path(settings, secret))])

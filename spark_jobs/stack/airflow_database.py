@@ -25,7 +25,11 @@ def migrate() -> None:
 
 
 def make_users(users: dict[str, dict[str, str]]) -> None:
-    """Create the users that do not exist yet, with the built-in roles."""
+    """Create the users that do not exist yet, with the built-in roles.
+
+    Args:
+        users: ``role`` and ``password``, by user name.
+    """
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
@@ -73,7 +77,11 @@ def make_announcer(name: str, password: str) -> None:
 
 
 def make_pools(slots: dict[str, int]) -> None:
-    """Create the pools that do not exist yet; a pool that an operator resized keeps its size."""
+    """Create the pools that do not exist yet; a pool that an operator resized keeps its size.
+
+    Args:
+        slots: number of slots, by pool.
+    """
     from airflow.models.pool import Pool  # noqa: PLC0415
 
     for name, count in slots.items():

@@ -114,7 +114,7 @@ def prepare_server(settings: Settings) -> None:
 
 
 def configuration(settings: Settings) -> dict[str, object]:
-    """The server's configuration, as ``cassandra.yaml``."""
+    """The server's configuration, with the keys of ``cassandra.yaml``."""
     home, ports = directory(settings), settings.ports
     seeds = [{"seeds": f"{LOOPBACK}:{ports.cassandra_storage}"}]
     return {

@@ -96,7 +96,13 @@ def render(settings: Settings) -> Rendered:
 
 
 def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict[str, Any]:
-    """The service of a part, which stays up, or of a task, which ends."""
+    """The service of a part, which stays up, or of a task, which ends, with the keys of Compose.
+
+    Args:
+        step: the part or task.
+        finished: names of the parts with a final step.
+        environment: variables of the service.
+    """
     image = f"tidemark-{IMAGES[step.name]}" if step.name in IMAGES else BASE_IMAGE
     needs = step.needs if step.name == MANIFEST else (MANIFEST, *step.needs)
     described: dict[str, Any] = {
@@ -142,7 +148,7 @@ def finishing(step: Step, environment: dict[str, str]) -> dict[str, Any]:
 
 
 def common(environment: dict[str, str]) -> dict[str, Any]:
-    """Keys that all services of the project share."""
+    """Keys of Compose that all services of the project share."""
     return {
         "environment": environment,
         "network_mode": f"service:{GATEWAY}",
@@ -154,7 +160,7 @@ def common(environment: dict[str, str]) -> dict[str, Any]:
 
 
 def requirement(name: str, finished: set[str]) -> tuple[str, dict[str, str]]:
-    """The service that meets a requirement, and the state that it must have reached."""
+    """The service that meets a requirement, and the ``condition`` that it must have reached."""
     if name in finished:
         return finish_name(name), {"condition": "service_completed_successfully"}
     if name in IMAGES and name != "airflow-database":
@@ -168,7 +174,7 @@ def finish_name(part: str) -> str:
 
 
 def build(image: str) -> dict[str, Any]:
-    """How an image is built; all images but the base are built from it."""
+    """How an image is built, with the keys of Compose; all but the base are built from the base."""
     described: dict[str, Any] = {
         "context": "..",
         "dockerfile": f"docker/{image.removeprefix('tidemark-')}/Dockerfile",

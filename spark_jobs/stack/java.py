@@ -97,7 +97,7 @@ def small_java_command(
 
 
 def write_properties(path: Path, values: dict[str, object]) -> None:
-    """Write a Java properties file that only the owner may read."""
+    """Write a Java properties file, a line per key, that only the owner may read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))

@@ -94,7 +94,7 @@ def kafka_command(
 
 
 def server_properties(settings: Settings, number: int) -> dict[str, object]:
-    """A broker's configuration."""
+    """A broker's configuration, by Kafka's names."""
     ports = settings.ports
     listener = "SASL_SSL" if settings.security.enabled else "PLAINTEXT"
     brokers = settings.local.kafka_brokers
@@ -133,7 +133,13 @@ def server_properties(settings: Settings, number: int) -> dict[str, object]:
 
 
 def security_properties(settings: Settings) -> dict[str, object]:
-    """Passwords for clients, certificates for the controller, and no access without a grant."""
+    """A broker's options for security, by Kafka's names.
+
+    Clients have passwords, the controller has certificates, and no access is without a grant.
+
+    Raises:
+        SecretMissingError: the passwords do not exist yet.
+    """
     return {
         "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SSL",
         "inter.broker.listener.name": "SASL_SSL",

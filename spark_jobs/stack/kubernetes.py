@@ -223,12 +223,12 @@ def variables_file(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def documents(resources: Iterable[Mapping[str, Any]]) -> str:
-    """Resources as the documents of one file."""
+    """Resources of Kubernetes as the documents of one YAML file."""
     return FILE_HEAD + "---\n".join(dump(one) for one in resources)
 
 
 def dump(value: Mapping[str, Any]) -> str:
-    """YAML in the order of the value."""
+    """A mapping as YAML, with keys in its order."""
     return yaml.dump(value, Dumper=NoAlias, sort_keys=False, width=100)
 
 

@@ -45,6 +45,7 @@ class SessionRecord:
         return None
 
     def write(self, path: Path) -> None:
+        """Write the record as JSON; a reader never sees half of it."""
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(self)))

@@ -111,7 +111,13 @@ def worker(settings: Settings, number: int) -> Part:
 
 
 def prepare_daemon(settings: Settings, properties: Path, conf: dict[str, object]) -> None:
-    """Write a daemon's configuration, and the secret to where drivers read it."""
+    """Write a daemon's configuration, and the secret to where drivers read it.
+
+    Args:
+        settings: project settings.
+        properties: the file to write.
+        conf: options of Spark, by name.
+    """
     with _SECRETS:
         secret = cluster_secret(settings)
         pages = {PAGE_KEY: ensure_secret(settings, PAGE_SECRET, random_page_key)}
@@ -173,7 +179,7 @@ def probe_worker(settings: Settings, number: int) -> str | None:
 
 
 def master_status(settings: Settings) -> dict[str, Any] | None:
-    """The master's status report, or None if it does not answer."""
+    """The master's status report, by the names of its JSON; None if it does not answer."""
     _, page = settings.ports.of("spark_master_ui")
     if not secret_path(settings, PAGE_SECRET).exists():
         return None

@@ -268,7 +268,7 @@ class Stack:
 
 
 def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
-    """Which steps each step needs, directly or through others."""
+    """Which steps each step needs, directly or through others, by name."""
     direct = {step.name: set(step.needs) for step in steps}
 
     def closure(name: str) -> set[str]:

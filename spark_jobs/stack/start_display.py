@@ -30,6 +30,7 @@ class Board:
         self.lock = Lock()
 
     def take(self, progress: Progress) -> None:
+        """Show the new state of a part."""
         with self.lock:
             self.news[progress.step] = (progress, time.monotonic())
 

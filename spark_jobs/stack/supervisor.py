@@ -58,6 +58,7 @@ class Supervisor:
         self.log = self.logs / "supervisord.log"
 
     def part_log(self, name: str) -> Path:
+        """The log file of a part."""
         return self.logs / f"{name}.log"
 
     def answers(self) -> bool:

@@ -33,7 +33,7 @@ class AssetCursor:
 
 
 def asset_cursors(connection: Connection) -> dict[str, AssetCursor]:
-    """The cursor of each view."""
+    """The cursor of each view's asset events, by view."""
     rows = connection.execute(select(ASSET_CURSORS)).mappings()
     return {row["view"]: AssetCursor(**row) for row in rows}
 

@@ -41,7 +41,7 @@ def outcomes(
 def failed_verdicts(
     connection: Connection, *, start: datetime, end: datetime
 ) -> list[tuple[str, JsonObject]]:
-    """Views and verdicts of audits with a failed expectation, oldest first."""
+    """View and verdict, as the ledger has it, of audits with a failed expectation, oldest first."""
     columns = ATTEMPTS.c
     failed = columns.verdict["failed"].as_integer() > 0
     query = select(columns.view, columns.verdict).where(_between(start, end), failed)

@@ -73,11 +73,11 @@ class DeploymentStore:
             deployments.change(connection, deployment_id, {"status": status, "error": error})
 
     def note_settings(self, deployment_id: str, settings: Mapping[str, str]) -> None:
-        """Record the settings with which the parts were started."""
+        """Record the settings with which the parts were started, as text by dotted key."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"settings": dict(settings)})
 
     def keep_tables(self, deployment_id: str, kept: Mapping[str, str]) -> None:
-        """Replace the list of tables that are no longer declared but still exist."""
+        """Replace the times of removal, by name, of undeclared tables that still exist."""
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"kept": dict(kept)})

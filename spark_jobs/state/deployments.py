@@ -100,7 +100,7 @@ def begin(connection: Connection, deployment: Deployment) -> None:
 
 
 def change(connection: Connection, deployment_id: str, values: Mapping[str, Any]) -> None:
-    """Change some columns of a deployment's row."""
+    """Change some columns of a deployment's row, given by name, and ``updated_at``."""
     connection.execute(
         update(DEPLOYMENTS)
         .where(DEPLOYMENTS.c.deployment_id == deployment_id)

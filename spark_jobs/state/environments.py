@@ -80,7 +80,7 @@ class EnvironmentView:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Decode a stored value."""
+        """Decode a stored value: the attributes by name."""
         return cls(**{**value, "state": ViewState(value["state"])})
 
 

@@ -48,6 +48,7 @@ class LeaseKeeper:
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop renewing; waits until the thread has ended."""
         self._stopped.set()
         self._thread.join()
 

@@ -42,7 +42,7 @@ def pin_view(connection: Connection, pinned: PinnedView) -> None:
 
 
 def pinned_views(connection: Connection) -> dict[str, PinnedView]:
-    """All pinned views."""
+    """All pinned views, by name."""
     rows = connection.execute(select(PINNED_VIEWS).order_by(PINNED_VIEWS.c.view)).mappings()
     return {row["view"]: PinnedView(**row) for row in rows}
 

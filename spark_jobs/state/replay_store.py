@@ -73,7 +73,7 @@ class ReplayStore:
             pinned_views.pin_view(connection, pinned)
 
     def pinned_views(self) -> dict[str, PinnedView]:
-        """All pinned views."""
+        """All pinned views, by name."""
         with self._read() as connection:
             return pinned_views.pinned_views(connection)
 

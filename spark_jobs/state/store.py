@@ -147,12 +147,12 @@ class ControlStore(
             return attempts.forget_attempts(connection, view, tick=tick, before=before, keep=keep)
 
     def outcomes(self, *, start: datetime, end: datetime) -> dict[str, dict[AttemptStatus, int]]:
-        """Number of attempts by view and status, in a time span."""
+        """Number of attempts by view and status, for the half-open time [start, end)."""
         with self._read() as connection:
             return days.outcomes(connection, start=start, end=end)
 
     def failed_verdicts(self, *, start: datetime, end: datetime) -> list[tuple[str, JsonObject]]:
-        """Views and verdicts of audits with a failed expectation, oldest first."""
+        """View and verdict of audits with a failed expectation, oldest first."""
         with self._read() as connection:
             return days.failed_verdicts(connection, start=start, end=end)
 
@@ -164,7 +164,7 @@ class ControlStore(
     # Asset events.
 
     def asset_cursors(self) -> dict[str, AssetCursor]:
-        """The cursor of each view's asset events."""
+        """The cursor of each view's asset events, by view."""
         with self._read() as connection:
             return asset_cursors.asset_cursors(connection)
 

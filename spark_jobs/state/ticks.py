@@ -41,7 +41,7 @@ def pin_versions(
 
 
 def pins(connection: Connection, tick: str) -> dict[TableName, TableVersion]:
-    """The versions that the tick has pinned so far."""
+    """The versions that the tick has pinned so far, by table."""
     rows = connection.execute(select(TICKS).where(TICKS.c.tick == tick)).all()
     return {
         TableName.parse(row.table_name): TableVersion(row.table_id, row.version) for row in rows

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 
 def insert_or_keep(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row unless its key exists; returns whether it was inserted."""
+    """Insert a row, given by column, unless its key exists; returns whether it was inserted."""
     insert = _insert(connection, table, row)
     # On PostgreSQL SQLAlchemy drops the row count of an INSERT by default.
     counted = {"preserve_rowcount": True}
@@ -19,7 +19,7 @@ def insert_or_keep(connection: Connection, table: Table, row: Mapping[str, Any])
 
 
 def insert_or_replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or replace the row with the same key."""
+    """Insert a row, given by column, or replace the row with the same key."""
     insert = _insert(connection, table, row)
     keys = [column.name for column in table.primary_key]
     changed = {name: value for name, value in row.items() if name not in keys}

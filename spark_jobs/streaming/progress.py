@@ -16,7 +16,7 @@ def read_progress(name: str, report: Mapping[str, Any]) -> StreamProgress:
 
     Args:
         name: the query's name.
-        report: Spark's progress as JSON.
+        report: Spark's ``StreamingQueryProgress`` as JSON.
     """
     source = report["sources"][0]
     end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))

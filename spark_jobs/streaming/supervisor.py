@@ -46,10 +46,19 @@ class Flow(Protocol):
     def name(self) -> str: ...
     @property
     def definition(self) -> str: ...
-    def create_tables(self, spark: SparkSession) -> None: ...
-    def start(self, spark: SparkSession) -> StreamingQuery: ...
-    def diagnose(self, error: Exception) -> LakehouseError | None: ...
-    def watch(self, ids: dict[str, str]) -> LakehouseError | None: ...
+
+    def create_tables(self, spark: SparkSession) -> None:
+        """Create the tables that the query writes, unless they exist."""
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Start the query; raises a ``LakehouseError`` if it must not run as it is."""
+        ...
+
+    def diagnose(self, error: Exception) -> LakehouseError | None:
+        """The error behind a failure of the query; None: a restart may help."""
+
+    def watch(self, ids: dict[str, str]) -> LakehouseError | None:
+        """Why the running query must end; ``ids`` has the current id of each topic."""
 
 
 @dataclass(frozen=True)

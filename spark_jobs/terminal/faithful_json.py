@@ -44,7 +44,7 @@ def parse(text: str) -> Any:
 
 
 def members(document: Any) -> dict[str, Any]:
-    """An object's members by name, the last of each; nothing where it is no object."""
+    """An object's members by name, the last of each; empty if it is no object."""
     return dict(document.members) if isinstance(document, _Object) else {}
 
 

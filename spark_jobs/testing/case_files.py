@@ -144,7 +144,7 @@ def read_content(
 
 
 def changes_of(step: StepFile) -> dict[str, dict[str, str]]:
-    """The rows of a step by table, for each kind of change, in the order of their effect."""
+    """The rows of a step as text, by kind of change and table, in the order of their effect."""
     return {"delete": step.delete, "update": step.update, "insert": step.insert}
 
 

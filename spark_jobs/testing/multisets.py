@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 def difference(expected: pa.Table, actual: pa.Table) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The rows that only ``expected`` has, and those that only ``actual`` has.
+    """The rows that only ``expected`` has, and those that only ``actual`` has, by column.
 
     >>> one, two = pa.table({"a": [1, 1, 2]}), pa.table({"a": [1, 2, 3]})
     >>> difference(one, two)

@@ -87,7 +87,7 @@ class SilverCaseRun:
         return SilverCaseResult(self.case, tuple(results))
 
     def batch(self, step: SilverStep) -> DataFrame:
-        """The records of a step as bronze has them."""
+        """The records of a step, with bronze's columns."""
         topic, at = self.flow.source.topic, step.clock
         rows: list[tuple[Any, ...]] = []
         for one in step.records:

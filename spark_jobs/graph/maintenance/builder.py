@@ -44,6 +44,7 @@ class Builder:
         return child, outputs
 
     def key_of(self, table: str) -> frozenset[str] | None:
+        """The columns that identify a table's rows, given as ``layer.name``; None if unknown."""
         return self.keys.get(table)
 
     @contextmanager

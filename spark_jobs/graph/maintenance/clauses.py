@@ -13,7 +13,13 @@ from spark_jobs.graph.maintenance.scope import named
 def join_all(
     inputs: Sequence[tuple[Sequence[str], exp.Query]], conditions: Sequence[exp.Expr], *more: str
 ) -> exp.Select:
-    """Join inputs so that each has a condition with the previous ones, if possible."""
+    """Join inputs so that each has a condition with the previous ones, if possible.
+
+    Args:
+        inputs: the column names and the query of each input.
+        conditions: over these columns.
+        more: further columns or expressions to select.
+    """
     left = list(inputs)
     pending = list(conditions)
     columns, first = left.pop(0)

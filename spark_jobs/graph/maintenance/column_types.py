@@ -38,7 +38,7 @@ Types = dict[str, str]
 def column_types(  # noqa: PLR0911 - one case for each operator
     node: Node, tables: Mapping[str, Mapping[str, str]]
 ) -> Types:
-    """The types of the columns of an operator.
+    """Spark SQL types of an operator's columns, by name; unknown ones are left out.
 
     Args:
         node: the operator.
@@ -117,7 +117,7 @@ def is_exact(  # noqa: PLR0911 - one case for each kind of expression
 
     Args:
         value: an expression over columns.
-        kinds: the types of the columns.
+        kinds: Spark SQL types of the columns, by name.
     """
     match value:
         case exp.Column():

@@ -43,7 +43,7 @@ def maintenance_of(
     keys: Mapping[str, frozenset[str]] | None = None,
     types: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Maintenance, NotIncrementalError | None]:
-    """How a view is maintained, and the error if it cannot be.
+    """How a view is maintained, and the error if it cannot be maintained incrementally.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.

@@ -25,7 +25,7 @@ class Keys:
     pairs: tuple[tuple[exp.Expr, str], ...]
 
     def columns(self) -> dict[str, str]:
-        """The restricted expressions that are plain columns."""
+        """The restricted expressions that are plain columns: the key by the column's name."""
         return {one.name: key for one, key in self.pairs if isinstance(one, exp.Column)}
 
 
@@ -64,7 +64,11 @@ def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys 
 
 
 def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
-    """The restricted columns, and those that the conditions equate with them."""
+    """The restricted columns, and those that the conditions equate with them.
+
+    Returns:
+        the key by the column's name.
+    """
     reach = keys.columns() if keys else {}
     pairs = [pair for one in conditions if (pair := equality(one))]
     grown = True
@@ -79,7 +83,12 @@ def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
 
 
 def covers(keys: Keys, mine: Mapping[str, str]) -> bool:
-    """Whether restricting these columns is as strict as all keys together."""
+    """Whether restricting these columns is as strict as all keys together.
+
+    Args:
+        keys: all keys.
+        mine: some of the keys, by column, as from ``spread``.
+    """
     return {key for _, key in keys.pairs} <= set(mine.values())
 
 
@@ -93,7 +102,12 @@ def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:
 
 
 def rename(keys: Keys | None, names: Mapping[str, str]) -> Keys | None:
-    """The keys with renamed columns."""
+    """The keys with renamed columns.
+
+    Args:
+        keys: None: no keys, which stays None.
+        names: new names of all columns, by old name.
+    """
     if keys is None:
         return None
     pairs = []

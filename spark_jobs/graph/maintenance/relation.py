@@ -78,7 +78,7 @@ class Tables(Protocol):
         """Whether shuffling the table is more expensive than a separate query."""
 
     def part_types(self, table: str) -> Mapping[str, str] | None:
-        """Column types, if the table is aggregate state stored in parts; otherwise None."""
+        """Column types by name, if the table is aggregate state stored in parts; otherwise None."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ class Writer:
         return parse(freeze_clock(to_sql(expression), self.clocks[when]))
 
     def outputs(self, outputs: Iterable[Named], when: When) -> list[exp.Expr]:
+        """Expressions with their names, as of a time."""
         return [exp.alias_(self.at(value, when), name, copy=False) for name, value in outputs]
 
     def relation(  # noqa: C901, PLR0911, PLR0912 - one case for each operator

@@ -13,11 +13,17 @@ from spark_jobs.graph.maintenance.states import Cutter
 def state_columns(
     query: str, types: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """For each table of aggregate state, in order of computation: columns and their SQL.
+    """For each table of aggregate state, in order of computation: its columns.
 
     Args:
         query: of a view with aggregate state, as in ``GoldEntry.query``.
         types: column types of its inputs, by table and lower-case column name.
+
+    Returns:
+        pairs of a column's name and its SQL, by ``state.N``.
+
+    Raises:
+        NotIncrementalError: an operator has no rule.
     """
     cutter = Cutter(types)
     root, _ = build(query)

@@ -67,6 +67,7 @@ class Cards:
         self._wrong: Mapping[str, Trouble] = {one.name: one for one in self.troubles}
 
     def source(self, entry: SourceEntry) -> Card:
+        """The card of a source and its bronze table."""
         name, said = str(entry.table_name), entry.description or ""
         if entry.topic is not None:
             return self._stream(name, said, column=0, cells=())
@@ -90,6 +91,7 @@ class Cards:
         return self._guarded(delta, name, said, column=0, cells=len(STREAM_HEADS))
 
     def silver(self, entry: SilverEntry) -> Card:
+        """The card of a silver table."""
         from spark_jobs.silver.check.quarantine import rejections
 
         name, said = str(entry.table_name), entry.description or ""
@@ -105,6 +107,7 @@ class Cards:
         return self._guarded(quarantined, name, said, column=1, cells=len(SILVER_HEADS))
 
     def gold(self, entry: GoldEntry) -> Card:
+        """The card of a gold view."""
         from spark_jobs.gold.base.freshness import view_status
 
         name = str(entry.table_name)
@@ -139,6 +142,12 @@ class Cards:
         )
 
     def sink(self, entry: SinkEntry, *, column: int) -> Card:
+        """The card of a sink.
+
+        Args:
+            entry: the sink.
+            column: where the card lies, from 0 at the left.
+        """
         from spark_jobs.state.progress import sink_query
 
         name = sink_query(entry.name)

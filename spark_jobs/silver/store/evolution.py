@@ -37,7 +37,12 @@ class Evolution:
 
     @classmethod
     def of(cls, held: Mapping[str, str], declared: Sequence[Declared]) -> Evolution:
-        """Compare a table's types, by column, with the declared columns; other columns may stay."""
+        """Compare a table with the declared columns; other columns of the table may stay.
+
+        Args:
+            held: the table's Spark SQL types, by column.
+            declared: the columns that it should have.
+        """
         changed = [one for one in declared if held.get(one.name, one.type) != one.type]
         unfit = [one for one in changed if not wider(held[one.name], one.type)]
         first = unfit[0] if unfit else None
@@ -49,7 +54,7 @@ class Evolution:
 
 
 def types_of(location: str) -> dict[str, str]:
-    """A table's types by column.
+    """A table's Spark SQL types by column.
 
     Raises:
         TableMissingError: the table does not exist.
