@@ -290,7 +290,7 @@ def settings_files(profile: str) -> tuple[str, ...]:
 
 
 def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
-    """What a settings file says; nothing where there is none.
+    """The keys and values of a settings file; empty if it does not exist.
 
     Raises:
         SettingsFileError: it is not YAML, or no mapping.
@@ -337,6 +337,9 @@ def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
 
     Returns:
         the keys ``every_override`` and ``scheduled_at_first`` under ``gold``; empty without one.
+
+    Raises:
+        SettingsFileError: the file is not YAML, or no mapping.
     """
     gold = read_settings_file(state, DEMO_FILE).get("gold")
     period, first = (

@@ -62,6 +62,10 @@ class AssetEvents(AbstractContextManager["AssetEvents"]):
     def emit(self, asset: int, extra: dict[str, Any]) -> None:
         """Emit an event.
 
+        Args:
+            asset: the asset's id.
+            extra: the event's content, which Airflow stores as JSON.
+
         Raises:
             AirflowAwayError: Airflow does not answer, or refuses the user.
         """

@@ -87,7 +87,7 @@ class KafkaAccess:
         return options
 
     def java(self) -> dict[str, str]:
-        """Options of a Java client; they contain the password."""
+        """Options of a Java client, by Kafka's names; they contain the password."""
         options = {"bootstrap.servers": self.servers}
         if self.login:
             options |= {

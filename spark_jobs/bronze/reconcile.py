@@ -103,7 +103,7 @@ def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[
 
 
 def consumed_offsets(access: KafkaAccess, facts: TopicFacts) -> dict[int, set[int]]:
-    """The offsets of all committed records of a topic, up to the given ends.
+    """The offsets of all committed records of a topic, up to the given ends, by partition.
 
     Raises:
         KafkaUnreachableError: the broker stops answering.

@@ -103,6 +103,13 @@ def differ(landed: Record, held: Record | None) -> bool:
 def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
     """The last record of each partition in bronze, among those shortly before an offset.
 
+    Args:
+        location: of the bronze table.
+        read_to: the next offset to read, by partition.
+
+    Returns:
+        records by partition; partitions without one are left out.
+
     Raises:
         TableMissingError: the bronze table does not exist.
     """
@@ -126,7 +133,15 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
 def held_at(
     facts: TopicFacts, access: KafkaAccess, offsets: Mapping[int, int]
 ) -> dict[int, Record]:
-    """A topic's records at one offset per partition; offsets without a record are left out.
+    """A topic's records at one offset per partition.
+
+    Args:
+        facts: the topic's current state.
+        access: login to the brokers.
+        offsets: by partition.
+
+    Returns:
+        records by partition; offsets without a record are left out.
 
     Raises:
         KafkaUnreachableError: the broker stops answering.

@@ -47,7 +47,7 @@ class Topics:
         )
 
     def ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The id of each topic that exists.
+        """The id of each topic that exists, by name.
 
         Raises:
             KafkaUnreachableError: no broker answers.

@@ -65,6 +65,9 @@ def stage(attempt_id: str) -> str:
     """Compute the result beside the published table; returns the attempt that was staged.
 
     If a refresh overtook a backfill, it is planned again as a new attempt.
+
+    Raises:
+        LakehouseError: any error of ``Refresher.stage``.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
 
@@ -238,6 +241,7 @@ def refresher() -> Iterator[Refresher]:
 
     Raises:
         ManifestMissingError: the project was not compiled.
+        ManifestUnreadableError: another release compiled it.
         ControlUnreachableError: the control database cannot be reached.
     """
     from spark_jobs.gold.refresh.steps import Refresher

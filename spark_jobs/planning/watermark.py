@@ -77,7 +77,7 @@ class Watermark:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:
-        """Decode a commit's metadata; None if the commit is not ours.
+        """Decode a commit's metadata, as from ``as_metadata``; None if the commit is not ours.
 
         Raises:
             WatermarkNewerError: a newer release wrote it.

@@ -93,7 +93,7 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
 def costs(
     settings: Settings, store: ControlStore, before: Manifest, after: Manifest
 ) -> dict[str, Cost]:
-    """The cost of each new or changed view, from the ledger and the logs."""
+    """The cost of each new or changed view by name, from the ledger and the logs."""
     locations = TableLocations(Lake(settings.lake), after)
     found = {}
     for name, entry in after.gold.items():

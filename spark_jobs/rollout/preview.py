@@ -67,13 +67,16 @@ class ViewDifference:
 def changed_views(
     before: Manifest, after: Manifest, asked: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The views to compare with the reason, each after the views that it reads.
+    """The views to compare, each after the views that it reads.
 
     Args:
         before: the running manifest, or the project at another commit.
         after: the project.
         asked: compare these views and their readers; None: all views with changed SQL and their
             readers.
+
+    Returns:
+        why each view is compared, by view: ``ViewDifference.why``.
 
     Raises:
         ViewUnknownError: the project has no such view.
@@ -124,7 +127,7 @@ class Preview:
         return dict(sorted(self._versions.items()))
 
     def differences(self, views: dict[str, str]) -> Iterator[ViewDifference]:
-        """Compare each view, in the given order."""
+        """Compare each view of ``changed_views``, in its order."""
         with self._cleaned_up():
             for name, why in views.items():
                 yield self._difference(name, why, computed=set(views))

@@ -100,7 +100,8 @@ class SilverFlow:
     def batches(
         self, epoch: int, *, listener: Callable[[Outcome], None] | None = None
     ) -> Callable[[DataFrame, int], None]:
-        """The function that applies the batches of an epoch, given a batch and its id.
+        """The function that applies the batches of an epoch, given bronze records and the batch's
+        id.
 
         Args:
             epoch: part of the transaction ids.

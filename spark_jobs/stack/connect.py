@@ -377,12 +377,12 @@ def connector_status(api: httpx.Client, *, strict: bool = False) -> dict[str, An
 
 
 def states(status: dict[str, Any]) -> list[str]:
-    """The states of the connector and of its tasks."""
+    """The states of the connector and of its tasks, from ``connector_status``."""
     return [str(one["state"]) for one in (status["connector"], *status["tasks"])]
 
 
 def first_trace_line(status: dict[str, Any]) -> str:
-    """The first line of the first failure's trace."""
+    """The first line of the first failure's trace, from ``connector_status``."""
     traces = [str(one.get("trace", "")) for one in (status["connector"], *status["tasks"])]
     return next((trace.splitlines()[0] for trace in traces if trace), "no reason given")
 

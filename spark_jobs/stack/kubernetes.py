@@ -181,7 +181,7 @@ def connector_job(settings: Settings) -> Described:
 
 
 def airflow_variables(settings: Settings) -> dict[str, str]:
-    """The local stack's Airflow as variables, at the addresses of the cluster."""
+    """The local stack's Airflow as environment variables, at the addresses of the cluster."""
     api = f"http://airflow-api-server:{settings.ports.airflow}"
     options = airflow_options(settings)
     # The api-server requests task logs from a pod by the host name that the pod reports.

@@ -39,7 +39,7 @@ def group_is_of_session(group: int, session: int) -> bool:
 
 
 def secret_variables(file: str) -> dict[str, str]:
-    """The variables of a file; none if the file does not exist yet."""
+    """The environment variables of a file, by name; none if the file does not exist yet."""
     found: dict[str, str] = {}
     if file:
         with suppress(FileNotFoundError):

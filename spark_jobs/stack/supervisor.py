@@ -78,6 +78,10 @@ class Supervisor:
     def start(self, parts: Iterable[Part], environment: Mapping[str, str]) -> None:
         """Start supervisord with all parts configured and none started.
 
+        Args:
+            parts: all parts.
+            environment: variables of every part.
+
         Raises:
             PartFailedError: supervisord ended, or does not answer.
         """

@@ -201,7 +201,7 @@ class ControlStore(
             return ticks.pin_versions(connection, tick, versions=versions)
 
     def pins(self, tick: str) -> dict[TableName, TableVersion]:
-        """The versions that the tick has pinned so far."""
+        """The versions that the tick has pinned so far, by table."""
         with self._read() as connection:
             return ticks.pins(connection, tick)
 

@@ -74,7 +74,12 @@ def remove_files(location: str, paths: Iterable[str]) -> None:
 
 
 def bytes_of(paths: Iterable[str], stored: Mapping[str, int]) -> int:
-    """The total size of some files."""
+    """The total size of some files.
+
+    Args:
+        paths: of the files.
+        stored: sizes by path, from ``stored_files``; a missing file has none.
+    """
     return sum(stored.get(one, 0) for one in paths)
 
 

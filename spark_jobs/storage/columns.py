@@ -73,5 +73,5 @@ def struct_type(spark: SparkSession, columns: Sequence[ColumnSpec]) -> StructTyp
 
 
 def comment(description: str | None) -> dict[str, str]:
-    """Column metadata with the description, which Delta shows as the comment."""
+    """Column metadata with the description as ``comment``, which Delta shows; empty without one."""
     return {"comment": description} if description else {}

@@ -38,7 +38,7 @@ NO_TIMEOUTS = {
 
 
 def session_conf(settings: Settings) -> dict[str, str]:
-    """The configuration of every Spark session that this project starts.
+    """The options of every Spark session that this project starts, by Spark's names.
 
     Raises:
         JarsMissingError: Delta's jars are not in the directory that the settings name.

@@ -180,7 +180,7 @@ def from_arrow(
 
 
 def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
-    """An empty DataFrame that Spark's optimizer knows to be empty.
+    """An empty DataFrame with these columns, which Spark's optimizer knows to be empty.
 
     A classic session turns an empty list into an RDD and estimates its size at 8 EiB, so a join
     would read and shuffle the other table whole. The optimizer removes a relation whose condition

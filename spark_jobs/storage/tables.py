@@ -46,7 +46,15 @@ def append(
     metadata: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Append rows in one commit, which also creates the table with its properties if needed."""
+    """Append rows in one commit, which also creates the table with its properties if needed.
+
+    Args:
+        frame: rows with the table's columns.
+        location: of the table.
+        txn: identity of the write.
+        metadata: user metadata of the commit.
+        properties: table properties, by Delta's names.
+    """
     _writer(frame, "append", txn, metadata, properties).save(location)
 
 
@@ -194,7 +202,7 @@ def empty_values(
 
 @contextmanager
 def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    """Set session settings for a while: SQL statements take options only from there."""
+    """Set options of a session, by name, for a while: SQL statements take them only from there."""
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in conf}
     for key, value in conf.items():
         spark.conf.set(key, value)

@@ -88,6 +88,9 @@ class CutTable:
         Args:
             cut: one of ``cuts``.
             ends: end offsets of the topic's partitions when the target was set.
+
+        Raises:
+            CheckpointFormatError: another version of Spark wrote the checkpoint.
         """
         if len(ends) <= 1:
             return True
@@ -102,7 +105,8 @@ class CutTable:
 
         Args:
             position: the table's last target.
-            ends: end offsets of its topic; all changes up to the position are before them.
+            ends: end offsets of its topic by partition; all changes up to the position are before
+                them.
 
         Returns:
             None if changes are missing, or if later ones are included.

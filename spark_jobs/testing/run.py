@@ -159,7 +159,11 @@ class CaseRun:
         return found.plan.reason.code
 
     def verified(self) -> Verification:
-        """The published table against its SQL over the inputs."""
+        """The published table against its SQL over the inputs.
+
+        Raises:
+            LakehouseError: the SQL cannot be computed.
+        """
         context, view = self.refresher.context, self.case.view
         if context.in_process:
             return recomputed(context, self.refresher.explain(view))

@@ -107,7 +107,8 @@ def timed_step(
         done: the attempt's status afterwards; None: unchanged.
 
     Yields:
-        a dict of facts to record with the seconds; the step fills it.
+        a dict of facts, which the step fills; they become keys of ``actual`` in the ledger, as do
+            the step's ``seconds``.
     """
     facts: dict[str, Any] = {}
     started = perf_counter()

@@ -22,6 +22,9 @@ def net_change(context: GoldContext, work: WorkItem) -> Iterator[RowChange | Non
     Yields:
         the change, readable while the context lasts. None: rewrite the table, because it is new,
             has other columns or partitions, is large, or most of its rows change.
+
+    Raises:
+        NotTranslatedError: there is no Spark, and DuckDB cannot compute it.
     """
     staged, published = staged_at(context, work), context.published_at(work.view)
     partitions = context.entry(work.view).partition_by

@@ -71,6 +71,9 @@ def transactional_pins(context: GoldContext, newest: Versions) -> dict[TableName
     Args:
         context: settings, manifest and locations of the project.
         newest: the newest version of each table.
+
+    Returns:
+        a version of each table in ``newest``.
     """
     found = dict(newest)
     for name, entries in transactional_tables(context.manifest).items():

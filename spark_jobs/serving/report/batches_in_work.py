@@ -36,7 +36,11 @@ class BatchInWork:
 
 
 def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
-    """The running batch of each streaming query by name, without idle queries."""
+    """The running batch of each streaming query by name, without idle queries.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote a checkpoint.
+    """
     from spark_jobs.storage.checkpoints import newest_checkpoint
     from spark_jobs.storage.lake import Lake
 

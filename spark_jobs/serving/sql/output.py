@@ -25,7 +25,7 @@ from spark_jobs.terminal.tables import FittedTable
 
 
 def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> None:
-    """Write to a file or to standard output; Parquet needs a file."""
+    """Write a result to a file or to standard output, in its columns; Parquet needs a file."""
     if form is OutputFormat.PARQUET and output is not None:
         # Imported here: it takes a quarter of a second, and is rarely used.
         import pyarrow.parquet as pq

@@ -57,7 +57,11 @@ class QuerySession:
 
     @property
     def manifest(self) -> Manifest:
-        """The current declarations of production."""
+        """The current declarations of production.
+
+        Raises:
+            ProblemsError: nothing was applied, and the project does not compile.
+        """
         return applied_manifest(self.settings)
 
     @property

@@ -128,7 +128,11 @@ class CurrentRows:
         return [table for table in found if table is not None]
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Write tombstones first: a repeated batch then deletes keys that are left in the table."""
+        """Write tombstones first: a repeated batch then deletes keys that are left in the table.
+
+        Raises:
+            TableMovedError: another writer committed at the same time.
+        """
         groups = [one for one in outcome.groups if one[DISPOSITION] == Disposition.APPLIED]
         if not groups:
             return

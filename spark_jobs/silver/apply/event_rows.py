@@ -70,7 +70,11 @@ class EventRows:
         return sf.expr(expired_sql(expiry, "timestamp", before=before))
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Append the new events."""
+        """Append the new events.
+
+        Raises:
+            TableMovedError: another writer committed at the same time.
+        """
         if not outcome.counts[Disposition.APPLIED]:
             return
         identity = [EVENT_ID] if self.tables.entry.event_id is None else []

@@ -98,7 +98,7 @@ class Outcome:
         return counts
 
     def having(self, *dispositions: Disposition) -> DataFrame:
-        """The records with one of these dispositions."""
+        """The records with one of these dispositions, with all columns of the outcome's rows."""
         rows = in_few_files(self.rows, sum(self.counts.values()))
         return rows.where(sf.col(DISPOSITION).isin(*map(str, dispositions)))
 

@@ -78,7 +78,11 @@ class Scd2Rows:
         return table.join(sf.broadcast(touched), keys, "left_semi")
 
     def write(self, outcome: Outcome, txn: Txn) -> None:
-        """Store the changes, then write the rows that differ."""
+        """Store the changes, then write the rows that differ.
+
+        Raises:
+            TableMovedError: another writer committed at the same time.
+        """
         taken = (Disposition.APPLIED, Disposition.SUPERSEDED)
         if not any(outcome.counts[one] for one in taken):
             return
