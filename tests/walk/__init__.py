@@ -1,5 +1,5 @@
-"""A random walk of work and faults on a real stack, after which nothing may differ.
+"""A random walk: work and faults on a real stack, with all data compared at quiet points.
 
-Materialize's Zippy and RisingWave's deterministic tests are the examples: a seed decides every
-step, and at quiet points all that was promised is compared.
+It follows Materialize's Zippy and RisingWave's deterministic simulation tests: a seed determines
+every step.
 """

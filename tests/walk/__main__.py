@@ -1,7 +1,7 @@
-"""``python -m tests.walk``: walk on a stack of its own; ends with 1 where something differed.
+"""``python -m tests.walk`` runs a random walk on its own stack; exits with 1 if a step fails.
 
-``--seed 7 --minutes 10`` walks so long, ``--seed 7 --upto 40`` only the first steps, and
-``--shrink`` looks for the shortest prefix that still fails, each on a new stack.
+``--minutes 10`` sets how long it runs, ``--upto 40`` runs only the first 40 steps of a seed, and
+``--shrink`` finds the shortest prefix that still fails, each on a new stack.
 """
 
 from __future__ import annotations
@@ -16,98 +16,101 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.walk.faults import FAULTS_DONE
+from tests.walk.faults import FAULT_STEPS
 from tests.walk.plan import QUIET, Step, prefix, steps
 from tests.walk.quiet import settle
-from tests.walk.work import WORK
+from tests.walk.work import ACTION_STEPS
 from tests.walk.world import World, new_world
 
 FOLDER = Path("build/walk")
 
 
 def main() -> int:
-    """Walk; returns the exit status."""
+    """Run a walk; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--upto", type=int, help="the first steps, and a quiet point")
-    parser.add_argument("--shrink", action="store_true", help="bisect a failure of --upto steps")
+    parser.add_argument("--upto", type=int, help="run the first steps and a quiet point")
+    parser.add_argument("--shrink", action="store_true", help="bisect a failed walk")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     print(f"seed {options.seed}", flush=True)
     if options.upto is None:
-        failed = attempt(options.seed, steps(options.seed), minutes=options.minutes)
+        failed = run_walk(options.seed, steps(options.seed), minutes=options.minutes)
     else:
-        failed = attempt(options.seed, prefix(options.upto, seed=options.seed))
+        failed = run_walk(options.seed, prefix(options.upto, seed=options.seed))
     if failed is None:
         return 0
-    print(f"FAILED at step {failed}; again: python -m tests.walk --seed {options.seed} ", end="")
+    print(f"FAILED at step {failed}; repeat: python -m tests.walk --seed {options.seed} ", end="")
     print(f"--upto {failed}", flush=True)
     if options.shrink:
         print(f"the shortest prefix that fails: {shrink(options.seed, failed)} steps")
     return 1
 
 
-def attempt(seed: int, walked: Iterable[Step], *, minutes: float | None = None) -> int | None:
-    """Walk on a new stack; returns the number of the step that failed, or None.
+def run_walk(seed: int, walk: Iterable[Step], *, minutes: float | None = None) -> int | None:
+    """Run steps on a new stack; returns the number of the step that failed, or None.
 
-    A walk that is limited by minutes ends with the first quiet point after them.
+    With ``minutes``, the walk ends at the first quiet point after that time.
     """
     log = (FOLDER / f"{seed}.jsonl").open("a")
-    began, done = time.monotonic(), Counter[str]()
+    began, counts = time.monotonic(), Counter[str]()
     with log, new_world() as world:
-        for step in walked:
+        for step in walk:
             started = time.monotonic()
             try:
-                outcome: object = take(world, step)
-            except Exception:  # noqa: BLE001 - whatever it is, the walk ends here and is told
-                problem = traceback.format_exc()
-                print(f"{step.number} {step.name}: {problem}", flush=True)
-                note(log, step, started, failed=problem)
+                outcome: object = run_step(world, step)
+            except Exception:  # noqa: BLE001 - any error ends the walk and is reported
+                error = traceback.format_exc()
+                print(f"{step.number} {step.name}: {error}", flush=True)
+                log_step(log, step, started, failed=error)
                 keep_logs(world, seed)
                 return step.number
-            done[
+            counts[
                 "quiet points" if step.name == QUIET else "faults" if step.is_fault else "actions"
             ] += 1
-            note(log, step, started, outcome=outcome)
+            log_step(log, step, started, outcome=outcome)
             seconds = time.monotonic() - started
             print(f"{step.number:4} {step.name}: {outcome} ({seconds:.1f} s)", flush=True)
             over = minutes is not None and time.monotonic() - began > minutes * 60
             if over and step.name == QUIET:
                 break
-    print(f"seed {seed}: {dict(done)}, no difference, {time.monotonic() - began:.0f} s")
+    print(f"seed {seed}: {dict(counts)}, no difference, {time.monotonic() - began:.0f} s")
     return None
 
 
-def take(world: World, step: Step) -> object:
-    """Take a step; returns what it says of itself."""
+def run_step(world: World, step: Step) -> object:
+    """Run a step; returns its outcome for the log."""
     if step.name == QUIET:
         return {name: round(value, 1) for name, value in settle(world).items()}
-    return {**WORK, **FAULTS_DONE}[step.name](world, random.Random(step.seed))
+    return {**ACTION_STEPS, **FAULT_STEPS}[step.name](world, random.Random(step.seed))
 
 
 def shrink(seed: int, failed: int) -> int:
-    """The shortest prefix that fails, each tried on a new stack; some failures are of chance."""
+    """Bisect for the shortest prefix that fails, each on a new stack.
+
+    The result is only as good as the failure is repeatable: some depend on timing.
+    """
     low, high = 0, failed
     while high - low > 1:
         middle = (low + high) // 2
-        if attempt(seed, prefix(middle, seed=seed)) is None:
+        if run_walk(seed, prefix(middle, seed=seed)) is None:
             low = middle
         else:
             high = middle
     return high
 
 
-def note(log, step: Step, started: float, **said: object) -> None:  # type: ignore[no-untyped-def]
-    """Keep a step in the walk's log."""
+def log_step(log, step: Step, started: float, **facts: object) -> None:  # type: ignore[no-untyped-def]
+    """Append a step to the walk's log, as one line of JSON."""
     seconds = round(time.monotonic() - started, 1)
-    line = {"step": step.number, "name": step.name, "seconds": seconds, **said}
+    line = {"step": step.number, "name": step.name, "seconds": seconds, **facts}
     log.write(json.dumps(line) + "\n")
     log.flush()
 
 
 def keep_logs(world: World, seed: int) -> None:
-    """Copy the ends of the parts' logs: the stack is removed."""
+    """Copy the ends of the parts' logs, because the stack is removed."""
     folder = FOLDER / f"{seed}-logs"
     folder.mkdir(exist_ok=True)
     for path in (world.settings.state / "logs").glob("*.log"):

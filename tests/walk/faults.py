@@ -1,4 +1,4 @@
-"""The faults of a walk: processes that die or stand still, and what crashed writers leave."""
+"""The faults of a walk: killed and frozen processes, a full disk, files of dead writers."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from tests.e2e.running import kill
 from tests.walk.world import PARTS, World
 
 _FROZEN_SECONDS = (2, 15)
-_BEGUN_SECONDS = (1, 12)
-_BLOCK = 1 << 20
+# How long a command runs before it is killed.
+_RUN_SECONDS = (1, 12)
+_BLOCK_BYTES = 1 << 20
 
 
 def kill_a_part(world: World, rng: random.Random) -> str:
-    """Its process, as the kernel would; the supervisor starts it again."""
-    return _killed(world, rng.choice(PARTS))
+    """Kill a part's process, as the kernel would; the supervisor restarts it."""
+    return _kill_part(world, rng.choice(PARTS))
 
 
 def kill_two_parts(world: World, rng: random.Random) -> str:
-    """At the same moment."""
-    return ", ".join(_killed(world, part) for part in rng.sample(PARTS, 2))
+    """Kill two parts at the same moment."""
+    return ", ".join(_kill_part(world, part) for part in rng.sample(PARTS, 2))
 
 
 def kill_a_child(world: World, rng: random.Random) -> str:
-    """A process that a part started: the JVM of the streams, a backend of PostgreSQL."""
+    """Kill a child process of a part: the JVM of the streams, a backend of PostgreSQL."""
     part = rng.choice(PARTS)
     pid = world.running.part(part).pid
     if not pid:
-        return f"{part} does not run"
+        return f"{part} is not running"
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(pid).children(recursive=True)
         if children:
@@ -41,76 +42,76 @@ def kill_a_child(world: World, rng: random.Random) -> str:
             name = chosen.name()
             kill(chosen.pid)
             return f"{part}: {name}"
-    return f"{part} has none"
+    return f"{part} has no child process"
 
 
 def freeze_a_part(world: World, rng: random.Random) -> str:
-    """All of its processes stand still, and go on."""
+    """Stop all processes of a part for some seconds."""
     part, seconds = rng.choice(PARTS), rng.uniform(*_FROZEN_SECONDS)
     if not world.running.part(part).pid:
-        return f"{part} does not run"
+        return f"{part} is not running"
     with suppress(psutil.NoSuchProcess), world.running.standing_still(part):
         time.sleep(seconds)
     return f"{part} for {seconds:.1f} s"
 
 
 def kill_a_refresh(world: World, rng: random.Random) -> str:
-    """The command dies in the middle; the next one goes on."""
-    return _killed_command(world, rng, "refresh", rng.choice(world.views), "--force")
+    """Kill a refresh while it runs; the next refresh continues it."""
+    return _kill_command(world, rng, "refresh", rng.choice(world.views), "--force")
 
 
 def kill_a_replay(world: World, rng: random.Random) -> str:
-    """The same of a replay; who asks for it again goes on with it."""
+    """Kill a replay while it runs; the same request continues it."""
     view = rng.choice(world.views)
     reason = ("--reason", "a step of the random walk")
-    return _killed_command(world, rng, "replay", "views", view, "--run", *reason)
+    return _kill_command(world, rng, "replay", "views", view, "--run", *reason)
 
 
 def fill_the_disk(world: World, rng: random.Random) -> str:
-    """No writer of the lake gets on, until there is room again."""
-    if not world.small_disk:
-        return "the lake has no disk of its own"
+    """Fill the lake's disk for some seconds; no writer can commit meanwhile."""
+    if not world.own_disk:
+        return "the lake does not have its own disk"
     ballast, seconds = Path(world.settings.lake) / ".ballast", rng.uniform(*_FROZEN_SECONDS)
     try:
         with suppress(OSError), ballast.open("wb") as file:
             while True:
-                file.write(bytes(_BLOCK))
+                file.write(bytes(_BLOCK_BYTES))
         time.sleep(seconds)
     finally:
         ballast.unlink(missing_ok=True)
     return f"for {seconds:.1f} s"
 
 
-def litter(world: World, rng: random.Random) -> str:
-    """What a writer leaves that died: half a Parquet file, and a commit that was never renamed."""
+def leave_files(world: World, rng: random.Random) -> str:
+    """Leave the files of a dead writer: half a Parquet file, and a commit before its rename."""
     lake = Path(world.settings.lake)
     tables = sorted(one.parent for one in lake.glob("*/*/_delta_log"))
     if not tables:
-        return "no table"
+        return "there is no table"
     table = rng.choice(tables)
     (table / f"part-00000-{rng.randrange(10**9):09}.snappy.parquet").write_bytes(b"PAR1 half")
     (table / "_delta_log" / f".{rng.randrange(10**6):020}.json.{rng.random()}.tmp").write_text("{")
     return f"{table.parent.name}.{table.name}"
 
 
-def _killed(world: World, part: str) -> str:
+def _kill_part(world: World, part: str) -> str:
     pid = world.running.part(part).pid
     if not pid:
-        return f"{part} does not run"
+        return f"{part} is not running"
     with suppress(psutil.NoSuchProcess):
         kill(pid)
     return part
 
 
-def _killed_command(world: World, rng: random.Random, *words: str) -> str:
-    seconds = rng.uniform(*_BEGUN_SECONDS)
+def _kill_command(world: World, rng: random.Random, *words: str) -> str:
+    seconds = rng.uniform(*_RUN_SECONDS)
     with world.command(*words) as process:
         time.sleep(seconds)
         ended = process.poll()
-    return f"{' '.join(words[:3])}: " + ("had ended" if ended is not None else f"{seconds:.1f} s")
+    return f"{' '.join(words[:3])}: " + ("ended" if ended is not None else f"{seconds:.1f} s")
 
 
-FAULTS_DONE: dict[str, Callable[[World, random.Random], str]] = {
+FAULT_STEPS: dict[str, Callable[[World, random.Random], str]] = {
     "kill a part": kill_a_part,
     "kill a child": kill_a_child,
     "kill two parts": kill_two_parts,
@@ -118,5 +119,5 @@ FAULTS_DONE: dict[str, Callable[[World, random.Random], str]] = {
     "kill a refresh": kill_a_refresh,
     "kill a replay": kill_a_replay,
     "fill the disk": fill_the_disk,
-    "litter": litter,
+    "leave files of a dead writer": leave_files,
 }

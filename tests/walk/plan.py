@@ -1,4 +1,4 @@
-"""The steps of a walk, made from its seed. Pure."""
+"""The steps of a walk, generated from its seed; pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
-# How often each is drawn, beside the others.
+# Weights of the random choice. A new order or weight changes the walk of every seed.
 ACTIONS = {
     "load": 10,
     "large transaction": 3,
-    "transaction taken back": 2,
+    "rolled-back transaction": 2,
     "alter table": 1,
     "refresh a view": 5,
     "refresh all views": 1,
@@ -31,7 +31,7 @@ FAULTS = {
     "kill a refresh": 4,
     "kill a replay": 1,
     "fill the disk": 1,
-    "litter": 2,
+    "leave files of a dead writer": 2,
 }
 QUIET = "quiet"
 # Steps between two quiet points.
@@ -40,7 +40,7 @@ _FEWEST, _MOST = 20, 40
 
 @dataclass(frozen=True)
 class Step:
-    """One step; what it does in detail comes from its own seed."""
+    """One step; its own seed determines the details."""
 
     number: int
     name: str
@@ -52,7 +52,7 @@ class Step:
 
 
 def steps(seed: int) -> Iterator[Step]:
-    """Steps without end; a prefix of a walk is the walk of its seed.
+    """An endless sequence of steps; the same seed always gives the same ones.
 
     >>> [one.name for one in first(3, seed=7)] == [one.name for one in first(5, seed=7)[:3]]
     True
@@ -75,6 +75,6 @@ def first(many: int, *, seed: int) -> list[Step]:
 
 
 def prefix(many: int, *, seed: int) -> list[Step]:
-    """The first steps of a walk, and a quiet point at the end: what a failure is shrunk to."""
+    """The first steps of a walk, with a quiet point at the end, where data is compared."""
     found = first(many, seed=seed)
     return found if found and found[-1].name == QUIET else [*found, Step(many + 1, QUIET, seed)]

@@ -1,4 +1,4 @@
-"""A quiet point: everything serves again, everything arrived, and nothing differs."""
+"""A quiet point: all parts are ready, all data has arrived, and no comparison fails."""
 
 from __future__ import annotations
 
@@ -10,72 +10,72 @@ from tests.e2e.soundness import assert_sound, wait_drained
 from tests.walk.world import PARTS, World
 
 READY_SECONDS = 600
-GREEN_SECONDS = 300
-# Of the small stack at its default settings, with room for a session of each command.
-MOST_GIB = 14
+SETTLE_SECONDS = 300
+# The small stack with default settings, and a session for each command.
+MAX_GIB = 14
 
 
 def settle(world: World) -> dict[str, float]:
-    """Wait until the stack is quiet, and compare all that is promised.
+    """Wait until the stack is quiet, and compare everything.
 
     Returns:
-        how many seconds it took until the parts served, all had arrived, and all was compared; and
-        the memory of the stack in GiB.
+        ``ready``, ``arrived`` and ``compared``: the seconds that each phase took; and ``gib``, the
+            memory of the stack.
 
     Raises:
-        AssertionError: something differs, or does not come back.
+        AssertionError: a part does not become ready, data is missing, or a comparison fails.
     """
     began = time.monotonic()
     stack = world.running
     stack.wait_ready(*PARTS, seconds=READY_SECONDS)
-    served = time.monotonic()
+    ready = time.monotonic()
     wait_drained(stack, world.shop)
     arrived = time.monotonic()
     for view in sorted(world.pinned):
-        code, said = world.tidemark("release", view)
-        assert code == 0, said
+        code, output = world.tidemark("release", view)
+        assert code == 0, output
         world.pinned.discard(view)
-    code, said = world.tidemark("refresh", "--all", "--let-pass", "a quiet point of the walk")
-    assert code == 0, said
+    code, output = world.tidemark("refresh", "--all", "--let-pass", "a quiet point of the walk")
+    assert code == 0, output
     assert_sound(stack)
-    _sinks(world)
-    _green(world)
-    assert world.orphans() == []
+    _assert_sinks_equal(world)
+    _assert_status_passes(world)
+    assert world.leftover_processes() == []
     memory = world.memory_gib()
-    assert memory < MOST_GIB
+    assert memory < MAX_GIB
     return {
-        "serves": served - began,
-        "arrived": arrived - served,
+        "ready": ready - began,
+        "arrived": arrived - ready,
         "compared": time.monotonic() - arrived,
         "gib": memory,
     }
 
 
-def _sinks(world: World) -> None:
-    """Each sink has what its table has."""
+def _assert_sinks_equal(world: World) -> None:
+    """Each sink equals its table."""
 
     def caught_up() -> bool:
-        code, said = world.tidemark("sink", "status", "--json")
+        code, output = world.tidemark("sink", "status", "--json")
         return code == 0 and all(
-            one["versions_behind"] == 0 and one["state"] == "running" for one in json.loads(said)
+            one["versions_behind"] == 0 and one["state"] == "running" for one in json.loads(output)
         )
 
-    oracle.wait_until(caught_up, seconds=GREEN_SECONDS, what="the sinks caught up")
-    code, said = world.tidemark("sink", "verify")
-    assert code == 0, said
+    oracle.wait_until(caught_up, seconds=SETTLE_SECONDS, what="the sinks caught up")
+    code, output = world.tidemark("sink", "verify")
+    assert code == 0, output
 
 
-def _green(world: World) -> None:
-    """Nobody on call would hear of anything but a column that nobody declared."""
+def _assert_status_passes(world: World) -> None:
+    """``status --check`` reports at most schema drift, which ``alter_table`` causes."""
     last = ""
 
-    def green() -> bool:
+    def passes() -> bool:
         nonlocal last
         _, last = world.tidemark("status", "--check")
-        wrong = [line for line in last.splitlines() if "docs/runbooks" in line]
-        return all("schema-drift" in line for line in wrong)
+        findings = [line for line in last.splitlines() if "docs/runbooks" in line]
+        return all("schema-drift" in line for line in findings)
 
     try:
-        oracle.wait_until(green, seconds=GREEN_SECONDS, what="status finds nothing")
+        oracle.wait_until(passes, seconds=SETTLE_SECONDS, what="status finds nothing")
     except AssertionError as error:
         raise AssertionError(f"{error}: {last}") from error

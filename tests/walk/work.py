@@ -1,4 +1,4 @@
-"""The work of a walk: what users, sources and schedules do."""
+"""The actions of a walk: what users, sources and schedules do."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from spark_jobs.demo.load import LoadOrder, run_load
 from tests.walk.world import PARTS, World
 
 _REASON = ("--reason", "a step of the random walk")
-_LARGEST = 20_000
+_MAX_ROWS = 20_000
 
-Doing = Callable[[World, random.Random], str]
+Action = Callable[[World, random.Random], str]
 
 
 def load(world: World, rng: random.Random) -> str:
-    """Changes of five tables and events, some of them malformed or sent twice."""
+    """Change five tables and send events, some malformed or sent twice."""
     order = LoadOrder(rate=rng.choice((20, 60, 150)), seconds=3, seed=rng.randrange(10**6))
     try:
         access = kafka_access(world.settings, Principal.LOADER)
         tally = run_load(order, shop_dsn=world.shop, kafka=access)
-    except (ShopUnreachableError, RecordsNotDeliveredError) as away:
-        return f"away: {away.condition}"
+    except (ShopUnreachableError, RecordsNotDeliveredError) as error:
+        return f"unavailable: {error.condition}"
     return f"{sum(tally.records.values())} records"
 
 
 def large_transaction(world: World, rng: random.Random) -> str:
-    """Many rows of two tables in one transaction: inserted, changed and partly deleted."""
-    many = rng.randrange(1_000, _LARGEST)
+    """Insert, update and delete many rows of two tables in one transaction."""
+    count = rng.randrange(1_000, _MAX_ROWS)
     with database(world) as connection:
         if connection is None:
-            return "away"
+            return "unavailable"
         with connection.transaction():
-            _many(connection, many, rng)
-    return f"{many} rows"
+            _change_rows(connection, count, rng)
+    return f"{count} rows"
 
 
-def transaction_taken_back(world: World, rng: random.Random) -> str:
-    """The same, rolled back: nothing of it may arrive."""
+def rolled_back_transaction(world: World, rng: random.Random) -> str:
+    """The same, rolled back: none of its changes may arrive."""
     with database(world) as connection:
         if connection is None:
-            return "away"
+            return "unavailable"
         with connection.transaction():
-            _many(connection, rng.randrange(100, 2_000), rng)
+            _change_rows(connection, rng.randrange(100, 2_000), rng)
             raise psycopg.Rollback
-    return "taken back"
+    return "rolled back"
 
 
-def _many(connection: psycopg.Connection, many: int, rng: random.Random) -> None:
-    # Negative keys are no load run's.
-    first = -rng.randrange(1, 10 * _LARGEST)
+def _change_rows(connection: psycopg.Connection, count: int, rng: random.Random) -> None:
+    # Loads use positive keys only.
+    first = -rng.randrange(1, 10 * _MAX_ROWS)
     connection.execute(
         "INSERT INTO titles SELECT %s - one, 'walked ' || one, 'movie', 'drama', one, now() "
         "FROM generate_series(1, %s) AS one ON CONFLICT (title_id) DO UPDATE SET "
         "duration_seconds = excluded.duration_seconds + 1, updated_at = now()",
-        [first, many],
+        [first, count],
     )
     connection.execute("UPDATE orders SET amount = amount + 0.01, updated_at = now()")
     connection.execute(
@@ -69,11 +69,11 @@ def _many(connection: psycopg.Connection, many: int, rng: random.Random) -> None
 
 
 def alter_table(world: World, rng: random.Random) -> str:
-    """A column that nobody declares comes or goes."""
+    """Add or drop a column that no source declares."""
     del rng
     with database(world) as connection:
         if connection is None:
-            return "away"
+            return "unavailable"
         if world.altered:
             connection.execute("ALTER TABLE users DROP COLUMN IF EXISTS walked")
         else:
@@ -85,7 +85,7 @@ def alter_table(world: World, rng: random.Random) -> str:
 
 @contextmanager
 def database(world: World) -> Iterator[psycopg.Connection | None]:
-    """A connection to the shop, or None where the database is away; it may go away meanwhile."""
+    """A connection to the shop; None if the database is unavailable. It may fail meanwhile."""
     try:
         connection = psycopg.connect(world.shop, autocommit=True, connect_timeout=5)
     except psycopg.OperationalError:
@@ -94,28 +94,28 @@ def database(world: World) -> Iterator[psycopg.Connection | None]:
     try:
         yield connection
     except psycopg.OperationalError:
-        # It died in the middle: the transaction is either whole or not there.
+        # The server died; PostgreSQL keeps the whole transaction or none of it.
         return
     finally:
         connection.close()
 
 
 def refresh_a_view(world: World, rng: random.Random) -> str:
-    """By hand, as somebody would at the command line."""
+    """Refresh one view, as a person does on the command line."""
     view = rng.choice(world.views)
     code, _ = world.tidemark("refresh", view)
     return f"{view}: {code}"
 
 
 def refresh_all_views(world: World, rng: random.Random) -> str:
-    """All of them, under one tick."""
+    """Refresh all views in one tick."""
     del rng
     code, _ = world.tidemark("refresh", "--all")
     return str(code)
 
 
 def roll_a_view_back(world: World, rng: random.Random) -> str:
-    """It shows earlier rows and is pinned there."""
+    """Publish earlier rows of a view, which pins it."""
     view = rng.choice(world.views)
     code, _ = world.tidemark("rollback", view, *_REASON)
     if code == 0:
@@ -124,9 +124,9 @@ def roll_a_view_back(world: World, rng: random.Random) -> str:
 
 
 def release_a_view(world: World, rng: random.Random) -> str:
-    """A pinned view goes on."""
+    """Unpin a view, so that refreshes continue."""
     if not world.pinned:
-        return "none is pinned"
+        return "no view is pinned"
     view = rng.choice(sorted(world.pinned))
     code, _ = world.tidemark("release", view)
     if code == 0:
@@ -135,46 +135,46 @@ def release_a_view(world: World, rng: random.Random) -> str:
 
 
 def replay_a_view(world: World, rng: random.Random) -> str:
-    """Computed again beside its table, and published where it differs."""
+    """Recompute a view in staging, and publish the rows that differ."""
     view = rng.choice(world.views)
     code, _ = world.tidemark("replay", "views", view, "--run", *_REASON)
     return f"{view}: {code}"
 
 
 def verify_a_view(world: World, rng: random.Random) -> str:
-    """In the middle of everything: whatever is published equals its SQL at its versions."""
+    """Compare a published view with its SQL at its input versions, while all else goes on."""
     view = rng.choice(world.views)
-    code, said = world.tidemark("verify", view)
-    assert "different" not in said, said
+    code, output = world.tidemark("verify", view)
+    assert "different" not in output, output
     return f"{view}: {code}"
 
 
 def maintain(world: World, rng: random.Random) -> str:
-    """What nobody needs is removed."""
+    """Remove files that no retained version needs."""
     del rng
     code, _ = world.tidemark("maintain")
     return str(code)
 
 
 def restart_a_part(world: World, rng: random.Random) -> str:
-    """Stopped and started as an operator does."""
+    """Restart a part, as an operator does."""
     part = rng.choice(PARTS)
     code, _ = world.tidemark("stack", "restart", part)
     return f"{part}: {code}"
 
 
 def pause(world: World, rng: random.Random) -> str:
-    """Let streams catch up for a while."""
+    """Wait some seconds, so that streams catch up."""
     del world
     seconds = rng.uniform(1, 8)
     time.sleep(seconds)
     return f"{seconds:.1f} s"
 
 
-WORK: dict[str, Doing] = {
+ACTION_STEPS: dict[str, Action] = {
     "load": load,
     "large transaction": large_transaction,
-    "transaction taken back": transaction_taken_back,
+    "rolled-back transaction": rolled_back_transaction,
     "alter table": alter_table,
     "refresh a view": refresh_a_view,
     "refresh all views": refresh_all_views,

@@ -1,4 +1,4 @@
-"""A stack that a walk goes on, and what its steps share."""
+"""The stack of a walk, and the state that its steps share."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
 from tests.e2e.running import TIDEMARK, RunningStack, own_settings, remove
 
-# Airflow is left out: two cores are better spent on what keeps the data.
+# Without Airflow, two cores are enough for the parts that store and move data.
 PARTS = ("postgres", "kafka", "connect", "spark-connect", "redis", "streams")
+# Exit status of ``tidemark`` after an unforeseen error.
 UNFORESEEN = 70
 LAKE_GIB = 3
 COMMAND_SECONDS = 400
 
 
 class WalkFailedError(AssertionError):
-    """Something that may never happen: a traceback, a crash, a difference."""
+    """A command hung, crashed or printed a traceback."""
 
 
 @dataclass
 class World:
-    """What the steps of a walk work on.
+    """The stack, and what earlier steps did to it.
 
     Attributes:
         running: the stack.
-        small_disk: whether the lake has a disk of its own.
-        altered: whether the column that a walk adds to a table is there.
+        own_disk: whether the lake has its own disk, which can be filled.
+        altered: whether ``alter_table`` has added its column.
         pinned: views that were rolled back.
     """
 
     running: RunningStack
-    small_disk: bool = False
+    own_disk: bool = False
     altered: bool = False
     pinned: set[str] = field(default_factory=set)
 
@@ -53,32 +54,35 @@ class World:
 
     @cached_property
     def shop(self) -> str:
-        """The source database's address."""
+        """Address of the source database."""
         return dsn(self.settings, database=SHOP, role=SHOP)
 
     @cached_property
     def views(self) -> list[str]:
-        """The gold views."""
+        """Names of the gold views."""
         return sorted(Manifest.read(self.settings.manifest_file).gold)
 
     def tidemark(self, *words: str) -> tuple[int, str]:
-        """Run a command; while parts are away it may fail, but never in an unforeseen way.
+        """Run a command; it may fail while parts are unavailable, but only with its own errors.
+
+        Returns:
+            the exit status and the output.
 
         Raises:
-            WalkFailedError: it crashed, hung or ended with a traceback.
+            WalkFailedError: it hung, crashed or printed a traceback.
         """
         with self.command(*words) as process:
             try:
-                said, _ = process.communicate(timeout=COMMAND_SECONDS)
-            except subprocess.TimeoutExpired as slow:
-                raise WalkFailedError(f"tidemark {' '.join(words)} hangs") from slow
-        if process.returncode == UNFORESEEN or "Traceback" in said:
-            raise WalkFailedError(f"tidemark {' '.join(words)} crashed: {said[-3000:]}")
-        return process.returncode, said
+                output, _ = process.communicate(timeout=COMMAND_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                raise WalkFailedError(f"tidemark {' '.join(words)} hangs") from error
+        if process.returncode == UNFORESEEN or "Traceback" in output:
+            raise WalkFailedError(f"tidemark {' '.join(words)} crashed: {output[-3000:]}")
+        return process.returncode, output
 
     @contextmanager
     def command(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that runs; it is ended with the block."""
+        """Start a command; it is killed at the end of the block."""
         with subprocess.Popen(
             [TIDEMARK, *words],
             env=stack_environment(self.settings),
@@ -92,8 +96,8 @@ class World:
                 if process.poll() is None:
                     process.kill()
 
-    def orphans(self) -> list[str]:
-        """Processes that name the state directory and are not of the stack."""
+    def leftover_processes(self) -> list[str]:
+        """Processes outside the stack whose command line has the state directory."""
         own = self.running.stack.pids()
         found = []
         for one in psutil.process_iter(["pid", "cmdline", "status"]):
@@ -103,7 +107,7 @@ class World:
         return found
 
     def memory_gib(self) -> float:
-        """What the stack's processes hold, shared pages counted once for each."""
+        """Resident memory of all processes; shared pages are counted for each process."""
         total = 0
         for pid in self.running.stack.pids():
             try:
@@ -115,13 +119,13 @@ class World:
 
 @contextmanager
 def new_world() -> Iterator[World]:
-    """A new stack with the shop's tables; nothing of it is kept."""
+    """A new stack with the shop's tables; it is removed at the end."""
     settings = own_settings(secured=False)
-    with disk(Path(settings.lake)) as small:
+    with disk(Path(settings.lake)) as own:
         running = RunningStack(settings)
         try:
             running.up(*PARTS)
-            world = World(running, small_disk=small)
+            world = World(running, own_disk=own)
             create_shop(world.shop)
             yield world
         finally:
@@ -131,7 +135,7 @@ def new_world() -> Iterator[World]:
 
 @contextmanager
 def disk(folder: Path) -> Iterator[bool]:
-    """A disk of its own for the lake, which can be filled; False where only root could have it."""
+    """Mount a small disk for the lake; False if this account may not mount one."""
     if os.getuid() != 0:
         yield False
         return
