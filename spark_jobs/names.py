@@ -20,7 +20,7 @@ TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 # What Kafka, Connect, Debezium and the sinks keep for themselves: records of no source.
 INTERNAL_TOPIC = re.compile(r"_.*|connect-(configs|offsets|status)")
-# Debezium tells in the topic PREFIX.transaction when each transaction began and ended.
+# Debezium writes the begin and end of each transaction to the topic PREFIX.transaction.
 TRANSACTION_SUFFIX = ".transaction"
 
 # Where a sink keeps rows in Redis, which reads other characters as patterns.
@@ -34,7 +34,7 @@ CASSANDRA_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 RESERVED_COLUMN_PREFIX = "__"
 RESERVED_DIRECTORY_PREFIX = "_"
 
-# The schema of the tables that tell how the others stand; they are made when they are read.
+# The schema of the status tables, which are computed when they are read.
 OPS_SCHEMA = "ops"
 
 
@@ -74,7 +74,7 @@ class TableName:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """One state of a Delta table; the id tells a table from another one made at the same place."""
+    """One state of a Delta table; the id changes if the table is recreated."""
 
     table_id: str
     version: int
@@ -95,23 +95,23 @@ class BronzeColumn(StrEnum):
 
 
 class SilverColumn(StrEnum):
-    """Columns that a silver table carries beside those of its SELECT."""
+    """Columns that a silver table has in addition to those of its SELECT."""
 
-    # Where the row's record stands in Kafka; tells a re-run of a batch from a repeated event.
+    # Position of the row's record in Kafka; distinguishes a repeated batch from a repeated event.
     PARTITION = "__partition"
     OFFSET = "__offset"
     # When bronze received the record.
     ARRIVED_AT = "__arrived_at"
-    # The place of a change in the source's commit order; only where changes are applied by key.
+    # Position of a change in the source's commit order; only if changes are applied by key.
     SEQUENCE = "__sequence"
 
 
 class HistoryColumn(StrEnum):
     """Columns that an SCD type 2 silver table has after those of its SELECT."""
 
-    # The first moment at which the row held; with the key, it tells the table's rows apart.
+    # From when the row is valid; with the key, it identifies a row of the table.
     VALID_FROM = "valid_from"
-    # The first moment at which it held no more; NULL while it holds.
+    # From when it is no longer valid; NULL for the current row.
     VALID_TO = "valid_to"
 
 

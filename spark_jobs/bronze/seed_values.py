@@ -81,7 +81,7 @@ def _boolean(text: str) -> bool:
 def _double(text: str) -> float:
     if not _FLOATING.fullmatch(text) or not math.isfinite(value := float(text)):
         raise ValueError("it is not a finite number")
-    # Turn -0.0 into 0.0: they are equal, so a reload could not tell them apart.
+    # Turn -0.0 into 0.0: they are equal, so a reload would not see the difference.
     return value + 0.0
 
 

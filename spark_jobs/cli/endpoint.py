@@ -107,7 +107,7 @@ def list_users(context: typer.Context) -> None:
 
 
 def run(settings: Settings) -> None:
-    """Serve in this process until it is told to stop; the local stack runs this.
+    """Serve in this process until it is stopped; the local stack runs this.
 
     Raises:
         LakehouseError: the declarations are wrong, or jars or Java are missing.

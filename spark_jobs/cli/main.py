@@ -174,7 +174,7 @@ def _run() -> int | str | None:
         _show(error)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last place that can tell of it
+    except Exception as error:  # noqa: BLE001 - the last place that can report it
         _show(unforeseen(error, sys.argv[1:]))
         return INTERNAL_ERROR
     return 1

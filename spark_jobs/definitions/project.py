@@ -140,7 +140,7 @@ def _repeated_topics(sources: Mapping[str, SourceDefinition]) -> Iterator[Lakeho
 
 
 def _transaction_topics(sources: Mapping[str, SourceDefinition]) -> Iterator[LakehouseError]:
-    """Sources that read what Debezium tells of the transactions of another source's database."""
+    """Sources that read Debezium's transaction records of another source's database."""
     own = {
         topic.removesuffix(f".{source.declared.table}")
         if source.declared.table

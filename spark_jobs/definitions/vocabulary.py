@@ -123,9 +123,9 @@ class SinkSystem(StrEnum):
 
 
 class KafkaFormat(StrEnum):
-    """How a topic tells a change."""
+    """How a record of a topic represents a change."""
 
-    # The row under its key; a record without a value says that the row is gone.
+    # The row under its key; a record without a value deletes the row.
     UPSERT = "upsert"
     # A record for each of +I, -U, +U and -D.
     CHANGELOG = "changelog"

@@ -38,7 +38,7 @@ class BackgroundStart(AbstractContextManager["BackgroundStart"]):
         """Wait until every part is ready.
 
         Args:
-            note: is told which parts are not.
+            note: called with the parts that are not.
 
         Raises:
             LakehouseError: a part does not start.

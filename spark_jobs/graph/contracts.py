@@ -11,7 +11,7 @@ from spark_jobs.graph.manifest import Column
 
 
 class ContractTypeUnknownError(SubjectError):
-    """A column of a contract whose type only Spark can tell."""
+    """A column of a contract whose type only Spark knows."""
 
     condition = "CONTRACT_TYPE_UNKNOWN"
     column: str

@@ -64,7 +64,7 @@ class LakehouseSpark(Spark):
     """Spark's dialect, with ``window(...)`` allowed wherever a function is.
 
     There sqlglot takes the word for the start of a WINDOW clause. Only a call has a parenthesis
-    right after the word, so the tokenizer can tell.
+    right after the word, by which the tokenizer recognises it.
     """
 
     # Key of a call's metadata with its name as written.

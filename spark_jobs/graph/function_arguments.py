@@ -23,7 +23,7 @@ class Arguments:
 
     Attributes:
         counts: the allowed numbers, as ``1-3,6``, ``2+`` or ``even``.
-        signature: the names of the arguments in parentheses; "" if Spark does not tell them.
+        signature: the names of the arguments in parentheses; "" if Spark does not document them.
     """
 
     counts: str

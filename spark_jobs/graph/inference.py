@@ -19,7 +19,7 @@ Annotator = Callable[[TypeAnnotator, Any], Any]
 
 
 def spark_type(node: exp.Expr, dialect: Any) -> str:
-    """The type in canonical spelling; "" if only Spark can tell."""
+    """The type in canonical spelling; "" if only Spark knows it."""
     kind = node.type
     if kind is None or kind.is_type(exp.DType.UNKNOWN, exp.DType.NULL):
         return ""

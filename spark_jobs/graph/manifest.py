@@ -70,7 +70,7 @@ class Column(_Entry):
 
     @property
     def meaning(self) -> str | None:
-        """What readers are told: the description, and that it may be removed."""
+        """The description for readers, with a warning if the column may be removed."""
         if self.deprecation is None:
             return self.description
         said = f"{self.description.rstrip('. ')}. " if self.description else ""

@@ -28,7 +28,7 @@ class WrittenCall:
 
     Attributes:
         name: as it is written.
-        count: of its arguments; None if the text does not tell.
+        count: of its arguments; None if the text is ambiguous.
         start: offset of the name.
     """
 
@@ -76,7 +76,7 @@ def count_arguments(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def _unclear(before: Token, token: Token) -> bool:
-    """Whether commas do not tell the number of arguments around two tokens."""
+    """Whether commas do not give the number of arguments around two tokens."""
     kind = token.token_type
     if kind is TokenType.STAR:
         return before.token_type in _BEFORE_STAR

@@ -33,8 +33,8 @@ class Movement:
         rows_changed: whether any commit changed rows or columns; compactions do not.
         fed: whether the change feed covers the whole range.
         reshaped: whether columns changed.
-        rows: approximate number of changed rows; None if the log does not tell.
-        total: rows of the table at the end of the range; None if the log does not tell.
+        rows: approximate number of changed rows; None if the log has no counts.
+        total: rows of the table at the end of the range; None if the log has no counts.
     """
 
     rows_changed: bool = True

@@ -34,8 +34,8 @@ class PastRefresh:
     Attributes:
         incremental: whether it was incremental, otherwise full.
         seconds: time for staging and publishing.
-        changed: changed input rows; None if the logs did not tell.
-        total: input rows; None if the logs did not tell.
+        changed: changed input rows; None if the logs had no counts.
+        total: input rows; None if the logs had no counts.
         counted: whether it was incremental and had to compute aggregate state from all rows.
         in_process: whether DuckDB computed it.
         tried: whether it was a full refresh to measure its cost.

@@ -1,6 +1,6 @@
 """Estimates what a change of one table makes refreshes compute, view by view.
 
-Plain values, filled by ``gold.explain.impact``; the planner decides. Counts that no log tells are
+Plain values, filled by ``gold.explain.impact``; the planner decides. Counts that no log has are
 upper limits derived from the view's SQL, and marked as such.
 """
 
@@ -93,7 +93,7 @@ class ViewImpact:
         arrivals: changed rows of its inputs, by name.
         changes: upper limit of its deleted and inserted rows; None: unlimited.
         rows: rows of the published table; None if unpublished or not counted.
-        reads_at_least: rows that a refresh reads at least; None if the logs do not tell.
+        reads_at_least: rows that a refresh reads at least; None if the logs have no counts.
         reads_at_most: rows that it reads at most; all input rows if the strategy sets no limit.
         inputs_rows: all rows of all inputs.
         untouched: why no row of the view changes; None if some may.

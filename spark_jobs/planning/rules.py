@@ -113,12 +113,12 @@ def largest_share(changes: Sequence[InputChange]) -> float | None:
 
 
 def total_rows(changes: Sequence[InputChange]) -> int | None:
-    """Rows of all inputs; None if a log does not tell."""
+    """Rows of all inputs; None if a log has no counts."""
     return _sum([one.movement.total for one in changes])
 
 
 def changed_rows(changes: Sequence[InputChange]) -> int | None:
-    """Changed rows of the inputs; None if a log does not tell."""
+    """Changed rows of the inputs; None if a log has no counts."""
     return _sum([one.movement.rows for one in changes if one.kind is ChangeKind.CHANGED])
 
 

@@ -365,7 +365,7 @@ def connector_status(api: httpx.Client, *, strict: bool = False) -> dict[str, An
         strict: only a missing connector is None; any other error of the worker is raised.
 
     Raises:
-        httpx.HTTPError: the worker does not answer, or with ``strict`` it cannot tell.
+        httpx.HTTPError: the worker does not answer, or with ``strict`` its answer is an error.
     """
     answer = api.get(f"/connectors/{CONNECTOR}/status")
     if strict and answer.status_code != httpx.codes.NOT_FOUND:

@@ -1,7 +1,7 @@
 """Runs one step of the stack in this process, for a container engine as the supervisor.
 
-``python -m spark_jobs.stack.foreground run|probe|alive|finish STEP``. What runs, with which files,
-and how its health is told is the same code that the local stack uses.
+``python -m spark_jobs.stack.foreground run|probe|alive|finish STEP``. Commands, files and
+health checks come from the same code that the local stack uses.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class VerificationRecord:
         version: version of the published table that was compared.
         finding: a ``Finding`` of ``gold.verify``.
         vector: versions of the inputs.
-        rows: number of compared rows; None if the log does not tell.
+        rows: number of compared rows; None if the log has no counts.
         sample: the compared buckets with their counts; None if all rows were compared.
         largest_difference: largest relative difference of floats that was accepted.
     """

@@ -23,7 +23,7 @@ _LOG = "_delta_log"
 
 
 def cleanable(location: str) -> bool:
-    """Whether the table exists and its log tells which files it needs."""
+    """Whether the table exists and its log lists all files that it needs."""
     table = log.open_table(location)
     return table is not None and files_are_rows(table)
 

@@ -55,8 +55,8 @@ class Changes:
         rows_changed: whether any commit changed rows or columns.
         fed: whether the change feed covers the whole range and its files exist.
         reshaped: whether columns changed.
-        rows: approximate number of rows written, changed or removed; None if a commit does not
-            tell.
+        rows: approximate number of rows written, changed or removed; None if a
+            commit has no counts.
     """
 
     rows_changed: bool

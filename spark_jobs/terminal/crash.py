@@ -98,7 +98,7 @@ def _settings(words: Sequence[str]) -> Settings | None:
             project = Path(following)
         elif word.startswith("--project="):
             project = Path(word.partition("=")[2])
-    # Whatever is wrong with them was told, or is the error itself.
+    # Any error in them was reported before, or is the one being reported.
     with suppress(Exception):
         return load_settings(project)
     return None

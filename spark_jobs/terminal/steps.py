@@ -16,7 +16,7 @@ Note = Callable[[str], None]
 
 
 class Steps:
-    """Tells the steps of one command."""
+    """Shows the steps of one command, with their durations."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -29,7 +29,7 @@ class Steps:
 
     @contextmanager
     def step(self, title: str) -> Iterator[Note]:
-        """Show a step while the block runs; the yielded function tells what it is about."""
+        """Show a step while the block runs; the yielded function shows a note beside it."""
         began = time.monotonic()
         if self.console.is_terminal:
             columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -102,7 +102,7 @@ def view_of(file: Path) -> str:
 
 
 def read_case(file: Path, manifest: Manifest) -> Case:
-    """Read a case and check what can be told without running it.
+    """Read a case and check what can be checked without running it.
 
     Raises:
         ProblemsError: all that does not fit.

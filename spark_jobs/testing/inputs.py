@@ -127,7 +127,7 @@ def schema_of(columns: Sequence[Column], spark: Callable[[], SparkSession]) -> p
 def columns_and_keys(
     manifest: Manifest, table: TableName
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns of a table that a view reads, and those that tell its rows apart."""
+    """The columns of a table that a view reads, and those that identify a row."""
     match table.layer:
         case Layer.BRONZE:
             source = manifest.sources[table.name]
@@ -141,7 +141,7 @@ def columns_and_keys(
 
 
 def unique_key(entry: GoldEntry) -> tuple[str, ...]:
-    """The columns that tell a view's rows apart: derived, or else declared; () for neither."""
+    """The columns that identify a view's row: derived, or else declared; () for neither."""
     derived = entry.maintenance.key if entry.maintenance is not None else ()
     return derived or entry.grain
 

@@ -62,7 +62,7 @@ def sent(
 
 
 def words(record: RecordFile, made: Sent) -> str:
-    """A few words that tell a record from its neighbours."""
+    """A few words that identify a record among its neighbours."""
     if record.op is not None:
         key = made.key.decode() if made.key is not None else "no key"
         return f"{record.op} {key} at {made.position}"

@@ -30,7 +30,7 @@ class CaseRecord:
     """A record, and how it must end.
 
     Attributes:
-        words: tell it from its neighbours, for messages.
+        words: identify it among its neighbours, in messages.
         disposition: None: any but quarantined.
         reason: of its quarantine; None: any, or none.
         detail: of its quarantine; None: any, or none.
@@ -71,7 +71,7 @@ class SilverCase:
 
 
 def read_silver_case(file: Path, manifest: Manifest) -> SilverCase:
-    """Read a case and check what can be told without running it.
+    """Read a case and check what can be checked without running it.
 
     Raises:
         ProblemsError: all that does not fit.

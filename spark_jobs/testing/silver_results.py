@@ -48,7 +48,7 @@ class RecordDifference:
 
     @classmethod
     def of(cls, record: CaseRecord, end: RecordEnd) -> RecordDifference:
-        """What to tell about a record."""
+        """The difference, as text."""
         wanted = (record.disposition, record.reason, record.detail)
         expected = " ".join(str(part) for part in wanted if part is not None)
         place, text = str(record.location), record.words

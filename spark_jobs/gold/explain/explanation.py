@@ -62,8 +62,8 @@ class Explanation:
     Attributes:
         published: version and size of the published table; None before the first publication.
         states: the view's aggregate state, in the order of computation.
-        incremental: changed rows and their approximate bytes; None if the logs do not tell, or if
-            the view has no maintenance strategy.
+        incremental: changed rows and their approximate bytes; None if the logs have no
+            counts, or if the view has no maintenance strategy.
         full: all rows of all inputs; None if an input is missing.
         place: location of the obstacle, as ``file:line:column``; None if there is none.
         engine: the engine, and the reason if that is Spark.

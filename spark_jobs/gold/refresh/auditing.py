@@ -56,7 +56,7 @@ def judged(
         context: settings, manifest and locations of the project.
         view: the view whose expectations apply.
         read: returns the rows, with the view's columns.
-        rows: number of rows; None if the log does not tell.
+        rows: number of rows; None if the log has no counts.
         location: of a table with the same columns.
 
     Raises:
@@ -79,7 +79,7 @@ def _judged_here(context: GoldContext, work: WorkItem) -> Verdict:
     """The verdict on the staged table by this process.
 
     Raises:
-        NotTranslatedError: only the gate can check an expectation, or tell why it fails.
+        NotTranslatedError: only the gate can check an expectation, or say why it fails.
     """
     rows, suite = staged_here(context, work), _suite_of(context, work.view)
     try:

@@ -45,7 +45,7 @@ def column_lineage(
 
 
 def _subtype(found: QueryLineage, name: str) -> str | None:
-    """Lineage does not tell how a computed column is computed."""
+    """The kind of a transformation; None unless it is a copy."""
     return "IDENTITY" if name in found.copies else None
 
 

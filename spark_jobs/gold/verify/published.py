@@ -50,7 +50,7 @@ class Verification:
     Attributes:
         vector: the input versions that the publication records.
         version: the version of the published table that was compared.
-        rows: rows of the published table; None if its log does not tell.
+        rows: rows of the published table; None if its log has no counts.
         missing: rows of the SQL's result that the table lacks, duplicates counted.
         unexpected: rows of the table that the SQL does not return.
         examples: some differing rows, each as {column: text}; the key "" has the signed count.

@@ -230,7 +230,7 @@ def grouped_by_sets(
 
 
 def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> exp.Expr:
-    """``grouping`` and ``grouping_id`` tell which keys are not in the set."""
+    """``grouping`` and ``grouping_id`` mark the keys that are not in the set."""
     name = called_name(call) if isinstance(call, exp.Func) else ""
     if name not in {"grouping", "grouping_id"}:
         return call

@@ -1,4 +1,4 @@
-"""The types of an operator's columns, as far as the declarations tell."""
+"""The types of an operator's columns, as far as the declarations have them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Window,
 )
 
-# An integer or decimal whose precision only Spark can tell.
+# An integer or decimal whose precision only Spark knows.
 EXACT = "exact"
 _EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\s*\d+\)")
 

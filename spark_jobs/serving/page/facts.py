@@ -49,7 +49,7 @@ class Attention:
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentLine:
-    """A fault that people were told of, from its first failure to its end.
+    """A fault that was alerted, from its first failure to its end.
 
     Attributes:
         about: the table, or the DAG where it is about more than one.
