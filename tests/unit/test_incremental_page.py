@@ -73,16 +73,16 @@ def test_an_example_has_its_strategy(row: list[str]) -> None:
     assert maintained(example.strip("`")).rule is (STRATEGIES.get(strategy) or PARTS[strategy])
 
 
-@pytest.mark.parametrize("row", section("What stands in the way"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", section("Obstacles"), ids=lambda row: row[0])
 def test_an_example_has_its_obstacle(row: list[str]) -> None:
     obstacle, _, example = row
     assert maintained(example.strip("`")).obstacle == obstacle.strip("`")
 
 
 def test_every_code_is_explained() -> None:
-    reasons = [row[0].strip("`") for row in section("Why a refresh is as it is")]
-    obstacles = [row[0].strip("`") for row in section("What stands in the way")]
-    strategies = [row[0].strip("`") for row in section("What a view may ask for")]
+    reasons = [row[0].strip("`") for row in section("Reason codes")]
+    obstacles = [row[0].strip("`") for row in section("Obstacles")]
+    strategies = [row[0].strip("`") for row in section("The key `strategy`")]
     assert set(ReasonCode) == set(reasons)
     assert set(Obstacle) == set(obstacles)
     assert strategies == list(Strategy)

@@ -15,7 +15,7 @@ def test_the_tutorial_without_a_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "200")
     # A contract holds once it is applied; tests/spark runs the page to its end.
-    steps = run(tmp_path / "shop", without=NEEDS_A_JVM, until="A promise")
+    steps = run(tmp_path / "shop", without=NEEDS_A_JVM, until="A contract")
     ran = [line for line, _ in steps]
 
     assert ran.count("tidemark validate") == 3

@@ -119,7 +119,7 @@ def test_ops_quarantine_counts_reasons_without_payloads(project: OpenProject) ->
 
 def test_the_page_describes_every_column() -> None:
     page = Path(REPOSITORY, "docs", "analysts.md").read_text(encoding="utf-8")
-    section = page.partition("## How the tables stand")[2].partition("\n## ")[0]
+    section = page.partition("## The state of the tables")[2].partition("\n## ")[0]
     described = {}
     for part in section.split("### ")[1:]:
         name, _, rest = part.partition("\n")
