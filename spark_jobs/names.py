@@ -1,4 +1,4 @@
-"""Names that more than one layer must agree on, and the one rule for names that people give."""
+"""Names that several layers share, and the rule for names of tables."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from spark_jobs.errors import InvalidNameError
 # (case-sensitive), in Airflow ids and in a shell; 63 bytes is PostgreSQL's limit.
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
-# Columns keep the case that their database or their producer gave them.
+# Columns keep the case that they have in their database or record.
 COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 # Kafka's own rule.
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
-# What Kafka, Connect, Debezium and the sinks keep for themselves: records of no source.
+# Internal topics of Kafka, Connect, Debezium and the sinks, which no source may read.
 INTERNAL_TOPIC = re.compile(r"_.*|connect-(configs|offsets|status)")
 # Debezium writes the begin and end of each transaction to the topic PREFIX.transaction.
 TRANSACTION_SUFFIX = ".transaction"
 
-# Where a sink keeps rows in Redis, which reads other characters as patterns.
+# Prefix of a sink's keys in Redis, where other characters are patterns.
 REDIS_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
-# Cassandra's own rule for keyspaces and tables, as far as no quotes are needed.
+# Cassandra's rule for keyspaces and tables that need no quotes.
 CASSANDRA_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
-# Columns and directories that the project itself adds start with these, so that they can never
-# meet a column or a table that a user declares.
+# Prefixes of columns and directories that the project adds, so that their names never clash with
+# those of declared columns and tables.
 RESERVED_COLUMN_PREFIX = "__"
 RESERVED_DIRECTORY_PREFIX = "_"
 
@@ -116,7 +116,7 @@ class HistoryColumn(StrEnum):
 
 
 class Disposition(StrEnum):
-    """What became of a bronze record in a silver table; every record has exactly one."""
+    """The outcome of a bronze record in a silver table; every record has exactly one."""
 
     APPLIED = "applied"
     SUPERSEDED = "superseded"

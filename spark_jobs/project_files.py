@@ -1,4 +1,4 @@
-"""Reading what users write: regular files of text, of bounded size, or a problem that says why."""
+"""Reads files that users write: regular text files of bounded size; others are errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import yaml
 
 from spark_jobs.errors import LocatedError, Location
 
-# Far above any declaration, and read in no time.
+# Far above the size of any declaration, and read within milliseconds.
 MOST_BYTES: Final = 65_536
-# So many values may the aliases of a document repeat.
+# Maximum number of values that the aliases of a document may repeat.
 MOST_REPEATED: Final = 10_000
-# Every open bracket slows the scanner down, so deep nesting is refused while it is read.
+# Each open bracket slows the scanner down, so deep nesting is refused while scanning.
 MOST_NESTED: Final = 100
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
@@ -40,11 +40,11 @@ class UnreadableFileError(LocatedError):
 def read_text(path: Path, file: str, *, encoding: str = "utf-8-sig") -> str:
     """The text of a file of the project, without a byte order mark.
 
-    A pipe or a device is not even opened: reading from it might never end.
+    A pipe or a device is not opened, because reading from it might never end.
 
     Args:
-        path: where it lies.
-        file: how messages call it.
+        path: of the file.
+        file: its name in messages.
         encoding: ``utf-8`` keeps the byte order mark.
 
     Raises:
@@ -55,7 +55,7 @@ def read_text(path: Path, file: str, *, encoding: str = "utf-8-sig") -> str:
         _check_kind(path.stat().st_mode, place)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as opened:
-            # It may be another one by now.
+            # The file may have been replaced since.
             _check_kind(os.fstat(descriptor).st_mode, place)
             content = opened.read(MOST_BYTES + 1)
     except OSError as error:
@@ -94,7 +94,7 @@ class BoundedLoader(yaml.SafeLoader):
 
 
 def check_aliases(root: yaml.Node) -> None:
-    """See that a document stays small when its aliases are written out.
+    """Check that a document stays small when its aliases are expanded.
 
     Raises:
         MarkedYAMLError: an alias refers to itself, or the aliases repeat too much.

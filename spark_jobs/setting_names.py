@@ -9,15 +9,15 @@ log = logging.getLogger(__name__)
 
 
 def with_old_name(values: Any, *, old: str, new: str, section: str = "") -> Any:
-    """Values under a setting's new name, which were set under its old one; with a warning.
+    """Move values from a setting's old name to its new one, with a warning.
 
     A key that is set under both names keeps the value of the new one.
 
     Args:
-        values: what all sources say, by key.
+        values: of all sources, by key.
         old: the name of older releases.
-        new: the name now.
-        section: where both are, for the warning: ``airflow.``.
+        new: the current name.
+        section: prefix of both in the warning, such as ``airflow.``.
     """
     if not isinstance(values, dict) or values.get(old) is None:
         return values

@@ -1,4 +1,4 @@
-"""Every setting: where it comes from, its default and its unit. Nothing else reads the environment.
+"""All settings: origins, defaults and units. No other module reads the environment.
 
 Order of precedence: environment variables ``TIDEMARK_*`` (nested with ``__``, for example
 ``TIDEMARK_PORTS__KAFKA``), then the profile that ``TIDEMARK_PROFILE`` names, a file of
@@ -54,12 +54,12 @@ from spark_jobs.setting_names import with_old_name
 REPOSITORY = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = "tidemark.yml"
 PROFILES = "profiles"
-# In the state directory: the schedule that a demo left, which every later command reads too.
+# In the state directory: the schedule of the demo, which every later command reads too.
 DEMO_FILE = "demo.yml"
 LOOPBACK = "127.0.0.1"
-# The role and the database that the control database of the local stack has in its PostgreSQL.
+# Role and database of the control database in the local stack's PostgreSQL.
 CONTROL = "control"
-# The bucket that the local stack's object store has, and the region that its clients name.
+# Bucket and region of the local stack's object store.
 BUCKET = "tidemark"
 REGION = "us-east-1"
 
@@ -72,30 +72,30 @@ class Settings(BaseSettings):
     )
 
     project_dir: Path
-    # The name of a file of profiles/: settings that belong together. A profile has a state
-    # directory of its own. Empty: none.
+    # The name of a file of profiles/, a named set of settings. A profile has its own state
+    # directory. Empty: none.
     profile: str = Field(default="", pattern=r"^[a-z0-9-]*$")
-    # Everything that runs writes below this one directory.
+    # The directory of all files that running processes write.
     state_dir: Path = Path()
     # The storage root: a path, or the URL of an object store. Empty: <state_dir>/lake, or the local
-    # stack's object store where ``local.object_store`` asks for one.
+    # stack's object store if ``local.object_store`` is set.
     lake_root: str = ""
     # A SQLAlchemy URL. Empty: as ``local.control`` says, SQLite in <state_dir>/control.db or the
     # local stack's PostgreSQL.
     control_db: str = ""
     kafka_bootstrap_servers: str = ""
-    # A libpq URL of the database that changes come from. `tidemark reconcile` reads there, for
-    # which a role that may only read is enough, and the connector captures the same database.
-    # Empty: the local stack's shop. It holds a password: set it in the environment.
+    # A libpq URL of the source database. `tidemark reconcile` reads it, for which a read-only role
+    # is enough, and the connector captures it. Empty: the local stack's shop. It contains a
+    # password: set it in the environment.
     source_database: str = ""
     # Directory of Spark's extra jars; see jars/spark/pom.xml.
     spark_jars: Path = REPOSITORY / "jars/spark/target/dependency"
     kafka_jars: Path = REPOSITORY / "jars/kafka/target/dependency"
     cassandra_jars: Path = REPOSITORY / "jars/cassandra/target/dependency"
-    # What Spark needs beside them for a lake in S3; `make setup-s3` fetches it.
+    # Directory of further jars for a lake in S3; `make setup-s3` fetches them.
     s3_jars: Path = REPOSITORY / "jars/s3/target/dependency"
     s3proxy_jars: Path = REPOSITORY / "jars/s3proxy/target/dependency"
-    # A name for the log and the DAG tags; never part of a path.
+    # A name for logs and DAG tags; never part of a path.
     environment: str = "local"
     ports: Ports = Ports()
     spark: SparkSettings = SparkSettings()
@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     streams: StreamSettings = StreamSettings()
     gold: GoldSettings = GoldSettings()
     graph: GraphSettings = GraphSettings()
-    # What @name stands for in the SQL of the project. A profile may give other values.
+    # Values of @name in the SQL of the project. A profile may set other values.
     variables: dict[str, bool | int | float | str] = Field(default_factory=dict)
     breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
@@ -152,7 +152,7 @@ class Settings(BaseSettings):
         """A copy with state, lake and control database in another directory."""
         moved = {"state_dir": state_dir, "lake_root": "", "control_db": ""}
         copy = self.model_copy(update=moved)
-        # The copy would keep the paths that were already computed.
+        # The copy would keep cached paths.
         for name, attribute in vars(Settings).items():
             if isinstance(attribute, cached_property):
                 copy.__dict__.pop(name, None)
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
         if self.control_db:
             return self.control_db
         if self.local.control is ControlDatabase.POSTGRES:
-            # The password stays in its file: the URL is seen by whoever sees the environment.
+            # The password stays in its file, because the URL is in the environment of processes.
             options = {"passfile": str(self.control_passfile)}
             if self.security.enabled:
                 authority = str(self.secrets_dir / "tls/ca.pem")
@@ -196,12 +196,12 @@ class Settings(BaseSettings):
 
     @cached_property
     def store_endpoint(self) -> str:
-        """Where the local stack's object store listens."""
+        """Address of the local stack's object store."""
         return f"http://{LOOPBACK}:{self.ports.object_store}"
 
     @cached_property
     def store_variables(self) -> Path:
-        """The variables by which clients reach that store, as JSON; there once it was started."""
+        """The file with variables of that store's clients, as JSON; written at its first start."""
         return self.secrets_dir / "object-store.json"
 
     @cached_property
@@ -222,12 +222,12 @@ class Settings(BaseSettings):
 
     @cached_property
     def manifest_file(self) -> Path:
-        """Where the compiled manifest lies."""
+        """The file of the compiled manifest."""
         return self.state / "manifest.json"
 
     @cached_property
     def status_page(self) -> Path:
-        """Where `tidemark page` writes, and Airflow's page reads."""
+        """The file that `tidemark page` writes and Airflow's page shows."""
         return self.state / "status.html"
 
     @cached_property
@@ -240,8 +240,8 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
     """Read the settings of a project directory.
 
     Args:
-        project_dir: the directory; ``TIDEMARK_PROJECT`` or the current one when None.
-        overrides: values that win over every other origin.
+        project_dir: the directory; None: ``TIDEMARK_PROJECT``, or the current one.
+        overrides: values that override all other origins.
 
     Raises:
         ProblemsError: every unknown key and every value that does not fit, at once.
@@ -273,19 +273,19 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
 
 
 def use_object_store(settings: Settings) -> None:
-    """Let this process reach the local stack's object store, where there is one.
+    """Set the environment so that this process can use the local stack's object store, if any.
 
-    Every client of S3, in Python and in a JVM below, looks for its key in the environment.
+    Clients of S3, in Python and in child JVMs, read their key from the environment.
     """
     if settings.local.object_store:
         with suppress(FileNotFoundError):
             os.environ.update(json.loads(settings.store_variables.read_text()))
-            # It would be of another account.
+            # The file belongs to another account.
             os.environ.pop("AWS_SESSION_TOKEN", None)
 
 
 def settings_files(profile: str) -> tuple[str, ...]:
-    """The files that settings are read from, the one that wins first."""
+    """The files of settings, in order of precedence."""
     return (*([f"{PROFILES}/{profile}.yml"] if profile else []), SETTINGS_FILE)
 
 
@@ -296,7 +296,7 @@ def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
         SettingsFileError: it is not YAML, or no mapping.
         UnreadableFileError: it is not a regular file of a usual size with UTF-8 text.
     """
-    # A link that leads nowhere is there too.
+    # True for a broken link too, which is then refused.
     if not os.path.lexists(project_dir / name):
         return {}
     text = read_text(project_dir / name, name)
@@ -320,7 +320,7 @@ def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
 
 
 def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | int]) -> str:
-    """The first of the files that holds a key, or the last one."""
+    """The first of the files that contains a key, or the last one."""
     for name in files[:-1]:
         found: Any = read_settings_file(project_dir, name)
         for part in key:
@@ -331,9 +331,9 @@ def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | 
 
 
 def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
-    """The schedule that a demo left in the state directory, of the views that the project has.
+    """The demo's schedule in the state directory, for the views that the project still has.
 
-    Settings of the project and of the environment win over it.
+    Settings of the project and of the environment override it.
 
     Returns:
         the keys ``every_override`` and ``scheduled_at_first`` under ``gold``; empty without one.
@@ -355,18 +355,19 @@ def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
 
 
 def chosen_state(project_dir: Path, state_dir: object, profile: str) -> Path:
-    """The state directory of a setting, absolute; an empty one stands for the default."""
+    """The absolute state directory for a setting; empty: the default."""
     if state_dir and Path(str(state_dir)) != Path():
         return (project_dir / str(state_dir)).resolve()
     return default_state_dir(project_dir, profile)
 
 
 def default_state_dir(project_dir: Path, profile: str = "") -> Path:
-    """``.tidemark`` in the project, or a directory below /var/lib where that cannot serve.
+    """``.tidemark`` in the project, or a directory below /var/lib if that cannot be used.
 
-    A profile has its own beside it, ``.tidemark-cluster``: its parts would not fit the others'
-    files. PostgreSQL refuses to run as root, so root's stack runs it as another user, who must be
-    able to reach the data: a project below a private home directory is out of that user's reach.
+    A profile has its own, such as ``.tidemark-cluster``, because its parts cannot use the files of
+    another profile. PostgreSQL refuses to run as root, so root's stack runs it as another user, who
+    must be able to reach the data. A project below a private home directory is out of that user's
+    reach.
     """
     suffix = f"-{profile}" if profile else ""
     inside = project_dir / f".tidemark{suffix}"

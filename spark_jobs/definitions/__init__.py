@@ -1,1 +1,1 @@
-"""What the project's files say, checked and typed; no Spark, no SQL semantics."""
+"""Reads and checks the project's files; no Spark, no SQL semantics."""

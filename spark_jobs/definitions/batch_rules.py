@@ -1,7 +1,7 @@
-"""The expectations that can judge a batch of a silver table, and how a suite states them.
+"""The expectations that can judge a batch of a silver table.
 
-A batch is judged while it is applied, by an expression per expectation, with the meaning that Great
-Expectations gives to it.
+A batch is judged while it is applied, by an expression per expectation, with the meaning that it
+has in Great Expectations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROW_COUNT_EQUAL: Final = "expect_table_row_count_to_equal"
 
 _BOUNDS: Final = ("min_value", "max_value", "strict_min", "strict_max")
 _PAIR: Final = ("column_A", "column_B", "ignore_row_if")
-# Each row passes or fails by itself. With the arguments that are served.
+# Each row passes or fails by itself. The values are the supported arguments.
 ROW_RULES: Final[Mapping[str, tuple[str, ...]]] = {
     NOT_NULL: ("column", "mostly"),
     NULL: ("column", "mostly"),
@@ -50,7 +50,7 @@ ROW_RULES: Final[Mapping[str, tuple[str, ...]]] = {
     GREATER: (*_PAIR, "or_equal", "mostly"),
     EQUAL: (*_PAIR, "mostly"),
 }
-# Only the rows of a batch together pass or fail.
+# Only a batch as a whole passes or fails.
 BATCH_RULES: Final[Mapping[str, tuple[str, ...]]] = {
     UNIQUE: ("column", "mostly"),
     UNIQUE_TOGETHER: ("column_list", "ignore_row_if", "mostly"),
@@ -106,7 +106,7 @@ class BatchRule:
 
 
 def rules_digest(rules: Iterable[BatchRule], on_failure: OnFailure) -> str:
-    """A text that is equal for equal rules and reactions; words for people do not count."""
+    """A text that is equal for equal rules and reactions; notes are ignored."""
     told = [[rule.type, dict(rule.kwargs), rule.severity] for rule in rules]
     text = json.dumps([told, on_failure], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""From plain data to a typed model, with every mismatch as a named condition and its place."""
+"""Validates plain data with a model; each mismatch becomes a condition with its place."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Model = TypeVar("Model", bound=BaseModel)
 def checked(
     marked: Marked, model: type[Model], subject: str
 ) -> tuple[Model | None, list[LakehouseError]]:
-    """Fill the model; None where something does not fit, with every problem found.
+    """Validate a document; returns the model (None if there are problems) and all problems.
 
     Args:
         marked: the document.
-        model: the shape that it must have.
-        subject: how messages call it, for example ``gold view "orders"``.
+        model: its model.
+        subject: its name in messages, for example ``gold view "orders"``.
     """
     problems: list[LakehouseError] = list(marked.problems)
     data = {} if marked.data is None else marked.data
@@ -129,7 +129,7 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
 
 
 def _known_keys(path: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    """The keys of the model that the last step of the path is in."""
+    """The keys of the model that contains the last step of the path."""
     inner = model
     for step in path[:-1]:
         field = inner.model_fields.get(str(step))
@@ -138,7 +138,7 @@ def _known_keys(path: tuple[int | str, ...], model: type[BaseModel]) -> list[str
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    """The model of a field, or of the items that it holds."""
+    """The model of a field, or of its items."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     found = (_model_in(one) for one in get_args(annotation))

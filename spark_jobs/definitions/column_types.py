@@ -1,6 +1,6 @@
-"""Spark SQL's column types, as far as a Delta table can store them.
+"""Spark SQL's column types that a Delta table can store.
 
-The grammar is read here, without a SQL parser, so that a mistake is named with the word it is in.
+Parsed here, without a SQL parser, so that messages name the wrong word.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIMPLE = (
 )  # fmt: skip
 _NESTED = ("array", "map", "struct")
 _KNOWN = (*_SIMPLE, *_NESTED)
-# Words of other databases, and what they are called here.
+# Type names of other databases, and those of Spark SQL.
 _FOREIGN = {
     "text": "string", "str": "string", "uuid": "string", "json": "string", "jsonb": "string",
     "datetime": "timestamp", "timestamptz": "timestamp", "time": "string", "int64": "bigint",
@@ -38,11 +38,11 @@ _MAX_PRECISION = 38
 
 
 class TypeTextError(ValueError):
-    """A type that cannot be read; ``args`` are the problem and a hint."""
+    """A type that cannot be parsed; ``args`` are the problem and a hint."""
 
 
 def canonical_type(text: str) -> str:
-    """The type in Spark's own lower-case spelling.
+    """The type in Spark's lower-case spelling.
 
     Raises:
         TypeTextError: with the problem and a hint.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Deprecation(BaseModel):
-    """Until when a column is there, and what its readers use instead.
+    """The date of a column's removal, and its replacement.
 
     Attributes:
         day: the first day, in UTC, on which it may be removed.

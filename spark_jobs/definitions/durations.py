@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``15 minutes``, ``1 day 12 hours``."""
+"""Durations as text: ``15 minutes``, ``1 day 12 hours``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-# The same for readers whose patterns have no flags, such as JSON Schema.
+# The same as a pattern without flags, for JSON Schema.
 _UNIT = "|".join(
     "".join(f"[{one}{one.upper()}]" for one in unit)
     for unit in ("second", "minute", "hour", "day", "week")
@@ -19,7 +19,7 @@ _WHOLE = re.compile(rf"{_PART.pattern}(?:\s+{_PART.pattern})*")
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Read a length of time; None where the text is not one, or is zero.
+    """Parse a duration; None if the text is none, or zero.
 
     >>> parse_duration("1 day 12 hours")
     datetime.timedelta(days=1, seconds=43200)
@@ -40,7 +40,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def duration_text(seconds: float) -> str:
-    """A length of time in its largest whole unit.
+    """A duration in its largest whole unit.
 
     >>> duration_text(900), duration_text(3600), duration_text(90)
     ('15 minutes', '1 hour', '90 seconds')

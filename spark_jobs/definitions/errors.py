@@ -1,4 +1,4 @@
-"""Conditions of files that do not say what they must; every one names its place."""
+"""Conditions of invalid declaration files; each has a location."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_jobs.errors import LakehouseError, LocatedError, Location, SubjectErr
 
 
 class DeclarationSyntaxError(LocatedError):
-    """A file, or the header of one, that is not YAML or JSON."""
+    """A file or header that is not YAML or JSON."""
 
     condition = "DECLARATION_SYNTAX"
     language: str
@@ -19,7 +19,7 @@ class DeclarationSyntaxError(LocatedError):
 
 
 class UnknownKeyError(SubjectError):
-    """A key that the declaration does not have."""
+    """An unknown key."""
 
     condition = "UNKNOWN_KEY"
     key: str
@@ -30,7 +30,7 @@ class UnknownKeyError(SubjectError):
 
 
 class MissingKeyError(SubjectError):
-    """A key that the declaration must have."""
+    """A required key that is missing."""
 
     condition = "MISSING_KEY"
     key: str
@@ -52,7 +52,7 @@ class DuplicateKeyError(LocatedError):
 
 
 class UnexpectedValueError(SubjectError):
-    """A value of another type or outside the allowed words."""
+    """A value of another type, or not one of the allowed ones."""
 
     condition = "UNEXPECTED_VALUE"
     key: str
@@ -66,7 +66,7 @@ class UnexpectedValueError(SubjectError):
 
 
 class DurationError(SubjectError):
-    """A length of time that is not written as number and unit."""
+    """A duration that is not written as number and unit."""
 
     condition = "DURATION"
     key: str
@@ -92,7 +92,7 @@ class ScheduleError(SubjectError):
 
 
 class CronError(SubjectError):
-    """A schedule that is no cron expression of five fields, or that never comes due."""
+    """A schedule that is not a cron expression of five fields, or never runs."""
 
     condition = "CRON"
     text: str
@@ -106,7 +106,7 @@ class CronError(SubjectError):
 
 
 class TimeZoneError(SubjectError):
-    """A name that is no time zone."""
+    """An unknown time zone."""
 
     condition = "TIME_ZONE"
     text: str
@@ -170,7 +170,7 @@ class ReservedColumnError(SubjectError):
 
 
 class ColumnNameError(SubjectError):
-    """A column name that cannot be written in every place that a column goes."""
+    """A column name that some of the systems cannot use."""
 
     condition = "COLUMN_NAME"
     column: str
@@ -197,7 +197,7 @@ class FileNameError(LakehouseError):
 
 
 class MisplacedFileError(LocatedError):
-    """A file in a directory that nothing reads."""
+    """A file in a directory that is not read."""
 
     condition = "MISPLACED_FILE"
     hint: str
@@ -205,7 +205,7 @@ class MisplacedFileError(LocatedError):
 
 
 class DuplicateNameError(LocatedError):
-    """Two files that declare the same thing."""
+    """Two files that declare the same name."""
 
     condition = "DUPLICATE_NAME"
     kind: str
@@ -217,7 +217,7 @@ class DuplicateNameError(LocatedError):
 
 
 class DuplicateTopicError(LocatedError):
-    """Two sources that would land the same topic twice."""
+    """Two sources of the same topic."""
 
     condition = "DUPLICATE_TOPIC"
     topic: str
@@ -228,7 +228,7 @@ class DuplicateTopicError(LocatedError):
 
 
 class EmptyProjectError(LakehouseError):
-    """A directory without a source."""
+    """A project without a source."""
 
     condition = "EMPTY_PROJECT"
     directory: str

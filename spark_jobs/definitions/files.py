@@ -1,4 +1,4 @@
-"""Which files a project has, and what their names say."""
+"""Lists the files of a project, with the names that they declare."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXTENSIONS = {"sources": ("yml", "yaml"), "sql": ("sql",), "expectations": ("js
 
 @dataclass(frozen=True)
 class DeclaredFile:
-    """A file that declares something: its name without the ending, its path, its text."""
+    """A declaration file: its name without the ending, its path, its text."""
 
     name: str
     # Relative to the project, with forward slashes.
@@ -43,7 +43,7 @@ def declared_files(
     extensions: tuple[str, ...],
     problems: list[LakehouseError],
 ) -> Iterator[DeclaredFile]:
-    """The files of one directory, sorted; what cannot be used is added to ``problems``."""
+    """The files of one directory, sorted; errors are added to ``problems``."""
     kind = _KINDS[directory]
     first: dict[str, str] = {}
     for path in sorted((project_dir / directory).glob("*")):
@@ -69,7 +69,7 @@ def declared_files(
 
 
 def stray_files(project_dir: Path) -> Iterator[LakehouseError]:
-    """Declarations that lie where nothing reads them, for instance in ``sql/bronze/``."""
+    """Declaration files in directories that are not read, for instance ``sql/bronze/``."""
     for top, extensions in _EXTENSIONS.items():
         read = [project_dir / directory for directory in _KINDS if directory.startswith(top)]
         for path in sorted((project_dir / top).rglob("*")):

@@ -19,25 +19,25 @@ _SECOND = re.compile(r"/\*[ \t]*(?:silver|gold)[ \t]*\n")
 
 @dataclass(frozen=True)
 class SplitFile:
-    """A SQL file in its two parts."""
+    """A SQL file, split into header and statement."""
 
-    # The YAML between the first line of the header and its end.
+    # The YAML of the header, after its first line.
     header: str
     header_line: int
-    # The whole file with the header blanked, so that every place is the same as in the file.
+    # The whole file with a blank header, so that locations are those of the file.
     padded: str
 
     @property
     def sql(self) -> str:
-        """The statement as it is written, without the header."""
+        """The statement as written, without the header."""
         return self.padded.strip().rstrip(";").rstrip()
 
 
 def split_header(text: str, file: str, layer: Layer) -> SplitFile:
-    """Part the header from the statement.
+    """Split the header from the statement.
 
     Raises:
-        MissingHeaderError: the file does not start with a header, or it does not end.
+        MissingHeaderError: the file does not start with a header, or the header has no end.
         WrongLayerHeaderError: the header is that of another layer.
         DuplicateHeaderError: a second header follows.
     """

@@ -1,4 +1,4 @@
-"""YAML with the place of every key and value, so that a mistake can be shown where it is."""
+"""Parses YAML with the location of every key and value, for messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Places:
-    """Where the keys and values of one document stand."""
+    """Locations of the keys and values of one document."""
 
     file: str
     first_line: int
@@ -25,7 +25,7 @@ class Places:
     values: Mapping[Path, Location]
 
     def of(self, *path: str | int) -> Location:
-        """The place of a key, or of the nearest thing around it."""
+        """The location of a key, or of the nearest enclosing element."""
         for length in range(len(path), 0, -1):
             place = self.keys.get(path[:length]) or self.values.get(path[:length])
             if place:
@@ -33,13 +33,13 @@ class Places:
         return Location(self.file, self.first_line)
 
     def value_of(self, *path: str | int) -> Location:
-        """The place of a value, or of the nearest thing around it."""
+        """The location of a value, or of the nearest enclosing element."""
         return self.values.get(path) or self.of(*path)
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A document: plain data, its places, and keys that it has twice."""
+    """A document: plain data, locations, and duplicate keys."""
 
     data: Any
     places: Places
@@ -49,7 +49,7 @@ class Marked:
 def read_marked(text: str, file: str, *, first_line: int = 1, language: str = "YAML") -> Marked:
     """Read a document whose first line is ``first_line`` of the file.
 
-    Keys are text as it is written, so that ``on`` or ``no`` can be the name of a column.
+    Keys are text as written, so that ``on`` or ``no`` can be the name of a column.
 
     Raises:
         DeclarationSyntaxError: the text is not YAML, is nested too deeply, or has aliases that
@@ -102,7 +102,7 @@ class _Walk:
         try:
             return self.loader.construct_object(node)
         except (ValueError, LookupError, AttributeError, TypeError) as error:
-            # A date with month 13, or a tag that does not fit its value.
+            # For instance a date with month 13, or a tag that does not fit its value.
             raise yaml.MarkedYAMLError(
                 problem=f"{str(node.value)[:40]!r} is not a value of its type",
                 problem_mark=node.start_mark,

@@ -1,4 +1,4 @@
-"""The shape of each file, strict: an unknown key or a value of another type is refused."""
+"""Models of the files; unknown keys and values of another type are refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _day(value: Any) -> date:
 
 
 def _one_or_more(value: Any) -> Any:
-    """One name stands for a list of one."""
+    """A single name means a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -96,7 +96,7 @@ def _schemas(value: Any) -> Any:
 
 
 def _instant(value: Any) -> Any:
-    """YAML gives a time without a zone; all times of a case are in UTC."""
+    """A time of YAML has no zone; all times of a case are in UTC."""
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and not value.tzinfo else value
 
 
@@ -122,7 +122,7 @@ Day = Annotated[
     WithJsonSchema({"type": "string", "format": "date", "examples": ["2027-01-31"]}),
 ]
 Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant)]
-# A name alone stands for a list of one.
+# A single name means a list of one.
 Names = Annotated[
     tuple[Text, ...], BeforeValidator(_one_or_more, json_schema_input_type=Text | tuple[Text, ...])
 ]
@@ -186,26 +186,26 @@ class KafkaSinkFile(_SinkFile):
 
 
 class PostgresSinkFile(_SinkFile):
-    """A table in PostgreSQL that holds a table's rows."""
+    """A table in PostgreSQL with a table's rows."""
 
     table: Text
 
 
 class RedisSinkFile(_SinkFile):
-    """Keys with a prefix that hold a table's rows."""
+    """Keys with a prefix and a table's rows."""
 
     prefix: Text
     format: RedisFormat = RedisFormat.HASH
 
 
 class CassandraSinkFile(_SinkFile):
-    """A table in Cassandra that holds a table's rows."""
+    """A table in Cassandra with a table's rows."""
 
     table: Text
 
 
 class SinkFile(_File):
-    """One entry of ``sinks``: a system, and what it needs to know."""
+    """One entry of ``sinks``: a system, and its options."""
 
     kafka: KafkaSinkFile | None = None
     postgres: PostgresSinkFile | None = None
@@ -276,7 +276,7 @@ class GoldHeader(_File):
 
 
 class ExpectationFile(_File):
-    """One expectation of a suite, in Great Expectations' own format."""
+    """One expectation of a suite, in Great Expectations' format."""
 
     type: Text
     kwargs: dict[str, Any] = Field(default_factory=dict)
@@ -291,7 +291,7 @@ class ExpectationFile(_File):
 
 
 class StepFile(_File):
-    """A step of a case: what happens to the inputs or to the clock, and the view after it."""
+    """A step of a case: changes of the inputs or the clock, and the expected view."""
 
     step: Text
     clock: Instant | None = None
@@ -302,7 +302,7 @@ class StepFile(_File):
 
 
 class CaseFile(_File):
-    """``tests/cases/gold/<view>.yml``: inputs, the view over them, and what happens next."""
+    """``tests/cases/gold/<view>.yml``: inputs, the expected view, and steps."""
 
     description: Text
     clock: Instant | None = None
@@ -312,7 +312,7 @@ class CaseFile(_File):
 
 
 class SuiteFile(_File):
-    """``expectations/<layer>/<name>.json``, in Great Expectations' own format."""
+    """``expectations/<layer>/<name>.json``, in Great Expectations' format."""
 
     name: Text
     expectations: tuple[ExpectationFile, ...]

@@ -1,4 +1,4 @@
-"""The whole project directory as typed declarations, with every problem of every file."""
+"""Reads the project directory into typed declarations, and collects all problems."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class SourceDefinition:
 
 @dataclass(frozen=True)
 class SilverDefinition:
-    """A silver file: its header, and its statement with the places of the file."""
+    """A silver file: its header, and its statement with the locations of the file."""
 
     name: str
     file: str
     header: SilverHeader | None
     places: Places
     sql: str
-    # The file's text with the header blanked: what is parsed, so that places hold.
+    # The file's text with a blank header. It is parsed, so that locations are those of the file.
     padded: str
 
 
 @dataclass(frozen=True)
 class GoldDefinition:
-    """A gold file: its header, and its statement with the places of the file."""
+    """A gold file: its header, and its statement with the locations of the file."""
 
     name: str
     file: str
@@ -58,7 +58,7 @@ class GoldDefinition:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What all files say. ``declared`` also holds tables whose own file has problems.
+    """The declarations of all files. ``declared`` also has tables whose file has problems.
 
     Attributes:
         macros: the files of ``sql/macros/`` by name; ``ephemeral`` those of ``sql/ephemeral/``.
@@ -87,7 +87,7 @@ def load_definitions(project_dir: Path) -> Definitions:
 
 
 def read_definitions(project_dir: Path) -> tuple[Definitions, list[LakehouseError]]:
-    """Read every file; what can be read is returned beside the problems of the rest."""
+    """Read every file; returns the valid declarations, and the problems of the others."""
     problems: list[LakehouseError] = list(stray_files(project_dir))
     sources: dict[str, SourceDefinition] = {}
     silver: dict[str, SilverDefinition] = {}

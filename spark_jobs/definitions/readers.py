@@ -1,4 +1,4 @@
-"""One file of each kind, from its text to what it declares."""
+"""Parses the text of a file of each kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Header = TypeVar("Header", bound=BaseModel)
 def read_source(
     file: DeclaredFile, problems: list[LakehouseError]
 ) -> tuple[SourceFile | None, Places]:
-    """Read a source; None where its own shape does not fit. Problems are added to the list."""
+    """Parse a source; None if it does not fit the model. Problems are added to the list."""
     subject = f'source "{file.name}"'
     try:
         marked = read_marked(file.text, file.file)
@@ -48,7 +48,7 @@ def read_source(
 
 @dataclass(frozen=True)
 class SqlFile(Generic[Header]):
-    """A SQL file in its parts; the header is None where it does not fit."""
+    """A SQL file in its parts; the header is None if it is not valid."""
 
     header: Header | None
     places: Places
@@ -57,12 +57,12 @@ class SqlFile(Generic[Header]):
 
 
 def read_silver(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[SilverHeader] | None:
-    """Read a silver file; None where it has no header. Problems are added to the list."""
+    """Parse a silver file; None if it has no header. Problems are added to the list."""
     return _read_sql(file, Layer.SILVER, SilverHeader, problems)
 
 
 def read_gold(file: DeclaredFile, problems: list[LakehouseError]) -> SqlFile[GoldHeader] | None:
-    """Read a gold file; None where it has no header. Problems are added to the list."""
+    """Parse a gold file; None if it has no header. Problems are added to the list."""
     read = _read_sql(file, Layer.GOLD, GoldHeader, problems)
     if read and read.header:
         subject = f'gold view "{file.name}"'

@@ -1,4 +1,4 @@
-"""Schedules: periods as aligned cron expressions, and expressions that an author writes.
+"""Schedules: periods as aligned cron expressions, and cron expressions of authors.
 
 The intervals of a period are aligned: every interval begins where another one ended.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import available_timezones
 
-# Airflow's own parser, so that what passes here runs there.
+# Airflow's parser, so that every accepted expression runs there.
 from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 
 MINUTE = 60
@@ -40,7 +40,7 @@ def cron_of(seconds: int) -> str | None:
 
 
 def at_most_daily(cron: str) -> bool:
-    """Whether an expression names one moment of a day at most.
+    """Whether an expression runs at most once a day.
 
     >>> at_most_daily("30 6 * * 1-5"), at_most_daily("0 9,17 * * *"), at_most_daily("0 * * * *")
     (True, False, False)
@@ -50,7 +50,7 @@ def at_most_daily(cron: str) -> bool:
 
 
 def cron_problem(text: str) -> str | None:
-    """What is wrong with a cron expression; None where nothing is.
+    """What is wrong with a cron expression; None if it is valid.
 
     >>> cron_problem("30 6 * * 1-5") is None
     True

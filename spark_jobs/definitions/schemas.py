@@ -1,7 +1,7 @@
-"""JSON Schemas of the files that people write, made from the models that read those files.
+"""Generates JSON Schemas of the project's files from the models that read them.
 
-An editor completes keys and marks mistakes by them. What a schema lets through may still be
-refused: rules between keys, and between files, are those of ``tidemark validate``.
+Editors complete keys and mark mistakes with them. Rules across keys and files are checked by
+``tidemark validate`` only.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def json_schema(kind: SchemaKind) -> dict[str, Any]:
     found = _model(kind).model_json_schema()
     if kind is SchemaKind.SETTINGS:
         _without_places(found)
-        # The command line gives it.
+        # It is set by the command line.
         del found["properties"]["project_dir"]
         found["required"] = [one for one in found["required"] if one != "project_dir"]
     return {"$schema": _DIALECT, **found}
 
 
 def schema_files() -> Iterator[tuple[str, str]]:
-    """What an editor needs: the path of each file below the project, and its text."""
+    """The files for an editor: text by path below the project."""
     for kind in SchemaKind:
         yield f"{FOLDER}/{kind}.schema.json", _text(json_schema(kind))
     wired = {
@@ -71,7 +71,7 @@ def schema_files() -> Iterator[tuple[str, str]]:
 
 
 def write_schemas(project_dir: Path) -> list[Path]:
-    """Write the schemas that are not there; the editor's settings only where there are none.
+    """Write the schemas that differ, and the editor's settings if there are none.
 
     Returns:
         the files that were written.
@@ -108,7 +108,7 @@ def _model(kind: SchemaKind) -> type[BaseModel]:
 
 
 def _without_places(node: Any) -> None:
-    """Drop defaults that are paths: they are those of the machine that wrote the schema."""
+    """Drop defaults that are paths, because they are those of this machine."""
     if isinstance(node, dict):
         if node.get("format") == "path":
             node.pop("default", None)

@@ -1,4 +1,4 @@
-"""The shape of the case files of silver tables."""
+"""Models of the case files of silver tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spark_jobs.definitions.vocabulary import Operation
 from spark_jobs.names import Disposition
 
 Count = Annotated[int, Field(strict=True, ge=0)]
-# An object becomes JSON or Avro, text is sent as it is, null is a record without it.
+# An object becomes JSON or Avro, text is sent as it is, null means no value.
 Payload = Annotated[Any, WithJsonSchema({"type": ["object", "string", "null"]})]
 Image = dict[Text, Any]
 
 
 class Refusal(StrEnum):
-    """Conditions by which a table refuses a whole batch."""
+    """Conditions with which a table refuses a whole batch."""
 
     BATCH_HELD = "BATCH_HELD"
     SCHEMA_DRIFT = "SCHEMA_DRIFT"
@@ -30,10 +30,10 @@ class _Part(BaseModel):
 
 
 class RecordFile(_Part):
-    """A record of the topic, and how it must end.
+    """A record of the topic, and its expected outcome.
 
-    A change is written by ``op``, its images, its position and the time of its commit; any record
-    by its key and value, or by its bytes in hex.
+    A change has ``op``, images, a position and the time of its commit; any record can have a key
+    and a value, or its bytes in hex.
     """
 
     op: Operation | None = None
@@ -51,7 +51,7 @@ class RecordFile(_Part):
 
 
 class SilverStepFile(_Part):
-    """A step of a case: a batch of records, and the table after it."""
+    """A step of a case: a batch of records, and the expected table."""
 
     step: Text
     clock: Instant | None = None
@@ -61,7 +61,7 @@ class SilverStepFile(_Part):
 
 
 class SilverCaseFile(_Part):
-    """``tests/cases/silver/<table>.yml``: batches of records, and the table after each."""
+    """``tests/cases/silver/<table>.yml``: batches of records, and the expected table after each."""
 
     description: Text
     clock: Instant | None = None

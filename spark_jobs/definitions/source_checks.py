@@ -1,4 +1,4 @@
-"""What the keys of a source must say together, given its format."""
+"""Checks rules across the keys of a source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import COLUMN, INTERNAL_TOPIC, RESERVED_COLUMN_PREFIX, TOPIC
 
-# A record holds the id in four bytes.
+# The id has four bytes in a record.
 MOST_SCHEMA_ID = 2**31 - 1
 _FILES = [one for one in SourceFormat if one.of_file]
 _NEEDED_FOR_A_FILE = {
@@ -75,9 +75,9 @@ def check_source(
     """Every problem of one source file.
 
     Args:
-        source: what the file says.
-        places: where it says it.
-        subject: how messages call it.
+        source: the parsed file.
+        places: locations of its keys and values.
+        subject: its name in messages.
         written: the keys that the file has.
     """
     for key, reason in _NEEDED[source.format].items():

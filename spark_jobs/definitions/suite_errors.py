@@ -46,7 +46,7 @@ class MissingExpectationArgumentError(LocatedError):
 
 
 class SuiteNameError(LocatedError):
-    """A suite whose name is not that of its table."""
+    """A suite whose name differs from its table's."""
 
     condition = "SUITE_NAME"
     name: str
@@ -56,7 +56,7 @@ class SuiteNameError(LocatedError):
 
 
 class EmptySuiteError(LocatedError):
-    """A suite that expects nothing, and so would let everything pass."""
+    """A suite without expectations, which would pass always."""
 
     condition = "EMPTY_SUITE"
     suite: str
@@ -78,7 +78,7 @@ class SilverExpectationError(LocatedError):
 
 
 class SilverExpectationArgumentError(LocatedError):
-    """An argument that Great Expectations knows, and a silver table does not serve."""
+    """An argument of Great Expectations that silver tables do not support."""
 
     condition = "SILVER_EXPECTATION_ARGUMENT"
     suite: str
@@ -90,7 +90,7 @@ class SilverExpectationArgumentError(LocatedError):
 
 
 class ExpectationValueError(LocatedError):
-    """A value of an argument, or a column, that the expectation cannot be checked with."""
+    """An argument's value, or a column, with which the expectation cannot be checked."""
 
     condition = "EXPECTATION_VALUE"
     suite: str

@@ -1,4 +1,4 @@
-"""Expectation suites: JSON in Great Expectations' own format, checked without importing it."""
+"""Expectation suites in Great Expectations' JSON format, checked without importing it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SuiteDefinition:
 
     table: TableName
     file: str
-    # The document as the file has it.
+    # The document as in the file.
     content: dict[str, Any]
     expectations: tuple[ExpectationFile, ...]
     places: Places
@@ -55,7 +55,7 @@ def expectation_types() -> dict[str, dict[str, list[str]]]:
 def read_suite(
     text: str, file: str, table: TableName
 ) -> tuple[SuiteDefinition | None, list[LakehouseError]]:
-    """Read one suite; None where it cannot be used, with every problem found."""
+    """Read one suite; returns it (None if it does not fit the model) and all problems."""
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -75,7 +75,7 @@ def read_suite(
 
 
 def _marked(text: str, file: str, content: Any) -> Marked:
-    """The document with its places: JSON is YAML, but for tabs between its tokens."""
+    """The document with locations. JSON is YAML, except for tabs between tokens."""
     try:
         marked = read_marked(text.replace("\t", " "), file)
     except DeclarationSyntaxError:

@@ -1,4 +1,4 @@
-"""The file with which a declaration starts; it validates as it is."""
+"""Writes the first file of a declaration; it is valid as it is."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ freshness: 30 minutes
 
 
 def write_source(project_dir: Path, name: str) -> Path:
-    """Start a source.
+    """Write a new source.
 
     Raises:
-        FileNameError: the name cannot be that of a table.
+        FileNameError: the name is not a valid table name.
         AlreadyDeclaredError: the source exists.
     """
     other = project_dir / f"sources/{name}.yaml"
@@ -59,10 +59,10 @@ def write_source(project_dir: Path, name: str) -> Path:
 
 
 def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence[str]) -> Path:
-    """Start a silver table over a source with these columns.
+    """Write a new silver table over a source with these columns.
 
     Raises:
-        FileNameError: the name cannot be that of a table.
+        FileNameError: the name is not a valid table name.
         AlreadyDeclaredError: the table exists.
     """
     lines = ",\n".join(f"  s.{column}" for column in columns)
@@ -71,10 +71,10 @@ def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence
 
 
 def write_gold(project_dir: Path, name: str, *, source: str, time: str | None) -> Path:
-    """Start a gold view over a table; rows are counted per day where it has a time.
+    """Write a new gold view over a table; it counts rows per day if the table has a time.
 
     Raises:
-        FileNameError: the name cannot be that of a table.
+        FileNameError: the name is not a valid table name.
         AlreadyDeclaredError: the view exists.
     """
     select = f"SELECT COUNT(*) AS row_count -- how many there are\nFROM {source} AS t"
@@ -101,7 +101,7 @@ def _write(project_dir: Path, file: str, kind: str, text: str) -> Path:
 
 
 class AlreadyDeclaredError(LocatedError):
-    """A new declaration under a name that has one."""
+    """A new declaration with an existing name."""
 
     condition = "ALREADY_DECLARED"
     kind: str

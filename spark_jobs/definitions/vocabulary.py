@@ -1,4 +1,4 @@
-"""The closed sets of words that a declaration may use."""
+"""Enumerations of the values that declarations may use."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from enum import StrEnum
 
 
 class SourceFormat(StrEnum):
-    """How a source's records are written."""
+    """The format of a source's records."""
 
     JSON = "json"
-    # Each record names the schema that it was written with.
+    # Each record has the id of its writer schema.
     AVRO = "avro"
     DEBEZIUM = "debezium"
-    # A Delta table that somebody else writes; read where it lies, never copied to bronze.
+    # A Delta table of another writer; read at its location, never copied to bronze.
     DELTA = "delta"
     # A file of the project, loaded into a table of the lake.
     CSV = "csv"
-    # An object of JSON on each line. JSON alone means the records of a topic.
+    # A JSON object on each line. ``json`` means the records of a topic.
     JSONL = "jsonl"
     PARQUET = "parquet"
 
     @property
     def streamed(self) -> bool:
-        """Whether records come through Kafka; otherwise the table holds current rows."""
+        """Whether records come through Kafka; otherwise the table has current rows."""
         return self is not SourceFormat.DELTA and not self.of_file
 
     @property
@@ -32,53 +32,53 @@ class SourceFormat(StrEnum):
 
     @property
     def unit(self) -> str:
-        """What people call a row of a file."""
+        """The word for a row of a file."""
         return "row" if self is SourceFormat.PARQUET else "line"
 
 
 class OnExpiry(StrEnum):
-    """What becomes of the rows of gold views that rest on rows that expired."""
+    """What downstream views do when rows expire."""
 
-    # They follow: a view stays equal to its SQL over the rows that are there.
+    # They drop the rows too: a view stays equal to its SQL over the remaining rows.
     RETRACT = "retract"
     KEEP = "keep"
 
 
 class OnDrift(StrEnum):
-    """What becomes of a source's silver tables where its records are not as declared."""
+    """The reaction of silver tables to records that differ from the declaration."""
 
-    # They go on, and it is said until somebody accepts it or the declaration follows.
+    # They continue, and it is reported until it is accepted or declared.
     WARN = "warn"
-    # They stop before the first record that differs.
+    # They stop before the first batch that differs.
     HOLD = "hold"
-    # They go on, and it is recorded only.
+    # They continue, and it is only recorded.
     EVOLVE = "evolve"
 
 
 class OnFailure(StrEnum):
-    """What becomes of a silver table's batch where a critical expectation fails."""
+    """The reaction of a silver table when a batch fails a critical expectation."""
 
-    # It is applied, and the verdict is recorded.
+    # The batch is applied, and the verdict is recorded.
     WARN = "warn"
-    # The rows that fail go to quarantine, the others are applied.
+    # Rows that fail go to quarantine, the others are applied.
     QUARANTINE = "quarantine"
     # The table waits before the batch.
     HOLD = "hold"
 
 
 class Operation(StrEnum):
-    """What a change did at the source, in Debezium's field ``op``."""
+    """The operation of a change, as in Debezium's field ``op``."""
 
     CREATE = "c"
     UPDATE = "u"
     DELETE = "d"
     SNAPSHOT = "r"
-    # It has neither row nor key: it deletes all rows.
+    # It deletes all rows, and has neither row nor key.
     TRUNCATE = "t"
 
 
 class RefreshPolicy(StrEnum):
-    """Who calls the refresh of a gold view; what a refresh does is the same for all."""
+    """What starts the refreshes of a gold view; a refresh is the same for all."""
 
     CONTINUOUS = "continuous"
     MICRO_BATCH = "micro-batch"
@@ -88,33 +88,33 @@ class RefreshPolicy(StrEnum):
 class Consistency(StrEnum):
     """Which versions of the tables of one source database a gold view reads together."""
 
-    # All of them after the same transaction of the database.
+    # All at the same commit of the database.
     TRANSACTIONAL = "transactional"
-    # The newest of each.
+    # The newest version of each.
     NEWEST = "newest"
 
 
 class Strategy(StrEnum):
-    """How a gold view may be refreshed when its inputs moved."""
+    """How a gold view may be refreshed when its inputs have changed."""
 
-    # The planner chooses the cheapest rule that is proved to keep the view equal to its SQL.
+    # The planner chooses incremental or full by the expected time.
     AUTO = "auto"
-    # Follow changes wherever a rule allows it, however much has changed.
+    # Incremental for any number of changes, if a maintenance strategy allows it.
     INCREMENTAL = "incremental"
-    # The same, and refuse a definition that no rule can maintain.
+    # The same, and SQL that no strategy maintains is refused.
     STRICT = "strict"
     FULL = "full"
 
 
 class Contract(StrEnum):
-    """What a gold view promises its readers."""
+    """The guarantee of a gold view to its readers."""
 
-    # Its columns and their types; new columns may come.
+    # Its columns and their types; new columns are allowed.
     STRICT = "strict"
 
 
 class SinkSystem(StrEnum):
-    """Where the changes of a table can be delivered."""
+    """A system that changes of a table can be delivered to."""
 
     KAFKA = "kafka"
     POSTGRES = "postgres"
@@ -134,16 +134,16 @@ class KafkaFormat(StrEnum):
 
 
 class RedisFormat(StrEnum):
-    """How a row is kept under its key."""
+    """How a row is stored under its key."""
 
     # A field for each column that is not NULL.
     HASH = "hash"
-    # One text of JSON.
+    # One JSON text.
     JSON = "json"
 
 
 class Severity(StrEnum):
-    """What a failed expectation does: the others than critical only report.
+    """The effect of a failed expectation: only a critical one does more than report.
 
     A critical one blocks the publication of a gold view; a silver table's ``on_failure`` says what
     it does there.

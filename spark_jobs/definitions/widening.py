@@ -1,4 +1,4 @@
-"""Which types hold every value of another one."""
+"""Which types can represent every value of another one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Decimal digits that a whole number of each type can have.
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-# Not a date to a time: the records of those rows say no time, so they would be rejected.
+# A timestamp is not wider than a date: the old records contain no time and would be rejected.
 _WIDER = {
     "tinyint": {"smallint", "int", "bigint", "double"},
     "smallint": {"int", "bigint", "double"},
@@ -17,7 +17,7 @@ _WIDER = {
 
 
 def wider(held: str, declared: str) -> bool:
-    """Whether each value of one type is one of another.
+    """Whether the second type can represent every value of the first.
 
     >>> wider("int", "bigint"), wider("bigint", "int"), wider("int", "decimal(12,2)")
     (True, False, True)

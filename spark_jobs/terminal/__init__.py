@@ -1,1 +1,1 @@
-"""What verbs share on a terminal: consoles, steps, bytes as text, and the handler of crashes."""
+"""Terminal output that commands share: consoles, steps, bytes as text, crash reports."""

@@ -1,6 +1,6 @@
-"""How a verb reports its failure to the program that runs it: as JSON, in a file of that program.
+"""Reports a command's failure to the program that runs it, as JSON in a file of that program.
 
-The exit code says only that it failed, and the printed text is for people.
+The exit code only says that the command failed, and its output is for people.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ FAILURE_FILE: Final = "TIDEMARK_FAILURE_FILE"
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a verb failed.
+    """Why a command failed.
 
     Attributes:
         condition: of the error; None: a check found problems.
-        todo: what to do; None if the error does not say.
-        runbook: its name; None: the condition says which.
+        todo: what to do; None if the error has no hint.
+        runbook: its name; None: that of the condition.
     """
 
     condition: str | None = None
@@ -33,18 +33,18 @@ class Failure:
 
 
 def report_error(error: LakehouseError) -> None:
-    """Write the error to the caller's file, if there is a caller who wants it."""
+    """Write the error to the caller's file, if the environment names one."""
     report_failure(Failure(condition=error.condition, todo=error.hint))
 
 
 def report_failure(failure: Failure) -> None:
-    """Write the failure to the caller's file, if there is a caller who wants it."""
+    """Write the failure to the caller's file, if the environment names one."""
     file = os.environ.get(FAILURE_FILE)
     if file:
         Path(file).write_text(json.dumps(asdict(failure)), encoding="utf-8")
 
 
 def reported_failure(file: Path) -> Failure:
-    """What the verb wrote; an empty failure if it wrote nothing."""
+    """The failure that the command wrote; an empty one if it wrote nothing."""
     text = file.read_text(encoding="utf-8")
     return Failure(**json.loads(text)) if text else Failure()

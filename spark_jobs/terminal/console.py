@@ -13,13 +13,13 @@ _LINE_WIDTH: Final = 10_000
 
 
 def wide_console() -> Console:
-    """The terminal; where there is none, lines wide enough for the tables."""
+    """The console of the terminal; without a terminal, one wide enough for the tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=TABLE_WIDTH)
 
 
 def line_console(file: TextIO | None = None) -> Console:
-    """The terminal; where there is none, lines as wide as a row needs: a program reads by line.
+    """The console of the terminal; without one, a row is one line, for programs.
 
     Args:
         file: where to write; None for the standard output.

@@ -1,6 +1,6 @@
-"""What becomes of an error that no verb expects: one sentence, and a file with the details.
+"""Reports unexpected errors: a sentence on the terminal, and a file with the details.
 
-The file is the owner's only, and holds no value that is known to be secret.
+Only the owner can read the file, and it contains no known secret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 
-# As sysexits.h has it: an internal error, neither a mistake of the caller nor a finding.
+# EX_SOFTWARE of sysexits.h: an internal error, neither wrong usage nor a finding.
 INTERNAL_ERROR: Final = 70
 # Below the state directory.
 DIRECTORY: Final = "crashes"
@@ -34,7 +34,7 @@ _PACKAGES: Final = (
     *("great-expectations", "pydantic", "sqlalchemy", "confluent-kafka"),
 )
 _SECRET_NAME: Final = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
-# Shorter ones would blot out words that are no secret.
+# Shorter secrets would also match ordinary words.
 _SHORTEST: Final = 6
 _LARGEST_SECRET: Final = 16_384
 _IN_URL: Final = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
@@ -45,7 +45,7 @@ _MASK: Final = "***"
 
 
 class UnforeseenError(LakehouseError):
-    """An error that no verb expects: a defect, or a machine in a state that nobody thought of."""
+    """An unexpected error: a defect, or a problem of the machine."""
 
     condition = "INTERNAL_ERROR"
     said: str
@@ -61,10 +61,10 @@ class UnforeseenError(LakehouseError):
 
 
 def unforeseen(error: BaseException, words: Sequence[str]) -> UnforeseenError:
-    """Write the details of an error to a file, and make the sentence that names the file.
+    """Write the details of an error to a file; returns the error that names the file.
 
     Args:
-        error: what was raised, with its traceback.
+        error: the exception, with its traceback.
         words: the command line without the program.
     """
     settings = _settings(words)
@@ -80,7 +80,7 @@ def unforeseen(error: BaseException, words: Sequence[str]) -> UnforeseenError:
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """The text without these values, and without what looks like a password.
+    """The text without these values, and without anything that looks like a password.
 
     >>> redacted("postgresql://me:open@host/db password=sesame, 12", ())
     'postgresql://me:***@host/db password=***, 12'
@@ -91,7 +91,7 @@ def redacted(text: str, secrets: Sequence[str]) -> str:
 
 
 def _settings(words: Sequence[str]) -> Settings | None:
-    """Those of the project that the command line names; None where they cannot be read."""
+    """Settings of the project on the command line; None if they cannot be read."""
     project: Path | None = None
     for word, following in zip(words, (*words[1:], ""), strict=True):
         if word == "--project":
@@ -144,7 +144,7 @@ def _written(directory: Path, text: str) -> Path:
     if own:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     prefix = f"tidemark-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-"
-    # Readable by the owner only, whatever the umask.
+    # Only the owner can read it, with any umask.
     descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".txt", dir=directory)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
@@ -155,7 +155,7 @@ def _written(directory: Path, text: str) -> Path:
 
 
 def output_is_gone() -> bool:
-    """Whether nobody reads what this process prints, as behind ``| head``."""
+    """Whether the reader of the output has ended, as with ``| head``."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             watched = select.poll()
@@ -166,7 +166,7 @@ def output_is_gone() -> bool:
 
 
 def discard_output() -> None:
-    """Let what is still to be printed go nowhere: nobody reads it any more."""
+    """Discard all further output, because its reader has ended."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

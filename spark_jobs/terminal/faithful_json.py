@@ -1,7 +1,7 @@
-"""JSON as it was written: numbers keep their digits and objects their repeated keys.
+"""JSON as written: numbers keep their digits, and objects their repeated keys.
 
-Python's own reader makes 1.10 and 1.1 the same number and drops all but the last of repeated keys;
-whoever fixes a record must see, and get, what is there.
+Python's reader treats 1.10 and 1.1 as the same number and drops all but the last of repeated keys,
+but a person who fixes a record must see its real content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class _Literal:
-    """A number, as it is written."""
+    """A number as written."""
 
     text: str
 
@@ -26,7 +26,7 @@ class _Object:
 
 
 def parse(text: str) -> Any:
-    """A document whose numbers and objects keep what was written.
+    """A document whose numbers and objects are as written.
 
     Raises:
         ValueError: this is not JSON, or it is nested too deeply to be read.
@@ -49,7 +49,7 @@ def members(document: Any) -> dict[str, Any]:
 
 
 def whole_number(document: Any) -> int | None:
-    """The number, where a document is one without a fraction."""
+    """The number, if the document is a whole number; otherwise None."""
     text = document.text if isinstance(document, _Literal) else ""
     return int(text) if text.isdecimal() else None
 

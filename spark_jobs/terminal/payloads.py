@@ -1,4 +1,4 @@
-"""Bytes of records as text for a terminal: nothing in them can be taken for a command."""
+"""Bytes of records as text for a terminal, without control characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from spark_jobs.terminal.faithful_json import parse, printed
 
 SHOWN_CHARACTERS = 120
-# Of a record that is shown whole; all bytes only on request.
+# Characters of a record that ``readable`` shows unless all are requested.
 READABLE_CHARACTERS = 20_000
 HEX_WIDTH = 16
 
@@ -20,7 +20,7 @@ def shown(value: bytes | None, *, raw: bool) -> str:
     """
     if value is None:
         return "NULL"
-    # A sign takes four bytes at most.
+    # A character has at most four bytes.
     start = value if raw else value[: 4 * SHOWN_CHARACTERS]
     safe = _safe(start.decode("utf-8", "backslashreplace"))
     if raw or (len(safe) <= SHOWN_CHARACTERS and len(start) == len(value)):
@@ -29,7 +29,7 @@ def shown(value: bytes | None, *, raw: bool) -> str:
 
 
 def readable(value: bytes | None, *, raw: bool) -> str:
-    """Bytes laid out to be read: JSON on many lines, other text as it is, the rest in hex."""
+    """Bytes for reading: JSON on many lines, other text as it is, the rest in hex."""
     if value is None:
         return "NULL"
     try:
@@ -50,7 +50,7 @@ def _safe(text: str) -> str:
 
 
 def _hex(value: bytes) -> str:
-    r"""Sixteen bytes a line: where it starts, the bytes, and what they are as ASCII.
+    r"""Sixteen bytes a line: the offset, the bytes, and the same as ASCII.
 
     >>> _hex(b"a\xff")
     '00000000  61 ff                                            a.'

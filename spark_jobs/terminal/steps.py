@@ -1,4 +1,4 @@
-"""Steps of a long verb on the terminal: what runs now, for how long, and what is done."""
+"""Shows the steps of a long command: which one runs, for how long, and which are done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-# Where no terminal redraws a line, news of a step comes at most this often.
+# Without a terminal, a step prints a new note at most this often.
 NEWS_SECONDS = 10
 
 Note = Callable[[str], None]

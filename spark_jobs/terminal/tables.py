@@ -1,6 +1,6 @@
-"""Tables that know the width of the terminal: they wrap between words and never split one.
+"""Tables that fit the width of the terminal: they wrap between words and never split one.
 
-Where the columns do not fit side by side, each row becomes a record: a column a line.
+If the columns do not fit side by side, each row becomes a record with a line per column.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-# A word longer than this is an identifier of a machine or a path; it may be split.
+# A longer word is a generated identifier or a path, and may be split.
 LONGEST_WORD: Final = 60
-# A cell that would take more lines than this is easier to read in a record.
+# A cell with more lines than this is easier to read in a record.
 MOST_LINES: Final = 6
-# So many rows an option may ask for: databases and Spark take a limit of 32 bits.
+# Maximum of options that limit rows: databases and Spark accept limits of 32 bits.
 MOST_ROWS: Final = 1_000_000_000
-# Wide enough to measure what a cell would take with all the room in the world.
+# A width without limit, to measure the natural width of a cell.
 _UNLIMITED: Final = 100_000
 
 
 class FittedTable(Table):
-    """A table of rich whose columns are as wide as their words need.
+    """A table of rich whose columns are at least as wide as their longest word.
 
     Args:
         numbered: a record starts with its number. Without it, a record starts with the first cell
@@ -67,9 +67,9 @@ class FittedTable(Table):
         yield from super(FittedTable, table).__rich_console__(console, options)
 
     def _widths(self, console: Console, options: ConsoleOptions) -> list[int] | None:
-        """The width of each column, or None where they do not fit side by side."""
-        # Each column has a blank at both sides and a border before it; one border ends the table.
-        # Without borders there are two blanks behind each.
+        """The width of each column; None if they do not fit side by side."""
+        # Each column has a blank on both sides and a border on the left; one border ends the table.
+        # Without borders, each is followed by two blanks.
         beside = 3 * len(self.columns) + 1 if self.box else 2 * len(self.columns)
         room = options.max_width - beside
         wide = options.update(width=_UNLIMITED, height=None)
@@ -118,7 +118,7 @@ class FittedTable(Table):
 
 
 def fitted(least: Sequence[int], wanted: Sequence[int], *, room: int) -> list[int] | None:
-    """Widths of columns: what each wants, or a common limit, and never below its least.
+    """Widths of columns: the natural one or a common limit, and never below the minimum.
 
     >>> fitted([4, 6], [4, 40], room=30)
     [4, 26]

@@ -1,1 +1,1 @@
-"""Unit tests of gold views: case files, run through refreshes over real Delta tables."""
+"""Unit tests of gold views and silver tables: runs case files over real Delta tables."""

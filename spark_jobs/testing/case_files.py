@@ -1,4 +1,4 @@
-"""Case files: which there are, and what those of gold views say."""
+"""Finds case files, and reads those of gold views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def case_files(project_dir: Path, layer: Layer = Layer.GOLD) -> tuple[Path, ...]
 
 
 def every_case_file(project_dir: Path) -> tuple[Path, ...]:
-    """The project's case files; those of views come first, as most of them need no JVM."""
+    """The project's case files; those of views come first, because most need no JVM."""
     return case_files(project_dir) + case_files(project_dir, Layer.SILVER)
 
 
@@ -66,9 +66,9 @@ def chosen_cases(
         tables: silver tables as ``silver.NAME``, views as ``gold.NAME`` or ``NAME``.
 
     Raises:
-        ViewUnknownError: a name that no view has.
-        SilverTableUnknownError: a name that no silver table has.
-        NoCasesError: a table that is named has none.
+        ViewUnknownError: there is no such view.
+        SilverTableUnknownError: there is no such silver table.
+        NoCasesError: one of the tables has no case.
     """
     files = every_case_file(project_dir)
     wanted = [one if "." in one else f"gold.{one}" for one in tables or ()]
@@ -84,7 +84,7 @@ def chosen_cases(
 
 
 def table_of(file: Path) -> str:
-    """The table whose case a file holds, with its layer.
+    """The table of a case file, with its layer.
 
     >>> table_of(Path("tests/cases/silver/orders.late.yml"))
     'silver.orders'
@@ -93,7 +93,7 @@ def table_of(file: Path) -> str:
 
 
 def view_of(file: Path) -> str:
-    """The view whose case a file holds.
+    """The view of a case file.
 
     >>> view_of(Path("failed_logins.late.yml"))
     'failed_logins'
@@ -105,7 +105,7 @@ def read_case(file: Path, manifest: Manifest) -> Case:
     """Read a case and check what can be checked without running it.
 
     Raises:
-        ProblemsError: all that does not fit.
+        ProblemsError: all problems of the file.
     """
     name, view = f"{CASES}/{file.name}", view_of(file)
     content, places, problems = read_content(file, name, CaseFile)
@@ -122,18 +122,18 @@ def read_case(file: Path, manifest: Manifest) -> Case:
 def read_content(
     file: Path, name: str, model: type[Model]
 ) -> tuple[Model | None, Places, list[LakehouseError]]:
-    """A case file as its model, the places of its parts, and what does not fit the model.
+    """A case file as its model, the places of its parts, and its problems.
 
     Args:
         file: the case file.
-        name: the same below the project, for messages.
-        model: the shape of the file.
+        name: its path in the project, for messages.
+        model: the model of the file.
 
     Returns:
-        None as the content if something does not fit.
+        None as the content if there are problems.
 
     Raises:
-        ProblemsError: it cannot be read, or it is no YAML.
+        ProblemsError: it cannot be read, or it is not YAML.
     """
     try:
         marked = read_marked(read_text(file, name), name)

@@ -1,4 +1,4 @@
-"""Runs a view's case on DuckDB where it is known to give the same rows as Spark, else on Spark."""
+"""Runs a view's case on DuckDB if that is known to give the same rows as Spark, else on Spark."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Ended:
     """A case file with its result, or with the error that stopped it.
 
     Attributes:
-        name: the file's, without its ending; after the layer if it is of a silver table.
+        name: of the file without its ending; with the layer for a silver table.
         engine: what ran the case; None if the file cannot be run.
-        because: why DuckDB did not, as text to follow "for"; None if nobody asked it.
+        because: why DuckDB did not, as text after "for"; None if it was not tried.
     """
 
     name: str
@@ -65,14 +65,14 @@ class Ended:
 def run_case(
     case: Case, *, manifest: Manifest, settings: Settings, session: Session, engine: Engine
 ) -> Ended:
-    """Run a case in a lake of its own.
+    """Run a case in its own lake.
 
     Args:
         case: the case.
         manifest: the compiled project.
         settings: with a temporary state directory; the lakes are below it.
-        session: gives the Spark session; called only if Spark runs the case.
-        engine: ``SPARK`` for all on Spark, the refreshes of changes too.
+        session: opens a Spark session; called only if Spark runs the case.
+        engine: ``SPARK`` runs everything on Spark, including incremental refreshes.
     """
     gold = settings.gold.model_copy(update={"engine": engine})
     settings = settings.model_copy(update={"gold": gold})

@@ -1,4 +1,4 @@
-"""Conditions of case files: what a user wrote there and what does not fit."""
+"""Conditions of case files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.errors import LakehouseError, LocatedError, first_line
 
 
 class CaseOfNoViewError(LocatedError):
-    """A case file whose name is that of no gold view."""
+    """A case file that is named after no gold view."""
 
     condition = "CASE_OF_NO_VIEW"
     view: str
@@ -19,7 +19,7 @@ class CaseOfNoViewError(LocatedError):
 
 
 class CaseOfNoTableError(LocatedError):
-    """A case file whose name is that of no silver table."""
+    """A case file that is named after no silver table."""
 
     condition = "CASE_OF_NO_TABLE"
     table: str
@@ -30,7 +30,7 @@ class CaseOfNoTableError(LocatedError):
 
 
 class NoCasesError(LakehouseError):
-    """A table that has no case file, where its cases were asked for."""
+    """A table without case files whose cases were requested."""
 
     condition = "NO_CASES"
     table: str
@@ -58,7 +58,7 @@ class CaseInputError(LocatedError):
 
 
 class CaseTableError(LocatedError):
-    """Rows in a case that are not rows of their table."""
+    """Rows in a case that do not fit their table."""
 
     condition = "CASE_TABLE"
     problem: str
@@ -67,7 +67,7 @@ class CaseTableError(LocatedError):
 
 
 class CaseClockError(LocatedError):
-    """A case that sets no clock for a view that reads it."""
+    """A case without a clock, of a view that reads the clock."""
 
     condition = "CASE_CLOCK"
     view: str
@@ -76,7 +76,7 @@ class CaseClockError(LocatedError):
 
 
 class CaseRecordError(LocatedError):
-    """A record in a case of a silver table from which no bytes can be made."""
+    """A record in a case of a silver table that cannot be encoded."""
 
     condition = "CASE_RECORD"
     problem: str
@@ -85,7 +85,7 @@ class CaseRecordError(LocatedError):
 
 
 class CaseAfterRefusalError(LocatedError):
-    """A step of a case after one whose batch the table refuses."""
+    """A step of a case after one whose batch is refused."""
 
     condition = "CASE_AFTER_REFUSAL"
     step: str
@@ -95,7 +95,7 @@ class CaseAfterRefusalError(LocatedError):
 
 
 class CaseBatchError(LocatedError):
-    """A batch of a case that Spark cannot apply, so that the table's stream would stop."""
+    """A batch of a case that Spark cannot apply, which would stop the table's stream."""
 
     condition = "CASE_BATCH"
     step: str

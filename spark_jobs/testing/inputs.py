@@ -1,4 +1,4 @@
-"""The inputs of a case: real Delta tables with change feeds, of which the rows are known."""
+"""The inputs of a case: real Delta tables with change feeds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InputTable:
         self._table = arrow_tables.create(self._rows, location)
 
     def delete(self, text: TextTable) -> None:
-        """Take out the rows that equal one of these in the columns that are named.
+        """Delete all rows that match one of these in the given columns.
 
         Raises:
             CaseTableError: there is no such row, or a value is not of its column's type.
@@ -53,10 +53,10 @@ class InputTable:
         self._hold(rows)
 
     def update(self, text: TextTable) -> None:
-        """Set the columns that are named in the rows of the same keys.
+        """Set the given columns in the rows with the same keys.
 
         Raises:
-            CaseTableError: the keys are not named, or no row has them.
+            CaseTableError: a key column is missing, or no row has the key.
         """
         found = typed_rows(text, self._schema)
         if not self._keys or not set(self._keys) <= set(text.columns):
@@ -71,7 +71,7 @@ class InputTable:
         self._hold(rows)
 
     def insert(self, text: TextTable) -> None:
-        """Add rows; columns that are not named are NULL.
+        """Add rows; missing columns are NULL.
 
         Raises:
             CaseTableError: an unknown column, or a value that is not of its type.
@@ -81,11 +81,11 @@ class InputTable:
         )
 
     def commit(self) -> None:
-        """Write what was changed since the last commit; without a change, nothing."""
+        """Write the changes since the last commit; without a change, nothing."""
         deleted, inserted = difference(self._rows, self._pending)
         if not deleted and not inserted:
             return
-        # Every copy of a deleted row goes, so those that stay are inserted again.
+        # All copies of a deleted row are deleted, so the remaining ones are inserted again.
         gone = list({repr(row): row for row in deleted}.values())
         texts = {repr(row) for row in gone}
         staying = [row for row in self._pending.to_pylist() if repr(row) in texts]
@@ -115,7 +115,7 @@ class InputTable:
 
 
 def schema_of(columns: Sequence[Column], spark: Callable[[], SparkSession]) -> pa.Schema:
-    """The columns in Arrow; Spark is asked for types that are written in another way."""
+    """The columns as an Arrow schema; PySpark converts types that ``arrow_columns`` lacks."""
     found = arrow_columns(columns)
     if found is not None:
         return found

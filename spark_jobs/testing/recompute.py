@@ -1,4 +1,4 @@
-"""A published table against its SQL, both read in this process."""
+"""Compares a published table with its SQL in this process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_jobs.testing.multisets import difference
 
 
 def recomputed(context: GoldContext, plan: RefreshPlan) -> Verification:
-    """What a recompute by DuckDB says about rows that it maintained.
+    """Compare rows that DuckDB maintained with a recompute by DuckDB.
 
     Args:
         context: of a case, without Spark.
-        plan: a plan after the last refresh: with the versions that the publication has.
+        plan: a plan after the last refresh, with the versions of the publication.
 
     Raises:
         NotPublishedError: the view was never published.
-        NotTranslatedError: the rows differ, so that Spark has to say which are right.
+        NotTranslatedError: the rows differ, so Spark has to decide which are right.
     """
     location = context.published_at(plan.view)
     publication = latest_publication(location)

@@ -1,6 +1,6 @@
-"""Records of a case, written briefly in its file, as the bytes that Kafka would hold.
+"""Encodes the records of a case as the bytes that Kafka would contain.
 
-Only the bytes are made here; what they mean is left to the code that processes a stream.
+Only the bytes are made here; the code of the stream interprets them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANGE_KEYS = ("before", "after", "position", "commit", "at")
 
 @dataclass(frozen=True)
 class Sent:
-    """Key and value of a record, and its place in the source's order if it is a change."""
+    """Key and value of a record, and the position of a change in the source's order."""
 
     key: bytes | None
     value: bytes | None
@@ -38,14 +38,14 @@ def sent(
     """The bytes of a record.
 
     Args:
-        record: as the file has it.
+        record: from the file.
         source: the declaration of its topic.
-        position: of a change that names none.
-        clock: when a change that names no time was committed.
+        position: of a change without one.
+        clock: commit time of a change without one.
         location: of the record in its file.
 
     Raises:
-        CaseRecordError: the record does not say which bytes it has.
+        CaseRecordError: the record cannot be encoded.
     """
     given = record.model_fields_set
     forms = [form for form in ("op", "value", "hex") if form in given]
@@ -114,10 +114,10 @@ def _whole(image: Mapping[str, Any] | None, source: SourceEntry) -> dict[str, An
 
 
 def _image(record: RecordFile, op: Operation, location: Location) -> Mapping[str, Any] | None:
-    """The image that has the key of a change; None for a truncation.
+    """The image with the key of a change; None for a truncation.
 
     Raises:
-        CaseRecordError: the change lacks it, or has one that its kind never has.
+        CaseRecordError: the image is missing, or one that this operation never has is given.
     """
     refused: tuple[str, ...]
     match op:
@@ -189,7 +189,7 @@ def _payload(value: object, name: str, location: Location) -> bytes | None:
 
 
 def _avro(value: dict[str, Any], source: SourceEntry, location: Location) -> bytes:
-    """The record in the last of the source's schemas, after its prefix."""
+    """The record in Avro, by the last of the source's schemas and with its prefix."""
     from fastavro import parse_schema, schemaless_writer  # noqa: PLC0415
 
     declared = source.schemas[-1]
@@ -210,7 +210,7 @@ def _avro(value: dict[str, Any], source: SourceEntry, location: Location) -> byt
 
 
 def _exact(value: Any, kind: Any) -> Any:
-    """A number or its text as the decimal that a field of an Avro schema takes."""
+    """A number or its text as the decimal for a field of an Avro schema."""
     kinds = kind if isinstance(kind, list) else [kind]
     decimal = any(isinstance(one, dict) and one.get("logicalType") == "decimal" for one in kinds)
     return Decimal(str(value)) if decimal and isinstance(value, str | int | float) else value
@@ -225,7 +225,7 @@ def _json(value: object) -> str:
 
 
 def _scalar(value: object) -> str:
-    """What YAML reads as a date or a time, as producers write it; times are in UTC."""
+    """A date or time of YAML as producers write it; times are in UTC."""
     match value:
         case datetime():
             moment = value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)

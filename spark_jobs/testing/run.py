@@ -1,4 +1,4 @@
-"""Running a case: each step changes the inputs, refreshes the view, and compares its rows."""
+"""Runs a case: each step changes the inputs, refreshes the view, and compares its rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHANGES = {
     "update": InputTable.update,
     "insert": InputTable.insert,
 }
-# Settings for queries over a handful of rows: compiling them takes longer than interpreting them.
+# Settings for queries over a few rows, which take longer to compile than to interpret.
 FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -46,12 +46,12 @@ FEW_ROWS = {
 
 @dataclass(frozen=True)
 class StepResult:
-    """How a step ended.
+    """The result of a step.
 
     Attributes:
-        reason: why the view was refreshed as it was.
-        missing: rows that were expected and are not there.
-        unexpected: rows that are there and were not expected.
+        reason: of the refresh's decision.
+        missing: expected rows that are missing.
+        unexpected: rows that were not expected.
     """
 
     step: str
@@ -70,7 +70,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """How a case ended: its steps up to the first that failed, and what a recompute says."""
+    """The result of a case: its steps up to the first failed one, and a recompute."""
 
     case: Case
     steps: tuple[StepResult, ...]
@@ -82,7 +82,7 @@ class CaseResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a recompute says, if that alone fails the case."""
+        """The difference from a recompute, if only that fails the case."""
         told = self.steps[-1].passed and not self.verification.passed
         return (f"  {self.verification.detail}",) if told else ()
 
@@ -97,7 +97,7 @@ class CaseResult:
 
 @dataclass
 class CaseRun:
-    """A case in a lake of its own."""
+    """A case in its own lake."""
 
     case: Case
     refresher: Refresher
@@ -106,7 +106,7 @@ class CaseRun:
     ticks: int = 0
 
     def run(self) -> CaseResult:
-        """Go through the steps.
+        """Run the steps.
 
         Raises:
             CaseTableError: rows of the case do not fit their table.
@@ -128,7 +128,7 @@ class CaseRun:
         return CaseResult(self.case, tuple(steps), self.verified())
 
     def refreshed(self, step: str, then: str, *path: str | int) -> StepResult:
-        """Refresh the view and compare its rows with those that are expected.
+        """Refresh the view and compare its rows with the expected ones.
 
         Args:
             step: name of the step, for messages.
@@ -153,7 +153,7 @@ class CaseRun:
         return StepResult(step, reason, missing, unexpected)
 
     def refresh(self) -> ReasonCode:
-        """Bring the view up to date; the code says how and why."""
+        """Refresh the view; returns the reason code of the decision."""
         self.ticks += 1
         found = self.refresher.run(self.case.view, tick=f"{GIVEN}+{self.ticks}")
         return found.plan.reason.code
@@ -196,13 +196,13 @@ def prepared(
     settings: Settings,
     session: Callable[[], SparkSession] | None,
 ) -> Iterator[CaseRun]:
-    """A case whose inputs hold what is given, and whose view is not built yet.
+    """A case whose inputs have the given rows, and whose view is not built yet.
 
     Args:
         case: the case.
         manifest: the compiled project.
-        settings: of an empty state directory, which holds the lake and the control state.
-        session: gives the Spark session; None: DuckDB computes all in this process.
+        settings: of an empty state directory, for the lake and the control database.
+        session: opens a Spark session; None: DuckDB computes everything in this process.
 
     Raises:
         CaseTableError: rows of the case do not fit their table.
@@ -237,9 +237,9 @@ def prepared(
 
 
 def alone(manifest: Manifest, view: str) -> Manifest:
-    """The project for a case: changes are followed however few rows there are.
+    """The project for a case, in which even the smallest tables are refreshed incrementally.
 
-    Tables of others are not where they really lie: a case writes its inputs.
+    External tables get other locations, because a case writes its inputs.
     """
     entry = manifest.gold[view]
     if entry.strategy is Strategy.AUTO:
@@ -253,6 +253,6 @@ def alone(manifest: Manifest, view: str) -> Manifest:
 
 
 def without_layout(manifest: Manifest, view: str) -> Manifest:
-    """The project with a view whose rows lie anyhow: only Spark gives a table a layout."""
+    """The project with a view without a layout, because only Spark can lay out a table."""
     entry = manifest.gold[view].model_copy(update={"partition_by": (), "cluster_by": ()})
     return manifest.model_copy(update={"gold": {**manifest.gold, view: entry}})

@@ -1,4 +1,4 @@
-"""Reading case files of silver tables: records, and what must become of them."""
+"""Reads case files of silver tables: records and their expected outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST = "the first records"
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """A record, and how it must end.
+    """A record and its expected outcome.
 
     Attributes:
         words: identify it among its neighbours, in messages.
@@ -46,7 +46,7 @@ class CaseRecord:
 
 @dataclass(frozen=True)
 class SilverStep:
-    """A batch of records, the time at which they arrive, and the table after them."""
+    """A batch of records, their arrival time, and the expected table."""
 
     step: str
     location: Location
@@ -61,7 +61,7 @@ class SilverCase:
     """A case of a silver table.
 
     Attributes:
-        name: the file's, without its ending.
+        name: of the file, without its ending.
         table: the silver table, without its layer.
     """
 
@@ -74,7 +74,7 @@ def read_silver_case(file: Path, manifest: Manifest) -> SilverCase:
     """Read a case and check what can be checked without running it.
 
     Raises:
-        ProblemsError: all that does not fit.
+        ProblemsError: all problems of the file.
     """
     name, table = f"{SILVER_CASES}/{file.name}", view_of(file)
     content, places, problems = read_content(file, name, SilverCaseFile)
@@ -93,7 +93,7 @@ def read_silver_case(file: Path, manifest: Manifest) -> SilverCase:
 
 @dataclass
 class _Reader:
-    """Makes the steps of a case, and collects what does not fit.
+    """Makes the steps of a case, and collects problems.
 
     Attributes:
         newest: the highest position of a change so far.
@@ -167,7 +167,7 @@ class _Reader:
 
 
 def case_name(stem: str) -> str:
-    """The name of a case, which that of no view's case equals.
+    """The name of a case, which differs from those of all views' cases.
 
     >>> case_name("orders.late")
     'silver.orders.late'

@@ -1,4 +1,4 @@
-"""How the steps of a silver table's case ended: rows and records that differ."""
+"""Results of a silver table's case: rows and records that differ."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NOT_PROCESSED = "not processed"
 
 @dataclass(frozen=True)
 class RecordEnd:
-    """How a record ended: its disposition, and for a quarantined one the reason and its detail."""
+    """The outcome of a record: its disposition, and the reason and detail of its quarantine."""
 
     disposition: Disposition | None
     reason: str | None = None
     detail: str | None = None
 
     def meets(self, record: CaseRecord) -> bool:
-        """Whether the record ended as the case says."""
+        """Whether the outcome is the expected one."""
         if record.disposition is None:
             return self.disposition is not Disposition.QUARANTINED
         wanted = (record.disposition, record.reason, record.detail)
@@ -35,7 +35,7 @@ class RecordEnd:
 
 @dataclass(frozen=True)
 class RecordDifference:
-    """A record that did not end as the case says.
+    """A record with another outcome than expected.
 
     Attributes:
         place: of the record in its file.
@@ -60,13 +60,13 @@ class RecordDifference:
 
 @dataclass(frozen=True)
 class SilverStepResult:
-    """How a step ended.
+    """The result of a step.
 
     Attributes:
-        missing: rows that were expected and are not there.
-        unexpected: rows that are there and were not expected.
-        records: records that ended otherwise than expected.
-        refusal: why the batch was refused, or not, if the case says otherwise.
+        missing: expected rows that are missing.
+        unexpected: rows that were not expected.
+        records: records with another outcome than expected.
+        refusal: what differs from the expected refusal; None if nothing does.
     """
 
     step: str
@@ -87,7 +87,7 @@ class SilverStepResult:
 
 @dataclass(frozen=True)
 class SilverCaseResult:
-    """How a case ended: its steps up to the first that failed."""
+    """The result of a case: its steps up to the first failed one."""
 
     case: SilverCase
     steps: tuple[SilverStepResult, ...]
@@ -98,7 +98,7 @@ class SilverCaseResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is wrong about the last step, beside its rows."""
+        """What differs in the last step, apart from its rows."""
         step = self.steps[-1]
         refusals = () if step.refusal is None else (step.refusal,)
         return (*map(str, step.records), *refusals)

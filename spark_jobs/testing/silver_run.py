@@ -1,4 +1,4 @@
-"""Running a case of a silver table: its stream's own code applies batches to a lake of its own."""
+"""Runs a case of a silver table: the code of its stream applies batches to a separate lake."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EPOCH = 1
 
 @dataclass
 class SilverCaseRun:
-    """A case whose table is in a lake of its own.
+    """A case whose table is in its own lake.
 
     Attributes:
         offset: of the next record.
@@ -59,7 +59,7 @@ class SilverCaseRun:
     dispositions: dict[int, Disposition] = field(default_factory=dict)
 
     def run(self) -> SilverCaseResult:
-        """Go through the steps.
+        """Run the steps.
 
         Raises:
             CaseBatchError: Spark cannot apply a batch.
@@ -96,7 +96,7 @@ class SilverCaseRun:
         return self.spark.createDataFrame(rows, BRONZE_SCHEMA).coalesce(1)
 
     def hear(self, outcome: Outcome) -> None:
-        """Remember the dispositions of a batch."""
+        """Store the dispositions of a batch."""
         names = (COORDINATES[1], DISPOSITION)
         if outcome.here is not None:
             columns = [outcome.here.column(name).to_pylist() for name in names]
@@ -111,7 +111,7 @@ class SilverCaseRun:
     def compared(
         self, step: SilverStep, first: int, refusal: LakehouseError | None
     ) -> SilverStepResult:
-        """The table, its quarantine and the dispositions after a step, against the case."""
+        """Compare the table, its quarantine and the dispositions after a step with the case."""
         rejected = {
             row["offset"]: (row["reason"], row["detail"])
             for row in read_columns(
@@ -130,7 +130,7 @@ class SilverCaseRun:
 
 
 def _about_refusal(step: SilverStep, refusal: LakehouseError | None) -> str | None:
-    """What is wrong about a refusal, or about none; None if it is as the case says."""
+    """What differs from the expected refusal; None if nothing does."""
     if refusal is None:
         return None if step.refused is None else f"the batch is applied, not {step.refused}"
     return None if step.refused == refusal.condition else refusal.render()
@@ -145,7 +145,7 @@ def prepared_silver(
     Args:
         case: the case.
         manifest: the compiled project.
-        settings: of an empty state directory, which holds the lake and the control state.
+        settings: of an empty state directory, for the lake and the control database.
         spark: a classic session, as the streams have one.
     """
     entry = manifest.silver[case.table]
@@ -161,13 +161,13 @@ def prepared_silver(
 def run_silver_case(
     case: SilverCase, *, manifest: Manifest, settings: Settings, session: Session
 ) -> Ended:
-    """Run a case in a lake of its own.
+    """Run a case in its own lake.
 
     Args:
         case: the case.
         manifest: the compiled project.
         settings: with a temporary state directory; the lake is below it.
-        session: gives the Spark session.
+        session: opens a Spark session.
     """
     name = case_name(case.name)
     own = settings.moved_to(settings.state / name)

@@ -1,4 +1,4 @@
-"""The clock of a case, which the case sets."""
+"""The clock of a case."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from datetime import datetime
 
 @dataclass
 class StoppedClock:
-    """A clock that goes on when it is set."""
+    """A clock that changes only when it is set."""
 
     now: datetime

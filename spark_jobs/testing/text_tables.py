@@ -1,4 +1,4 @@
-"""Tables as people write them: a line of names, a line for each row, cells between bars.
+"""Reads text tables: a line of names, then a line for each row, with cells between bars.
 
 order_id | amount | created_at
 11       | 10.50  | 2026-03-01 08:00:00
@@ -22,7 +22,7 @@ NULL = "NULL"
 
 @dataclass(frozen=True)
 class TextTable:
-    """The names and the cells as text, and where they stand."""
+    """Names and cells as text, and their location."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -30,7 +30,7 @@ class TextTable:
 
 
 def read_text_table(text: str, location: Location) -> TextTable:
-    r"""Take a table apart.
+    r"""Read a table from text.
 
     Raises:
         CaseTableError: a row has more or fewer cells than there are names.
