@@ -1,4 +1,4 @@
-"""Calls of functions with a number of arguments that Spark refuses."""
+"""Checks the number of arguments of function calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.graph.written_calls import written_calls
 
 
 def check_arguments(tree: exp.Query, source: SqlText) -> Iterator[FunctionArgumentsError]:
-    """Report calls with too few or too many arguments in a query as it was parsed."""
+    """Report calls with too few or too many arguments in a parsed query."""
     for call in written_calls(tree):
         takes = function_arguments(call.name)
         if takes is not None and call.count is not None and not takes.allow(call.count):

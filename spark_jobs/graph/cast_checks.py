@@ -1,6 +1,6 @@
-"""Casts as they are written, to types that Spark does not have.
+"""Checks casts for types that Spark does not have.
 
-The parser takes types of other engines for Spark's, so the words of the file are looked at, and not
+The parser replaces types of other engines by Spark's, so the tokens of the file are checked, not
 the tree.
 """
 
@@ -18,14 +18,14 @@ from spark_jobs.graph.semantic_errors import CastTypeError
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-# Types that a value can have, and a column of a table here cannot; and one that has two names.
+# Types of values that no column of a table can have, and a second name of a type.
 _OTHER_TYPES = ("character", "interval", "variant", "void", "time", "geometry", "geography")
 
 
 def check_casts(source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Casts to types that Spark does not have."""
+    """Report casts to types that Spark does not have."""
     tokens = dialect().tokenize(source.text)
-    # For each parenthesis that is open, whether it is that of a cast.
+    # For each open parenthesis, whether it is that of a cast.
     casts: list[bool] = []
     for at, token in enumerate(tokens[:-1]):
         kind = token.token_type
@@ -33,14 +33,14 @@ def check_casts(source: SqlText, subject: str) -> Iterator[LakehouseError]:
             casts.append(at > 0 and tokens[at - 1].text.lower() in {"cast", "try_cast"})
         elif kind in _CLOSING and casts:
             casts.pop()
-        # A number such as 0L is read as a cast, too.
+        # A number such as 0L is parsed as a cast, too.
         short = kind is TokenType.DCOLON and source.text.startswith("::", token.start)
         if short or (kind is TokenType.ALIAS and casts and casts[-1]):
             yield from _cast(tokens[at + 1 : at + 8], source, subject)
 
 
 def _cast(tokens: Sequence[Token], source: SqlText, subject: str) -> Iterator[CastTypeError]:
-    """A type that Spark does not have: of one word, and what stands in parentheses behind it."""
+    """A type that Spark does not have: one word, and optional arguments in parentheses."""
     word, following = tokens[0], tokens[1] if len(tokens) > 1 else None
     end = word.end
     if following is not None and following.token_type is TokenType.L_PAREN:

@@ -1,4 +1,4 @@
-"""What a contract of a gold view needs: a type for each column."""
+"""Checks that each column of a contract has a type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ContractTypeUnknownError(SubjectError):
 def check_typed(
     header: GoldHeader, columns: Collection[Column], places: Places, subject: str
 ) -> Iterator[ContractTypeUnknownError]:
-    """Columns that a contract cannot promise."""
+    """Report columns of a contract whose type is unknown."""
     if header.contract is not None:
         for column in columns:
             if not column.type:

@@ -70,7 +70,7 @@ def deprecated_reads(
 
 
 def _place(tree: exp.Query, source: SqlText, table: str, column: str) -> Location:
-    """Where a query reads a column: best with the table's alias; else where it names the table."""
+    """The location where a query reads a column; if it is not found, that of the table."""
     tables = [one for one in table_nodes(tree) if f"{one.db}.{one.name}".lower() == table]
     aliases = {one.alias_or_name.lower() for one in tables}
     found = [one for one in tree.find_all(exp.Column) if one.name.lower() == column.lower()]

@@ -43,7 +43,7 @@ def doubts(manifest: Manifest, project_dir: Path) -> list[LakehouseError]:
 def implicit_aliases(source: SqlText, *, subject: str) -> Iterator[ImplicitAliasError]:
     """Columns that a SELECT renames without AS.
 
-    Aliases of expressions are ignored: nobody forgets a comma there.
+    Aliases of expressions are ignored, because a comma is rarely missing there.
 
     >>> text = SqlText("a.sql", "SELECT o.id status, COUNT(*) n FROM silver.orders o")
     >>> [found.alias for found in implicit_aliases(text, subject="")]

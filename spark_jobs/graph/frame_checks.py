@@ -1,4 +1,4 @@
-"""Frames of windows, ROWS and RANGE, that Spark refuses."""
+"""Checks the frames of windows, ROWS and RANGE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNBOUNDED: Final = "UNBOUNDED"
 _CURRENT: Final = "CURRENT ROW"
 _PRECEDING: Final = "PRECEDING"
 _FOLLOWING: Final = "FOLLOWING"
-# A distance in values needs an order that can be added to.
+# RANGE with a distance needs an order of a type that supports addition.
 _DISTANCES: Final = ("number", "date", "timestamp")
 
 Problem = tuple[str, str]
@@ -21,17 +21,17 @@ _USUAL: Final = ((_UNBOUNDED, _PRECEDING), (_CURRENT, ""))
 
 
 def frame_problem(window: exp.Window, ordered: bool) -> Problem | None:  # noqa: FBT001 - of the call
-    """What is wrong with a window's frame, and what to do; None: nothing that is sure.
+    """What is wrong with a window's frame, and what to do; None: no definite mistake.
 
     Args:
         window: with its types, as ``check_types`` left them.
-        ordered: whether the function numbers rows, or looks at one before or behind.
+        ordered: whether the function numbers rows, or reads an earlier or later one.
     """
     spec = window.args.get("spec")
     if spec is None:
         return None
     start, end = _bound(spec, "start"), _bound(spec, "end")
-    # Spark takes the frame that the function has anyway.
+    # Spark accepts the frame that the function has by default.
     if ordered and start != end and (start, end) != _USUAL:
         return "cannot have this frame", "Remove ROWS or RANGE: the function has its own frame."
     if start == (_UNBOUNDED, _FOLLOWING) or end == (_UNBOUNDED, _PRECEDING):
@@ -73,7 +73,7 @@ def _bound(spec: exp.Expr, name: str) -> _Bound:
 
 
 def _offset(bound: _Bound) -> int | None:
-    """The distance of a bound from the current row; None if it is no whole number.
+    """The distance of a bound from the current row; None if it is not a whole number.
 
     Spark compares only two distances: a frame from 1 FOLLOWING to CURRENT ROW is empty.
     """

@@ -1,7 +1,7 @@
-"""How many arguments each of Spark's functions takes.
+"""The numbers of arguments that Spark's functions accept.
 
-The file was measured: Spark's analyzer was asked about each function with no argument, with one,
-and so on. A test on Spark measures again.
+They were measured: Spark's analyzer was asked about each function with no argument, with one, and
+so on. A test on Spark measures them again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EVEN = "even"
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a function takes.
+    """The arguments that a function accepts.
 
     Attributes:
         counts: the allowed numbers, as ``1-3,6``, ``2+`` or ``even``.
@@ -30,7 +30,7 @@ class Arguments:
     signature: str
 
     def allow(self, count: int) -> bool:
-        """Whether Spark takes this number.
+        """Whether Spark accepts this number.
 
         >>> [Arguments("0,2-3,6+", "").allow(count) for count in range(8)]
         [True, False, True, True, False, False, True, True]
@@ -52,7 +52,7 @@ class Arguments:
 
 
 def function_arguments(name: str) -> Arguments | None:
-    """What a function takes, by its name in any case; None if it takes any number.
+    """The arguments of a function, by its name in any case; None if any number is accepted.
 
     >>> function_arguments("SUBSTRING")
     Arguments(counts='2-3', signature='(str, pos[, len])')

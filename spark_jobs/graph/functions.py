@@ -39,7 +39,7 @@ NONDETERMINISTIC = frozenset(
         "try_reflect",
     ]
 )
-# The result depends on the clock; a refresh replaces it by its own time.
+# The result depends on the clock; a refresh replaces it by a fixed time.
 CLOCK = frozenset(
     [
         "now",

@@ -1,7 +1,7 @@
-"""Dates, times and intervals in quotes that Spark's parser refuses.
+"""Checks literals of dates, times and intervals.
 
-The parser of this project makes casts of them, and Spark takes any text in a cast. So the words of
-the file are looked at, and not the tree. Only definite mistakes are reported.
+sqlglot turns them into casts, whose text can be anything. So the tokens of the file are checked,
+not the tree. Only definite mistakes are reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HINTS: Final = {
 
 
 def check_literals(source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report dates, times and intervals in quotes that have no meaning."""
+    """Report invalid literals of dates, times and intervals."""
     tokens = dialect().tokenize(source.text)
     for at, (word, value) in enumerate(pairwise(tokens)):
         if value.token_type is not TokenType.STRING:
@@ -86,7 +86,7 @@ def _time(text: str) -> bool:
 
 
 def _exists(year: str, month: str | None, day: str | None) -> bool:
-    """Whether a calendar has the day; years repeat after four hundred."""
+    """Whether the day exists in the calendar, which repeats after 400 years."""
     try:
         date(2000 + int(year) % 400, int(month or 1), int(day or 1))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Generators, positions and names of WITH that Spark refuses for where they stand."""
+"""Checks the places of generators and positions, and the names of WITH."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _CLAUSES: Final = {
 
 
 def check_places(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Report generators, positions and names of WITH in wrong places.
+    """Report misplaced generators and positions, and duplicate names of WITH.
 
     Args:
-        tree: a query as it was parsed: positions are numbers still.
+        tree: a parsed query, in which positions are still numbers.
         source: its text, for locations.
         subject: name of the declared table in messages.
     """
@@ -50,7 +50,7 @@ def _repeated_names(query: exp.Query, source: SqlText, subject: str) -> Iterator
     with_ = query.args.get("with_")
     seen: set[str] = set()
     for one in with_.expressions if with_ is not None else ():
-        # Spark compares them as they are written.
+        # Spark compares them as written.
         name = one.alias
         if name in seen:
             yield DuplicateCteError(subject, one.alias, location=source.of(one.args["alias"]))
@@ -58,7 +58,7 @@ def _repeated_names(query: exp.Query, source: SqlText, subject: str) -> Iterator
 
 
 def with_bare_positions(tree: exp.Query) -> exp.Query:
-    """The same tree, with positions out of their parentheses, which Spark ignores there."""
+    """The same tree without parentheses around positions, which Spark ignores."""
     for query in tree.find_all(exp.Query):
         for _, node, _ in _named_positions(query):
             node.replace(node.unnest())
@@ -68,11 +68,11 @@ def with_bare_positions(tree: exp.Query) -> exp.Query:
 def wrong_position(
     tree: exp.Query, name: str, source: SqlText, subject: str
 ) -> PositionError | None:
-    """The position, with its place, that qualifying a query found in no SELECT.
+    """The error for a position that does not exist.
 
     Args:
-        tree: the query as it was parsed.
-        name: what qualifying did not find; None is returned if it is no number.
+        tree: the parsed query.
+        name: the name that qualifying did not find; if it is not a number, None is returned.
         source: its text, for locations.
         subject: name of the declared table in messages.
     """
@@ -85,7 +85,7 @@ def wrong_position(
 
 
 def _low_positions(query: exp.Query, source: SqlText, subject: str) -> Iterator[PositionError]:
-    """Positions below 1, which the parser of this project takes for numbers."""
+    """Positions below 1, which sqlglot accepts as constants."""
     for clause, node, position in _named_positions(query):
         if position < 1:
             place = source.of(node)
@@ -93,21 +93,21 @@ def _low_positions(query: exp.Query, source: SqlText, subject: str) -> Iterator[
 
 
 def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Expr, int]]:
-    """The whole numbers that ORDER BY and GROUP BY name, with the clause."""
+    """The whole numbers in ORDER BY and GROUP BY, with the clause."""
     order, group = query.args.get("order"), query.args.get("group")
     named: list[tuple[str, exp.Expr]] = []
     named += [("ORDER BY", one.this) for one in (order.expressions if order else ())]
     named += [("GROUP BY", one) for one in (group.expressions if group else ())]
     for clause, node in named:
         literal = node.unnest()
-        # Spark reads a sign as a part of the number, but not before a parenthesis.
+        # For Spark a sign is part of the number, except before a parenthesis.
         sign, number = (-1, literal.this) if isinstance(literal, exp.Neg) else (1, literal)
         if isinstance(number, exp.Literal) and number.is_int:
             yield clause, node, sign * int(number.this)
 
 
 def _generators(select: exp.Select, source: SqlText, subject: str) -> Iterator[GeneratorError]:
-    """Generators that are not a selected column of their own."""
+    """Generators that are not a selected column by themselves."""
     for call in select.find_all(exp.Func):
         if called_name(call) not in _GENERATORS or call.parent_select is not select:
             continue

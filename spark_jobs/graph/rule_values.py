@@ -91,7 +91,7 @@ def number(value: Any) -> bool:
 
 
 def range_problem(least: Any, most: Any) -> str | None:
-    """Why two bounds that fit their column are no range; None if they are one.
+    """Why two bounds are not a range; None if they are one.
 
     >>> range_problem("2026-01-31", "2026-01-31 12:00:00") is None, range_problem(2, 1.5)
     (True, '2 is above 1.5')
@@ -105,7 +105,7 @@ def range_problem(least: Any, most: Any) -> str | None:
 
 
 def regex_problem(value: Any) -> str | None:
-    r"""Why a text is no regular expression of Java; None if it is one, as far as Python knows.
+    r"""Why a text is not a regular expression of Java; None if Python finds no mistake.
 
     >>> regex_problem(r"^(?<year>\p{Digit}+)$") is None, regex_problem("(?P<year>x)")
     (True, 'Java writes a named group as (?<name>...)')

@@ -24,7 +24,7 @@ def column_problems(
     columns: Mapping[str, str],
     places: Places | None = None,
 ) -> Iterator[LakehouseError]:
-    """What makes a file unfit for the declared columns.
+    """Report differences between a file and the declared columns.
 
     Args:
         source: name of the source.
@@ -114,7 +114,7 @@ def jsonl_columns(content: bytes, columns: list[str]) -> tuple[list[str], int]:
 
 
 def _members(line: bytes) -> list[str] | None:
-    """The names in a line's object, each as often as it is written; None without an object."""
+    """The names in a line's object, including repeated ones; None without an object."""
     try:
         found: Any = json.loads(line.decode("utf-8"), object_pairs_hook=_Object)
     except (ValueError, RecursionError):

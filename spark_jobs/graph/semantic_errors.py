@@ -76,7 +76,7 @@ class IncomparableTypesError(SubjectError):
 
 
 class NotConditionError(SubjectError):
-    """A value of another type where true or false is needed."""
+    """A condition that is not Boolean."""
 
     condition = "NOT_A_CONDITION"
     expression: str
@@ -86,7 +86,7 @@ class NotConditionError(SubjectError):
 
 
 class ArgumentTypeError(SubjectError):
-    """A sum, a sign or a cast of a type that it cannot take."""
+    """A sum, a sign or a cast of a type that it does not accept."""
 
     condition = "ARGUMENT_TYPE"
     call: str
@@ -108,7 +108,7 @@ class CastTypeError(SubjectError):
 
 
 class WindowError(SubjectError):
-    """A window function without a window, or a window that does not fit it."""
+    """A window function without a window, or with one that it does not allow."""
 
     condition = "WINDOW"
     call: str
@@ -119,7 +119,7 @@ class WindowError(SubjectError):
 
 
 class SubqueryColumnsError(SubjectError):
-    """A subquery that stands for a value and has other columns than one."""
+    """A subquery in place of a value that does not have exactly one column."""
 
     condition = "SUBQUERY_COLUMNS"
     count: int
@@ -129,7 +129,7 @@ class SubqueryColumnsError(SubjectError):
 
 
 class QuotedTableError(SubjectError):
-    """A table's layer and name are in one pair of backticks, so that they are one name."""
+    """A table's layer and name in one pair of backticks, which make them one name."""
 
     condition = "QUOTED_TABLE"
     name: str
@@ -138,7 +138,7 @@ class QuotedTableError(SubjectError):
 
 
 class LiteralError(SubjectError):
-    """A date, a time or an interval in quotes that does not exist."""
+    """An invalid literal of a date, a time or an interval."""
 
     condition = "LITERAL"
     literal: str
@@ -148,7 +148,7 @@ class LiteralError(SubjectError):
 
 
 class GeneratorError(SubjectError):
-    """A function that gives several rows, where only a value may stand."""
+    """A function that returns several rows, in place of a value."""
 
     condition = "GENERATOR"
     call: str
@@ -161,7 +161,7 @@ class GeneratorError(SubjectError):
 
 
 class PositionError(SubjectError):
-    """A number in ORDER BY or GROUP BY that no selected column has."""
+    """A number in ORDER BY or GROUP BY without a selected column."""
 
     condition = "POSITION"
     clause: str
@@ -181,7 +181,7 @@ class DuplicateCteError(SubjectError):
 
 
 class FunctionArgumentsError(LocatedError):
-    """A function is called with a number of arguments that it does not take."""
+    """A function is called with a wrong number of arguments."""
 
     condition = "FUNCTION_ARGUMENTS"
     name: str

@@ -1,4 +1,4 @@
-"""A part of the SQL as a message shows it."""
+"""Shows a part of the SQL in messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SET_WORDS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEP
 
 
 def shown(node: exp.Expr) -> str:
-    """A call by its name, a set operation by its word, anything else as it is, cut short."""
+    """The name of a call, the keyword of a set operation, or the shortened SQL."""
     if isinstance(node, exp.SetOperation):
         return set_word(node)
     name = called_name(node) if isinstance(node, exp.Func) else ""
@@ -21,5 +21,5 @@ def shown(node: exp.Expr) -> str:
 
 
 def set_word(node: exp.SetOperation) -> str:
-    """The word that was written between two queries."""
+    """The keyword between two queries, as written."""
     return _SET_WORDS.get(type(node), "a set operation")

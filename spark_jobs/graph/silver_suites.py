@@ -68,7 +68,7 @@ _CAST: Final = "Give the column in the SELECT a type that compares, with CAST(..
 def check_silver_suites(
     definitions: Definitions, silver: Mapping[str, SilverEntry]
 ) -> Iterator[LakehouseError]:
-    """Report what a batch cannot be judged by.
+    """Report expectations by which a batch cannot be judged.
 
     Args:
         definitions: the project's files.
@@ -91,7 +91,7 @@ def check_silver_suites(
 
 
 def _has_file(definitions: Definitions, name: str) -> bool:
-    # A file with mistakes has been reported for itself.
+    # Mistakes in the file are reported elsewhere.
     return (definitions.project_dir / f"expectations/silver/{name}.json").exists()
 
 
@@ -127,7 +127,7 @@ def _check_suite(suite: SuiteDefinition, entry: SilverEntry) -> Iterator[Lakehou
 
 
 def _value_problems(rule: BatchRule, types: Mapping[str, str]) -> Iterator[_Problem]:
-    """What does not fit; columns that the table does not have are reported elsewhere."""
+    """Values that do not fit; columns that the table lacks are reported elsewhere."""
     kwargs = rule.kwargs
     for flag in _FLAGS:
         if flag in kwargs and not isinstance(kwargs[flag], bool):

@@ -1,8 +1,8 @@
-"""Types that do not go together, of expressions whose types are sure.
+"""Reports incompatible types of expressions whose types are certain.
 
-Sure are literals, casts, conditions, columns of stored tables, what MIN and MAX give of these, and
-such values under a name that a subquery gives them. Of anything else inference may be wrong, of
-what LATERAL VIEW makes of an array for instance, and Spark decides.
+Certain are literals, casts, conditions, columns of stored tables, their MIN and MAX, and columns of
+subqueries with such values. Inference of anything else may be wrong, for instance of the columns
+of a LATERAL VIEW, so Spark decides.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from spark_jobs.graph.semantic_errors import (
 )
 from spark_jobs.graph.shown import shown
 
-# The note of a column whose type is sure.
+# Marks a column whose type is certain.
 _SURE = "sure_type"
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _CONDITIONS = (exp.Connector, exp.Not, exp.Predicate)
-# Which Spark adds to a date as days.
+# Types that Spark adds to a date as days.
 _DAYS = ("tinyint", "smallint", "int")
 _TIMES = frozenset({"date", "timestamp"})
 _NESTED = frozenset({"array", "map", "struct"})
@@ -42,7 +42,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "struct": ("struct",),
     "text": ("text", "varchar", "char"),
 }
-# What no cast of Spark's turns into what.
+# Pairs of types without a cast in Spark.
 _NO_CAST = frozenset(
     {
         *((one, "date") for one in ("number", "boolean")),
@@ -53,12 +53,12 @@ _NO_CAST = frozenset(
 
 
 def check_types(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Comparisons, branches, arithmetic, sums, casts and conditions over types that do not fit.
+    """Report operators, branches, arguments, casts and conditions of incompatible types.
 
     Args:
-        tree: a query as ``resolve`` qualified and typed it, without problems.
-        source: the text, for places.
-        subject: how messages call the table that is declared.
+        tree: a query that ``resolve`` qualified and typed without problems.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
     """
     _mark_sure_columns(tree)
     for node in tree.walk():
@@ -85,7 +85,7 @@ def check_types(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lake
 
 
 def _compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """The pairs of expressions that a node brings to one type."""
+    """The pairs of expressions that must have a common type in a node."""
     match node:
         case exp.Between():
             yield node.this, node.args["low"]
@@ -111,7 +111,7 @@ def _compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 
 
 def _united(node: exp.SetOperation) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """The columns of two queries that become one."""
+    """The pairs of columns of a set operation."""
     left, right = node.left.unnest(), node.right.unnest()
     by_place = not node.args.get("by_name")
     if by_place and isinstance(left, exp.Query) and isinstance(right, exp.Query):
@@ -119,12 +119,12 @@ def _united(node: exp.SetOperation) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 
 
 def _typed(nodes: Iterable[exp.Expr | None]) -> list[exp.Expr]:
-    """Those whose kind is sure: what is not sure stands between no two of them."""
+    """The expressions whose kind is certain."""
     return [one for one in nodes if one is not None and _kind(one) is not None]
 
 
 def _mix(left: str | None, right: str | None) -> bool:
-    """Whether Spark finds one type for two kinds, as far as both are known."""
+    """Whether Spark finds a common type of two kinds; true if one is unknown."""
     if left is None or right is None or left == right:
         return True
     kinds = {left, right}
@@ -132,7 +132,7 @@ def _mix(left: str | None, right: str | None) -> bool:
 
 
 def _computes(node: exp.Binary) -> bool:
-    """Whether Spark knows an arithmetic operator for the kinds of its sides."""
+    """Whether Spark has the arithmetic operator for these kinds."""
     left, right = _kind(node.left), _kind(node.right)
     if left is None or right is None:
         return True
@@ -155,14 +155,14 @@ def _computes(node: exp.Binary) -> bool:
 
 
 def _refused_argument(node: exp.Expr) -> exp.Expr | None:
-    """The argument of a sum, a sign or a cast that it cannot take."""
+    """The argument of a sum, a sign or a cast, if its type is not accepted."""
     argument = node.this if isinstance(node.this, exp.Expr) else None
     kind = None if argument is None else _kind(argument)
     if kind is None:
         return None
     match node:
         case exp.Sum() | exp.Avg() | exp.Neg() | exp.Abs():
-            # Spark adds up timestamps, as seconds.
+            # Spark sums timestamps as seconds.
             return argument if kind not in ("number", "text", "timestamp") else None
         case exp.Cast() if not isinstance(argument, exp.Literal):
             return argument if (kind, _named(node.to)) in _NO_CAST else None
@@ -187,7 +187,7 @@ def _remedy(node: exp.Expr, argument: exp.Expr) -> str:
 
 
 def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a node needs to be true or false."""
+    """The expressions of a node that must be Boolean."""
     match node:
         case exp.Where() | exp.Having() | exp.Qualify():
             yield node.this
@@ -213,12 +213,12 @@ def _incomparable(
 
 
 def sure_kind(node: exp.Expr) -> str | None:
-    """The kind of an expression's type where it is sure; after ``check_types``."""
+    """The kind of an expression's type if it is certain, after ``check_types``; else None."""
     return _kind(node)
 
 
 def _kind(node: exp.Expr) -> str | None:
-    """The kind of an expression's type where it is sure."""
+    """The kind of an expression's type if it is certain."""
     found = _sure_type(node)
     return None if found is None else _named(found)
 
@@ -228,7 +228,7 @@ def _kind_of(node: exp.Expr) -> exp.DataType:
 
 
 def _mark_sure_columns(tree: exp.Query) -> None:
-    """Note in each column of a stored table, or of a sure value in a subquery, that it is one."""
+    """Mark the columns whose types are certain: of stored tables, and of certain values."""
     # Inner queries come before those that read them.
     for scope in traverse_scope(tree):
         for column in scope.columns:

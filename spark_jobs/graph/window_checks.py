@@ -1,4 +1,4 @@
-"""Window functions and subqueries that Spark refuses for where, or how, they stand."""
+"""Checks window functions and the number of columns of subqueries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import SubqueryColumnsError, WindowError
 from spark_jobs.graph.shown import shown
 
-# These number or look at rows in an order, and have no other use.
+# Functions that number or read rows in an order, and need one.
 _ORDERED = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
 )
@@ -21,12 +21,12 @@ _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_windows(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """OVER that is missing, has no order, no definition or a function that it does not fit.
+    """Report window functions whose OVER is missing, undefined, unordered or not allowed.
 
     Args:
-        tree: a query as ``resolve`` qualified it, without problems.
-        source: the text, for places.
-        subject: how messages call the table that is declared.
+        tree: a query that ``resolve`` qualified without problems.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
     """
     for call in tree.find_all(exp.Func):
         name = called_name(call)
@@ -43,7 +43,7 @@ def check_windows(tree: exp.Query, source: SqlText, subject: str) -> Iterator[La
 
 
 def check_subqueries(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Subqueries that stand for a value, and have more columns than one."""
+    """Report subqueries in place of a value that have several columns."""
     for node in tree.walk():
         if isinstance(node, exp.In):
             inner = node.args.get("query")
@@ -62,7 +62,7 @@ def check_subqueries(tree: exp.Query, source: SqlText, subject: str) -> Iterator
 
 
 def _is_relation(node: exp.Subquery) -> bool:
-    """Whether a subquery stands for rows: in FROM, JOIN, a set operation, IN or as a whole."""
+    """Whether a subquery is a relation: in FROM, JOIN, a set operation, IN or as the query."""
     parent = node.parent
     while isinstance(parent, exp.Subquery):
         parent = parent.parent
@@ -74,7 +74,7 @@ def _outside(call: exp.Expr) -> exp.Expr | None:
     parent = call.parent
     while isinstance(parent, _AROUND):
         parent = parent.parent
-    # An argument of a window stands in other places of it.
+    # A call in a window's PARTITION BY or ORDER BY is not its function.
     return parent if not isinstance(parent, exp.Window) or _called_by(parent, call) else None
 
 

@@ -1,6 +1,6 @@
-"""Calls as they are written: sqlglot's tree adds, drops and moves arguments.
+"""Calls as written, because sqlglot's tree adds, drops and moves arguments.
 
-The parser notes each call here, on the node that it makes of it.
+The parser stores each call in the metadata of its node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WrittenCall:
     """A call of a function.
 
     Attributes:
-        name: as it is written.
+        name: as written.
         count: of its arguments; None if the text is ambiguous.
         start: offset of the name.
     """
@@ -38,7 +38,7 @@ class WrittenCall:
 
 
 def note_call(node: exp.Expr, tokens: Sequence[Token], at: int) -> None:
-    """Note that the call whose name is at an index of the tokens became a node."""
+    """Store in a node the call whose name is at an index of the tokens."""
     token = tokens[at]
     call = WrittenCall(token.text, count_arguments(tokens, at + 1), token.start)
     node.meta[_META] = (*node.meta.get(_META, ()), call)

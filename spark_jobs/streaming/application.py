@@ -113,7 +113,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                 flow.create_tables(spark)
 
             def declared() -> Declared | None:
-                """What a later deployment declares; None where there is none."""
+                """The declarations of a later deployment; None if there is none."""
                 nonlocal number, manifest
                 newest = store.number_in_force()
                 if newest is None or newest == number:

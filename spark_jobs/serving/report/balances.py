@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spark_jobs.silver.check.source_database import SourceDifference
 
 SHOWN_TRANSACTIONS = 5
-# Of a larger table so many rows are compared with the database.
+# Approximate number of rows of a larger table that are compared with the database.
 MOST_ROWS = 1_000_000
 
 

@@ -79,7 +79,7 @@ class QuerySession:
         """The query for Spark; ``views`` is the schema of the ``ops`` views.
 
         Raises:
-            LakehouseError: see ``storage.query.pinned_query``.
+            LakehouseError: see ``serving.sql.query.pinned_query``.
         """
         from spark_jobs.graph.personal import personal_columns
         from spark_jobs.serving.sql.ops_tables import OPS_TABLES
@@ -101,7 +101,7 @@ class QuerySession:
         """The rows of a query.
 
         Raises:
-            LakehouseError: see ``storage.query.run_query``.
+            LakehouseError: see ``serving.sql.query.run_query``.
         """
         from spark_jobs.serving.sql.query import run_query
 

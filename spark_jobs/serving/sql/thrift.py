@@ -70,8 +70,8 @@ def thrift_conf(settings: Settings) -> dict[str, str]:
         **{f"spark.hadoop.hive.{key}": value for key, value in hive.items()},
         "spark.driver.memory": settings.endpoint.memory,
         "spark.driver.extraClassPath": f"{shared['spark.driver.extraClassPath']}:{files / CLASSES}",
-        # A task that runs out of memory fails, and with it its statement, not the process: what
-        # it held is free then. ``local.endpoint.Pulse`` ends a server that answers nobody.
+        # A task that runs out of memory fails with its statement and frees its memory; the process
+        # continues. ``stack.endpoint.Pulse`` ends a server that does not answer.
         "spark.executor.killOnFatalError.depth": "0",
         "spark.sql.thriftServer.interruptOnCancel": "true",
         # Send results in parts, so that they need not fit into memory.
