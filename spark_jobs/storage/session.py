@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from spark_jobs.access.errors import TokenRefusedError
@@ -24,7 +25,7 @@ from spark_jobs.storage.conf import (
     session_conf,
     session_environment,
 )
-from spark_jobs.storage.errors import SparkUnreachableError
+from spark_jobs.storage.errors import SparkUnreachableError, StateDirectoryError
 from spark_jobs.storage.guard import ensure_guard
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, restrict
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 # A server that was killed is restarted within seconds, or will be down for longer.
 ANSWER_SECONDS = 5.0
+# For a question that can be left out.
+HURRY_SECONDS = 2.0
 # gRPC's status for a missing or wrong token.
 _UNAUTHENTICATED = "UNAUTHENTICATED"
 # Directories in the state directory; Spark would create them with the caller's umask.
@@ -58,15 +61,44 @@ def open_session(settings: Settings) -> SparkSession:
     """
     if settings.spark.remote:
         return remote_session(settings, settings.spark.remote)
-    announced = connect_url_file(settings)
-    if announced.is_file():
-        remote = announced.read_text("utf-8").strip()
-        return remote_session(settings, remote, announced_in=announced)
+    if (remote := _announced(settings)) is not None:
+        return remote_session(settings, remote, announced_in=connect_url_file(settings))
     return driver_session(settings, "tidemark", conf=QUIET)
 
 
+def served_session(settings: Settings) -> SparkSession | None:
+    """A session for a question that can be left out; None: no Connect server is named.
+
+    The server is named as for ``open_session``. It must answer within ``HURRY_SECONDS``, and a
+    refused connection or a failed request is not tried again.
+
+    Raises:
+        SparkUnreachableError: the named server does not answer.
+        SecretMissingError: ``security.enabled`` requires a token, and there is none.
+        TokenRefusedError: the server requires another token.
+        StateDirectoryError: this account may not read the server's address or token.
+    """
+    try:
+        if settings.spark.remote:
+            return remote_session(settings, settings.spark.remote, hurry=True)
+        if (remote := _announced(settings)) is None:
+            return None
+        file = connect_url_file(settings)
+        return remote_session(settings, remote, announced_in=file, hurry=True)
+    except OSError as error:
+        raise StateDirectoryError(settings.state, error.strerror or str(error)) from error
+
+
+def _announced(settings: Settings) -> str | None:
+    """The URL of the local stack's Connect server; None if that does not run."""
+    try:
+        return connect_url_file(settings).read_text("utf-8").strip()
+    except FileNotFoundError:
+        return None
+
+
 def remote_session(
-    settings: Settings, remote: str, *, announced_in: Path | None = None
+    settings: Settings, remote: str, *, announced_in: Path | None = None, hurry: bool = False
 ) -> SparkSession:
     """A new session of a Connect server, with the token if there is one.
 
@@ -74,6 +106,7 @@ def remote_session(
         settings: have the token.
         remote: the server's URL.
         announced_in: the file that names the server; None if a setting does.
+        hurry: wait only for ``HURRY_SECONDS``, and try nothing again.
 
     Raises:
         SparkUnreachableError: the server does not answer within ``ANSWER_SECONDS``.
@@ -88,8 +121,10 @@ def remote_session(
     token = connect_token(settings, remote)
     address = with_token(remote, token)
     try:
-        _wait_for_answer(address)
+        _wait_for_answer(address, hurry=hurry)
         spark: SparkSession = SparkSession.builder.remote(address).create()
+        if hurry:
+            spark.client.set_retry_policies([])
         for key, value in SEMANTIC_CONF.items():
             if spark.conf.get(key, None) != value:
                 spark.conf.set(key, value)
@@ -177,19 +212,29 @@ def driver_session(
     return spark
 
 
-def _wait_for_answer(remote: str) -> None:
+def _wait_for_answer(remote: str, *, hurry: bool) -> None:
     """Wait until a server answers in its protocol; the client itself would retry for minutes.
 
     Raises:
-        TimeoutError: no answer within ``ANSWER_SECONDS``.
+        TimeoutError: no answer within ``ANSWER_SECONDS``; in a hurry, within ``HURRY_SECONDS`` or
+            at the first try.
     """
     import grpc  # noqa: PLC0415
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
 
+    ready, refused = grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE
+    ends = {ready, refused} if hurry else {ready}
+    deadline = time.monotonic() + (HURRY_SECONDS if hurry else ANSWER_SECONDS)
+    states: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
+    told = states.put
     with DefaultChannelBuilder(remote).toChannel() as channel:
-        answer = grpc.channel_ready_future(channel)
+        channel.subscribe(told, try_to_connect=True)
         try:
-            answer.result(timeout=ANSWER_SECONDS)
-        except grpc.FutureTimeoutError:
-            answer.cancel()
-            raise TimeoutError("Nothing answers at that address.") from None
+            while (state := states.get(timeout=max(0.0, deadline - time.monotonic()))) not in ends:
+                pass
+        except Empty:
+            state = None
+        finally:
+            channel.unsubscribe(told)
+    if state is not ready:
+        raise TimeoutError("Nothing answers at that address.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.storage import session
 from spark_jobs.storage.conf import connect_url_file
-from spark_jobs.storage.errors import SparkUnreachableError
-from spark_jobs.storage.session import log_errors_once, open_session
+from spark_jobs.storage.errors import SparkUnreachableError, StateDirectoryError
+from spark_jobs.storage.session import log_errors_once, open_session, served_session
 
 SECONDS = 0.5
 NOBODY = "sc://127.0.0.1:1"
@@ -89,6 +90,32 @@ def test_a_session_is_of_this_process_where_no_server_is_named(
     monkeypatch.setattr(session, "driver_session", lambda one, *_, **__: opened.append(one))
     open_session(chosen)
     assert opened == [chosen]
+
+
+def test_a_question_that_can_be_left_out_does_not_wait(
+    tmp_path: Path, silent_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert served_session(settings(tmp_path)) is None
+    monkeypatch.setattr(session, "HURRY_SECONDS", 0.3)
+    with pytest.raises(SparkUnreachableError) as silent:
+        served_session(settings(tmp_path, silent_server))
+    assert 0.3 <= silent.value.seconds < 2
+
+    # A refused connection is not tried again.
+    monkeypatch.setattr(session, "HURRY_SECONDS", 60.0)
+    chosen = settings(tmp_path)
+    file = announce(chosen, NOBODY)
+    began = time.monotonic()
+    with pytest.raises(SparkUnreachableError) as down:
+        served_session(chosen)
+    assert down.value.announced_in == file
+    assert time.monotonic() - began < 10
+
+    # As a file of another account.
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StateDirectoryError):
+        served_session(chosen)
 
 
 def test_an_error_of_a_query_is_raised_and_not_logged_too(capfd: pytest.CaptureFixture[str]):
