@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from spark_jobs.cli.analysis import AskSpark, ask_of, print_note
 from spark_jobs.cli.contracts import BreakContract, contract_problems
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings, load_settings
@@ -24,15 +26,14 @@ def validate(
     connect: Annotated[
         bool, typer.Option("--connect", help="Also compare sources with their databases.")
     ] = False,
-    spark: Annotated[
-        bool, typer.Option("--spark", help="Also ask Spark's analyzer about each view.")
-    ] = False,
+    spark: AskSpark = None,
     listed: Annotated[bool, typer.Option("--list", help="Print a row for each table.")] = False,
     break_contract: BreakContract = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check every declaration and list all problems; exit with 1 if there are any."""
     from spark_jobs.graph.doubts import doubts
+    from spark_jobs.serving.sql.view_analysis import analyzed, sound_views
     from spark_jobs.storage.compiled import inspect_settings
 
     settings = load_settings(context.obj)
@@ -42,10 +43,10 @@ def validate(
         problems = contract_problems(settings, manifest, break_contract)
     if connect:
         problems = [*problems, *_database_problems(settings, manifest)]
-    if spark:
-        from spark_jobs.serving.sql.view_analysis import analyzed
-
-        problems = [*problems, *analyzed(settings, manifest)]
+    with ExitStack() as opened:
+        views = sound_views(manifest, problems)
+        analysis = analyzed(settings, manifest, ask_of(spark), opened=opened, views=views)
+    problems = [*problems, *analysis.problems]
     warnings = doubts(manifest, settings.project_dir)
     if as_json:
         found = {
@@ -53,16 +54,18 @@ def validate(
             "found": _counts(manifest),
             "problems": [problem.as_dict() for problem in problems],
             "warnings": [warning.as_dict() for warning in warnings],
+            "spark": analysis.as_dict(),
         }
         typer.echo(json.dumps(found, indent=2))
         raise typer.Exit(1 if problems else 0)
     for warning in warnings:
         typer.echo(f"warning: {warning.render()}", err=True)
+    print_note(analysis)
     if problems:
         raise ProblemsError(problems)
     if listed:
         wide_console().print(found_table(manifest))
-    typer.echo(summary(manifest, warnings=len(warnings)))
+    typer.echo(f"{summary(manifest, warnings=len(warnings))} {analysis.summary}".rstrip())
 
 
 def _database_problems(settings: Settings, manifest: Manifest) -> list[LakehouseError]:

@@ -1,7 +1,8 @@
-"""``validate --spark``: Spark's analyzer about views that the compiler accepts."""
+"""Spark's analyzer about views that the compiler accepts, as the commands ask it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.compile import compile_project, read_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.serving.sql.view_analysis import ACCEPTED, refused_views
+from spark_jobs.serving.sql.view_analysis import ACCEPTED, Ask, SparkRefusesViewError, analysis
 from spark_jobs.settings import REPOSITORY
 from tests.unit.graph.mutants import HEADER, mutants, validated, views
 
@@ -20,6 +21,14 @@ MUTANTS = 30
 
 def no_session() -> NoReturn:
     pytest.fail("Spark is asked again")
+
+
+def refused_views(
+    manifest: Manifest, session: Callable[[], SparkSession], *, state: Path
+) -> tuple[SparkRefusesViewError, ...]:
+    found = analysis(manifest, session, ask=Ask.ALWAYS, state=state)
+    assert (found.left, found.failure) == (0, None)
+    return found.refused
 
 
 def orders_with(select: str, folder: Path) -> Manifest:
@@ -37,10 +46,10 @@ def orders_with(select: str, folder: Path) -> Manifest:
 
 def test_spark_accepts_the_shipped_views_and_is_asked_once(spark: SparkSession, tmp_path: Path):
     manifest = compile_project(REPOSITORY)
-    assert refused_views(manifest, lambda: spark, state=tmp_path) == []
-    assert refused_views(manifest, no_session, state=tmp_path) == []
+    assert refused_views(manifest, lambda: spark, state=tmp_path) == ()
+    assert refused_views(manifest, no_session, state=tmp_path) == ()
     (tmp_path / ACCEPTED).write_text("no JSON")
-    assert refused_views(manifest, lambda: spark, state=tmp_path) == []
+    assert refused_views(manifest, lambda: spark, state=tmp_path) == ()
 
 
 def test_a_view_that_only_spark_refuses_is_named_each_time(spark: SparkSession, tmp_path: Path):
@@ -52,6 +61,19 @@ def test_a_view_that_only_spark_refuses_is_named_each_time(spark: SparkSession, 
         assert found.primary.startswith("gold.broken: Spark refuses the SQL: ")
         assert found.location is not None
         assert found.location.file == "sql/gold/broken.sql"
+
+
+def test_types_that_only_spark_knows_are_those_of_the_query(spark: SparkSession, tmp_path: Path):
+    select = "SELECT o.day, ROUND(AVG(o.order_id), 2) * 2 AS n FROM bronze.orders AS o GROUP BY ALL"
+    orders_with(select, tmp_path)
+    for name, made in {"right": "SUM(b.n)", "wrong": "EXPLODE(b.n)"}.items():
+        reader = f"SELECT {made} AS m FROM gold.broken AS b"
+        (tmp_path / f"sql/gold/{name}.sql").write_text(HEADER + reader + "\n")
+    columns = {"order_id": "bigint", "day": "date"}
+    manifest, _ = read_project(tmp_path, delta_schema=lambda _: columns)
+    assert "" in [one.type for one in manifest.gold["broken"].columns]
+    found = refused_views(manifest, lambda: spark, state=tmp_path)
+    assert [one.view for one in found] == ["wrong"]
 
 
 def test_whatever_the_compiler_accepts_gets_a_verdict(spark: SparkSession, tmp_path: Path):

@@ -138,7 +138,7 @@ def test_a_closed_output_pipe_is_not_an_error(project: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        with started(project, "validate", stdout=writing) as process:
+        with started(project, "validate", "--no-spark", stdout=writing) as process:
             _, said = process.communicate(timeout=60)
     finally:
         os.close(writing)
