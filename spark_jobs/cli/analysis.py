@@ -18,6 +18,12 @@ AskSpark = Annotated[
         "Default: if a Spark Connect server answers.",
     ),
 ]
+AskSparkFirst = Annotated[
+    bool,
+    typer.Option(
+        "--spark/--no-spark", help="Ask Spark's analyzer about each view that is new or changed."
+    ),
+]
 
 
 def ask_of(spark: bool | None) -> Ask:

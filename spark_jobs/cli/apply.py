@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.analysis import AskSparkFirst, ask_of, print_note
 from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.cli.environments import EnvironmentName, apply_env
 from spark_jobs.settings import load_settings
@@ -22,10 +24,12 @@ def apply(
     context: typer.Context,
     env: EnvironmentName = None,
     break_contract: BreakContract = None,
+    spark: AskSparkFirst = True,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Carry out what `tidemark plan` shows; an interrupted apply continues where it stopped."""
+    from spark_jobs.rollout.analysis import analyzed_plan
     from spark_jobs.rollout.apply import apply as apply_plan
     from spark_jobs.rollout.apply import only_apply, settle
     from spark_jobs.rollout.planning import make_plan
@@ -37,14 +41,21 @@ def apply(
     from spark_jobs.terminal.steps import Steps
 
     if env is not None:
-        apply_env(context, env, yes=yes, as_json=as_json)
+        apply_env(context, env, ask=ask_of(spark), yes=yes, as_json=as_json)
         return
     settings = load_settings(context.obj)
     project = compiled(settings)
     console = Console(highlight=False, stderr=as_json)
-    with ControlStore.open(settings.control_url) as store, only_apply(settings):
+    with (
+        ControlStore.open(settings.control_url) as store,
+        only_apply(settings),
+        ExitStack() as opened,
+    ):
         allowed = break_contract or ()
         planned = make_plan(settings, store, project, contract_breaks=allowed)
+        # Builds use the same session, where it is one of this process.
+        planned, analysis = analyzed_plan(settings, planned, ask_of(spark), opened=opened)
+        print_note(analysis)
         if not as_json:
             console.print(plan_view(planned.plan))
         if planned.plan.empty:

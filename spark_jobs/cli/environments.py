@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from spark_jobs.cli.analysis import print_note
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
     from spark_jobs.rollout.apply import Applied
     from spark_jobs.rollout.environments import PlannedEnvironment
+    from spark_jobs.serving.sql.view_analysis import Ask
     from spark_jobs.state.environments import Environment
 
 app = typer.Typer(
@@ -33,8 +35,9 @@ _Name = Annotated[str, typer.Argument(help="The environment.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def plan_env(context: typer.Context, name: str, *, as_json: bool) -> bool:
+def plan_env(context: typer.Context, name: str, *, ask: Ask, as_json: bool) -> bool:
     """Show what an environment would hold and what is left to build; True: something is."""
+    from spark_jobs.rollout.analysis import analyzed_environment
     from spark_jobs.rollout.environments import plan_environment
     from spark_jobs.serving.project import asker
     from spark_jobs.state.store import ControlStore
@@ -44,8 +47,11 @@ def plan_env(context: typer.Context, name: str, *, as_json: bool) -> bool:
     project = compiled(settings)
     with ControlStore.open(settings.control_url) as store:
         found = plan_environment(settings, store, project, name, who=asker())
+    with ExitStack() as opened:
+        found, analysis = analyzed_environment(settings, found, ask, opened=opened)
+    print_note(analysis)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(json.dumps({**found.as_dict(), "spark": analysis.as_dict()}, indent=2))
     else:
         _show(found, Console(highlight=False))
         errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -56,10 +62,11 @@ def plan_env(context: typer.Context, name: str, *, as_json: bool) -> bool:
     return not found.empty
 
 
-def apply_env(context: typer.Context, name: str, *, yes: bool, as_json: bool) -> None:
+def apply_env(context: typer.Context, name: str, *, ask: Ask, yes: bool, as_json: bool) -> None:
     """Build what is left to build of an environment."""
     from spark_jobs.deploy.environments import checked_name
     from spark_jobs.gold.environment.surroundings import only_writer
+    from spark_jobs.rollout.analysis import analyzed_environment
     from spark_jobs.rollout.environments import (
         apply_environment,
         plan_environment,
@@ -76,8 +83,11 @@ def apply_env(context: typer.Context, name: str, *, yes: bool, as_json: bool) ->
     with (
         ControlStore.open(settings.control_url) as store,
         only_writer(settings, checked_name(name)),
+        ExitStack() as opened,
     ):
         planned = plan_environment(settings, store, project, name, who=asker())
+        planned, analysis = analyzed_environment(settings, planned, ask, opened=opened)
+        print_note(analysis)
         if not as_json:
             _show(planned, console)
         if not planned.problems and planned.environment.views:

@@ -34,6 +34,7 @@ from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack.secrets import write_secret
 from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.state.failpoints import EXIT_CODE
+from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from spark_jobs.storage.guard import AllowedTable, Policy
 from spark_jobs.storage.session import remote_session
@@ -211,6 +212,26 @@ def test_views_are_refreshed_explained_and_verified(project: Project) -> None:
     assert [one["finding"] for one in verified.results] == ["EQUAL", "EQUAL"]
     shown = project.tidemark("explain", "by_city", "--sql")
     assert "VERSION AS OF 0" in shown.output
+
+
+def test_the_server_is_asked_about_views_before_they_are_applied(project: Project) -> None:
+    right = project.tidemark("validate")
+    assert "2 gold views. Spark analyzed 2 views: 2 new, 0 cached." in right.output, right.errors
+    select = f"SELECT p.city AS city, {'9' * 60} AS n FROM bronze.parcels AS p\n"
+    project.write("sql/gold/long.sql", HEADER.format("A number that is too long.") + select)
+    for words in (("validate",), ("plan",), ("apply", "--yes")):
+        refused = project.tidemark(*words)
+        told = refused.output + refused.errors
+        assert refused.status == 1
+        assert "sql/gold/long.sql:1:1: gold.long: Spark refuses the SQL: " in told
+    with ControlStore.open(project.settings.control_url) as store:
+        assert store.newest_deployment() is None
+
+    # Nobody must have the server's token to validate.
+    token_file(project.settings).unlink()
+    unasked = project.tidemark("validate")
+    assert unasked.status == 0
+    assert "Spark was not asked about 1 view: " in unasked.errors
 
 
 def write_as_client(server: Server, table: Path) -> None:

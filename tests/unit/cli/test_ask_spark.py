@@ -1,4 +1,4 @@
-"""When Spark's analyzer is asked by ``validate``, with and without a server.
+"""When Spark's analyzer is asked: by ``validate``, ``plan`` and ``apply``, with and without server.
 
 A double takes the place of a session; tests/spark asks a real one.
 """
@@ -10,15 +10,23 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
-from spark_jobs.errors import ProblemsError
+from spark_jobs.cli.plan import CHANGES
+from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.serving.sql import view_analysis
 from spark_jobs.serving.sql.view_analysis import ACCEPTED
+from spark_jobs.settings import load_settings
+from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.compiled import compiled
+from spark_jobs.storage.errors import JavaMissingError
 from tests.golden.declaration_cases import RIGHT, write_project
 
 SPEND = "sql/gold/spend.sql"
@@ -92,6 +100,22 @@ def opened(analyzer: Analyzer, monkeypatch: pytest.MonkeyPatch) -> Callable[[boo
 
 def tidemark(project: Path, *words: str) -> Result:
     return CliRunner().invoke(app, ["--project", str(project), *words])
+
+
+def put_in_force(project: Path) -> None:
+    settings = load_settings(project)
+    manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
+    deployment = Deployment(
+        deployment_id="d1-tests",
+        number=1,
+        status=DeploymentStatus.APPLIED,
+        in_force=True,
+        who="tests",
+        manifest=manifest.model_dump_json(),
+        settings=kept_settings(settings),
+    )
+    with ControlStore.open(settings.control_url) as store:
+        store.begin_deployment(deployment)
 
 
 def problems(result: Result) -> Iterator[tuple[str, str]]:
@@ -235,3 +259,81 @@ def test_the_cache_needs_no_state_directory_and_survives_what_is_no_cache(
     cache.parent.rmdir()
     assert "2 new" in tidemark(project, "validate").stdout
     assert not cache.parent.exists()
+
+
+def test_plan_asks_about_what_it_would_compute(
+    project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
+) -> None:
+    put_in_force(project)
+    sessions = opened(True)
+    assert tidemark(project, "plan").exit_code == 0
+    assert sessions == []
+
+    (project / SPEND).write_text(REFUSED)
+    result = tidemark(project, "plan", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    [problem] = found["problems"]
+    assert (problem["condition"], problem["file"]) == ("SPARK_REFUSES_VIEW", SPEND)
+    assert found["spark"]["new"] == 1
+    assert analyzer.questions() == ["refused"]
+    assert f"{SPEND}:1:1: gold.spend: Spark refuses the SQL" in tidemark(project, "plan").output
+
+
+def test_plan_without_a_server_says_so(
+    project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
+) -> None:
+    sessions = opened(False)
+    result = tidemark(project, "plan")
+    assert result.exit_code == CHANGES
+    assert "Spark was not asked about 2 views" in result.stderr
+    assert tidemark(project, "plan", "--spark").exit_code == CHANGES
+    assert sessions == ["served", "started"]
+    assert analyzer.questions() == ["accepted"] * 2
+
+
+def test_apply_asks_first_and_applies_nothing_that_spark_refuses(
+    project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
+) -> None:
+    sessions = opened(False)
+    (project / SPEND).write_text(REFUSED)
+    (project / "sql/gold/counted.sql").write_text(REFUSED)
+    result = tidemark(project, "apply", "--yes")
+    assert [*problems(result)] == [
+        ("SPARK_REFUSES_VIEW", "sql/gold/counted.sql:1:1"),
+        ("SPARK_REFUSES_VIEW", f"{SPEND}:1:1"),
+    ]
+    assert (sessions, analyzer.stopped) == (["started"], 1)
+    with ControlStore.open(load_settings(project).control_url) as store:
+        assert store.newest_deployment() is None
+
+
+def test_apply_changes_nothing_where_spark_cannot_be_asked(
+    project: Path, opened: Callable[[bool], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_: object) -> Any:
+        raise JavaMissingError("java")
+
+    sessions = opened(False)
+    monkeypatch.setattr(view_analysis, "open_session", none)
+    result = tidemark(project, "apply", "--yes")
+    assert [*problems(result)] == [("JAVA_MISSING", "")]
+    assert "`--no-spark` does without" in result.stderr
+    refused = tidemark(project, "apply", "--no-spark").exception
+    assert isinstance(refused, LakehouseError)
+    assert refused.condition == "NOT_CONFIRMED"
+    assert sessions == []
+
+
+def test_an_environment_is_asked_about_too(
+    project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
+) -> None:
+    put_in_force(project)
+    opened(True)
+    (project / SPEND).write_text(REFUSED)
+    assert tidemark(project, "plan", "--env", "ana").exit_code == 1
+    result = tidemark(project, "apply", "--env", "ana", "--yes")
+    assert [*problems(result)] == [("SPARK_REFUSES_VIEW", f"{SPEND}:1:1")]
+    assert analyzer.questions() == ["refused"] * 2
+    with ControlStore.open(load_settings(project).control_url) as store:
+        assert store.environments() == []

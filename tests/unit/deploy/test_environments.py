@@ -307,7 +307,7 @@ def test_the_commands(settings: Settings, store: ControlStore, monkeypatch) -> N
     assert (code, [one["view"] for one in found["views"]]) == (3, ["plain", "reader"])
     assert "2 views to build" in call("plan", "--env", "ana")[1]
     with pytest.raises(NotConfirmedError):
-        call("apply", "--env", "ana")
+        call("apply", "--env", "ana", "--no-spark")
     with pytest.raises(EnvironmentNameError):
         call("apply", "--env", "../ana")
 

@@ -168,7 +168,7 @@ def test_an_edit_changes_nothing_that_runs(project: Path) -> None:
 
 
 def test_apply_without_a_terminal_does_not_confirm_itself(project: Path) -> None:
-    result = tidemark(project, "apply")
+    result = tidemark(project, "apply", "--no-spark")
 
     assert isinstance(result.exception, NotConfirmedError)
     with ControlStore.open(load_settings(project).control_url) as store:
