@@ -2,6 +2,7 @@
 description: Requests answered, one row per event.
 owner: platform
 tags: [platform]
+cluster_by: [service, event_time]
 */
 SELECT
   s.event_id,

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 from spark_jobs.serving.cleanup import clustering
 from spark_jobs.settings import Settings
 from spark_jobs.silver.store.tables import SilverTables
@@ -137,3 +137,26 @@ def test_a_silver_table_is_written_in_its_layout(
             applier(lake, source, declared).apply(bronze(spark, records, first=batch), batch)
             assert layout(spark, tables.table) == wanted
         assert DeltaTable(tables.table).to_pyarrow_table().num_rows == batch
+
+
+def test_the_shipped_layout_reaches_a_table_that_has_none(
+    spark: SparkSession, settings: Settings, shipped: Manifest
+) -> None:
+    lake, source = Lake(settings.lake), shipped.sources["request_log"]
+    entry = shipped.silver["request_log"]
+    assert entry.cluster_by
+    before = entry.model_copy(update={"cluster_by": ()})
+    for batch, declared in enumerate((before, entry, entry), start=1):
+        tables = SilverTables.of(lake, declared)
+        tables.create(spark, source)
+        tables.evolve(spark, source)
+        request = event(
+            event_id=f"e{batch}",
+            service="search",
+            status=200,
+            latency_ms=batch,
+            event_time="2026-01-02T00:00:00Z",
+        )
+        applier(lake, source, declared).apply(bronze(spark, [request], first=batch), batch)
+        assert layout(spark, tables.table) == Layout.of(declared)
+    assert DeltaTable(tables.table).to_pyarrow_table().num_rows == 3
