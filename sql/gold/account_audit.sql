@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Every event of every account with the balance after it, in the order of the account's sequence
-  and not of arrival. A late event corrects the balances after it.
+  Every event of every account with the balance after it, ordered by the account's sequence
+  number instead of by arrival. A late event corrects the later balances.
 grain: [account_id, sequence]
 cluster_by: [account_id, sequence]
 owner: payments
@@ -10,8 +10,8 @@ every: 1 hour
 freshness: 2 hours
 tags: [payments]
 columns:
-  amount: Of the event; never negative.
-  balance_after: The balance of the account after this event.
+  amount: Amount of the event; never negative.
+  balance_after: Balance of the account after this event.
 */
 SELECT
   e.account_id,

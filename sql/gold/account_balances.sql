@@ -1,16 +1,16 @@
 /* gold
 description: >
-  The balance of each account, from all of its events since the first one. It needs no earlier
-  balance, so replaying the events gives the same table.
+  Balance of each account, computed from all of its events. No earlier balance is needed, so a
+  replay of the events gives the same table.
 owner: payments
 refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [payments]
 columns:
-  balance: What was deposited less what was withdrawn.
-  events: How many events the account has.
-  last_event_at: When the latest of them happened.
+  balance: Deposits minus withdrawals.
+  events: Number of events of the account.
+  last_event_at: Time of the latest event.
 */
 SELECT
   e.account_id,

@@ -1,6 +1,6 @@
 /* gold
 description: >
-  Orders that exist at the source, in whatever status; an order that is deleted there leaves.
+  Orders that exist at the source, in any status. Orders deleted at the source are removed.
 owner: shop
 refresh: micro-batch
 every: 15 minutes

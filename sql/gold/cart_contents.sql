@@ -1,14 +1,14 @@
 /* gold
 description: >
-  What lies in each cart: what was added less what was removed, in whatever order the events
-  arrived. An item that is not there any more has no row.
+  Contents of each cart: quantities added minus quantities removed, whatever the order of
+  arrival. Items that are no longer in the cart have no row.
 owner: shop
 refresh: micro-batch
 every: 5 minutes
 freshness: 15 minutes
 tags: [shop]
 columns:
-  quantity: What was added less what was removed; above zero.
+  quantity: Quantity added minus quantity removed; above zero.
 */
 SELECT
   c.customer,

@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Clicks per user in windows of five minutes that do not overlap. A click that is sent twice counts
-  once; a late one counts in its own window.
+  Number of clicks per user in tumbling windows of five minutes. A click that is sent twice
+  counts once. A late click counts in the window of its event time.
 grain: [user_id, window_start]
 owner: shop
 refresh: micro-batch
@@ -9,7 +9,7 @@ every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
 columns:
-  window_start: The window is the five minutes from here on.
+  window_start: Start of the five-minute window.
 */
 SELECT
   c.user_id,

@@ -1,7 +1,7 @@
 /* gold
 description: >
-  How often each title was watched per country, in windows of five minutes that begin every
-  minute. An event counts in the five windows around its time, however late it arrives.
+  Number of views per title and country in hopping windows of five minutes that start every
+  minute. An event counts in the five windows that contain its time, even if it arrives late.
 grain: [window_start, country, title_id]
 owner: video
 refresh: micro-batch
@@ -9,9 +9,9 @@ every: 5 minutes
 freshness: 15 minutes
 tags: [video]
 columns:
-  window_start: The window is the five minutes from here on.
-  window_end: The first moment after the window.
-  views: How many events lie in the window.
+  window_start: Start of the five-minute window.
+  window_end: End of the window, exclusive.
+  views: Number of events in the window.
 */
 SELECT
   WINDOW(v.event_time, '5 minutes', '1 minute').start AS window_start,

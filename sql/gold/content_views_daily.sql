@@ -1,17 +1,17 @@
 /* gold
 description: >
-  Views, watch time and viewers per day (UTC), title and country. A late event changes the day
-  on which it happened.
+  Views, watch time and viewers per day (UTC), title and country. A late event changes the rows
+  of the day on which it happened.
 owner: video
 refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [video]
 columns:
-  day: In UTC, by the time of the event.
-  views: How many events there were.
-  watch_seconds: Seconds watched, all events together.
-  viewers: How many different users watched.
+  day: Day of the event time, in UTC.
+  views: Number of events.
+  watch_seconds: Total seconds watched.
+  viewers: Number of distinct users.
 */
 SELECT
   CAST(v.event_time AS DATE) AS day,

@@ -1,17 +1,18 @@
 /* gold
 description: >
-  Views, watch time and viewers per week (its Monday, UTC), title and country; computed on demand.
-  Viewers cannot be added up from days: who watched on two days counts once.
+  Views, watch time and viewers per week (starting on Monday, UTC), title and country; refreshed
+  on demand. The viewers of the days cannot be summed, because a user who watches on two days of
+  a week counts once.
 partition_by: week
 owner: video
 refresh: bulk
 freshness: 8 days
 tags: [video]
 columns:
-  week: The Monday of the week, in UTC, by the time of the event.
-  views: How many events there were.
-  watch_seconds: Seconds watched, all events together.
-  viewers: How many different users watched in the week.
+  week: Monday of the week of the event time, in UTC.
+  views: Number of events.
+  watch_seconds: Total seconds watched.
+  viewers: Number of distinct users in the week.
 */
 SELECT
   CAST(DATE_TRUNC('WEEK', v.event_time) AS DATE) AS week,

@@ -1,8 +1,8 @@
 /* gold
 description: >
-  The name and the segment that the customer of each order had when they ordered, from the history
-  of users. A late correction of the history corrects the row; nothing that happens after the order
-  does. An order from before all that is known of its user has no name.
+  Name and segment of each order's customer at the time of the order, from the history of users.
+  A late correction of the history changes the row; a change of the user after the order does
+  not. If the order is older than the known history of its user, name and segment are NULL.
 grain: [order_id]
 owner: analytics
 refresh: micro-batch
@@ -10,8 +10,8 @@ every: 1 hour
 freshness: 2 hours
 tags: [shop]
 columns:
-  customer_name: The name as of the order.
-  segment_at_order: consumer, family or business, as of the order.
+  customer_name: Name at the time of the order.
+  segment_at_order: "Segment at the time of the order: consumer, family or business."
 */
 SELECT
   o.order_id,

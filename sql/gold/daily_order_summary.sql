@@ -1,8 +1,8 @@
 /* gold
 description: >
-  Orders and revenue per day (UTC) and user segment. Cancelled orders do not count, so an order
-  that is corrected or cancelled later changes its own day only. The cast of revenue raises an
-  error above 9,999,999,999.99; it never wraps.
+  Number of orders and revenue per day (UTC) and user segment. Cancelled orders do not count.
+  When an order is corrected or cancelled later, only the rows of its own day change. The cast
+  of revenue raises an error above 9,999,999,999.99; it never wraps.
 owner: analytics
 refresh: micro-batch
 every: 15 minutes
@@ -10,9 +10,9 @@ freshness: 30 minutes
 verify: 1 day
 tags: [shop]
 columns:
-  order_date: The day on which the customer ordered, in UTC.
-  user_segment: The segment that the order's user has now, not on that day.
-  revenue: What the orders come to, without those that are cancelled.
+  order_date: Day on which the order was placed, in UTC.
+  user_segment: Current segment of the user, not the segment on that day.
+  revenue: Total amount of the orders, without cancelled ones.
 */
 SELECT
   CAST(o.created_at AS DATE) AS order_date, -- the day on which the customer ordered

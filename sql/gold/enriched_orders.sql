@@ -1,8 +1,8 @@
 /* gold
 description: >
-  Every order with its user's tier and country and its product's category, all three as they are
-  now. An order's product is the one of its first line. An order shows as soon as its user and its
-  product have arrived too.
+  Every order with the tier and country of its user and the category of its product, all with
+  their current values. The product of an order is the product of its first line. An order
+  appears once its user and its product have arrived.
 grain: [order_id]
 owner: analytics
 refresh: continuous

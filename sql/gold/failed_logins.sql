@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Addresses from which five or more attempts to sign in failed within one minute. A group below
-  five is not there; one late failure can bring it in.
+  IP addresses with five or more failed sign-in attempts within one minute. Addresses with fewer
+  failures have no row; a late failure can add one.
 grain: [ip, window_start]
 owner: security
 refresh: micro-batch
@@ -9,8 +9,8 @@ every: 5 minutes
 freshness: 15 minutes
 tags: [security]
 columns:
-  window_start: The window is the minute from here on.
-  failures: How many attempts failed; five or more.
+  window_start: Start of the one-minute window.
+  failures: Number of failed attempts; five or more.
 */
 SELECT
   l.ip,

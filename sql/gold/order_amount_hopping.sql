@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Orders and their mean amount in windows of one hour that begin every quarter of an hour. An
-  order counts in the four windows around the time at which it was placed.
+  Number and average amount of orders in hopping windows of one hour that start every 15
+  minutes. An order counts in the four windows that contain the time at which it was placed.
 grain: [window_start]
 owner: analytics
 refresh: micro-batch
@@ -9,9 +9,9 @@ every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
 columns:
-  window_start: The window is the hour from here on.
-  window_end: The first moment after the window.
-  avg_amount: The mean, rounded to two places.
+  window_start: Start of the one-hour window.
+  window_end: End of the window, exclusive.
+  avg_amount: Average amount, rounded to two decimal places.
 */
 SELECT
   WINDOW(o.created_at, '1 hour', '15 minutes').start AS window_start,

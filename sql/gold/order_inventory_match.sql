@@ -1,15 +1,15 @@
 /* gold
 description: >
-  Each order with every stock level that was reported for its product within the minute before
-  it, whichever of the two arrived first. An order without such a report has no row.
+  Each order with every stock level reported for its product in the minute before the order,
+  whichever of the two arrived first. Orders without such a report have no row.
 owner: warehouse
 refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
 columns:
-  stock_remaining: Pieces in stock, as reported.
-  update_time: "When the stock level was reported: at most a minute before the order."
+  stock_remaining: Number of pieces in stock, as reported.
+  update_time: Time of the stock report; at most one minute before the order.
 */
 SELECT
   o.order_id,

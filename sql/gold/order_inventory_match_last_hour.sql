@@ -1,15 +1,15 @@
 /* gold
 description: >
-  The matches of order_inventory_match for orders of the last hour by the clock. A row leaves when
-  its order is an hour old, without any event.
+  The rows of order_inventory_match for orders of the last hour by the clock. A row is removed
+  when its order is one hour old, even if no event arrives.
 owner: warehouse
 refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
 columns:
-  stock_remaining: Pieces in stock, as reported.
-  update_time: "When the stock level was reported: at most a minute before the order."
+  stock_remaining: Number of pieces in stock, as reported.
+  update_time: Time of the stock report; at most one minute before the order.
 */
 SELECT
   o.order_id,

@@ -1,7 +1,7 @@
 /* gold
 description: >
-  How many orders are in each status now. A change of status takes one from a row and adds it to
-  another; a status without orders has no row.
+  Current number of orders per status. A change of status moves an order from one row to
+  another. A status without orders has no row.
 owner: shop
 refresh: micro-batch
 every: 15 minutes

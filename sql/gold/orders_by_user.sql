@@ -1,14 +1,14 @@
 /* gold
 description: >
-  The orders of each user as an array in order of time; a deleted order leaves the array, and a
-  user without orders has no row.
+  Orders of each user as an array, sorted by time. Deleted orders are removed from the array.
+  Users without orders have no row.
 owner: shop
 refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [shop]
 columns:
-  order_ids: In the order in which they were placed.
+  order_ids: Order ids, sorted by the time at which the orders were placed.
 */
 SELECT
   o.user_id,

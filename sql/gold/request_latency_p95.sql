@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Requests and exact percentiles of their latency per service and minute; between two values a
-  percentile is interpolated.
+  Number of requests and exact percentiles of their latency per service and minute. A percentile
+  between two values is interpolated.
 grain: [service, window_start]
 owner: platform
 refresh: micro-batch
@@ -9,10 +9,10 @@ every: 15 minutes
 freshness: 30 minutes
 tags: [platform]
 columns:
-  window_start: The window is the minute from here on.
-  p50_ms: Half of the requests took at most this many milliseconds.
-  p95_ms: 95 of 100 requests took at most this many milliseconds.
-  p99_ms: 99 of 100 requests took at most this many milliseconds.
+  window_start: Start of the one-minute window.
+  p50_ms: 50th percentile (median) of the latency in milliseconds.
+  p95_ms: 95th percentile of the latency in milliseconds.
+  p99_ms: 99th percentile of the latency in milliseconds.
 */
 SELECT
   r.service,

@@ -1,15 +1,15 @@
 /* gold
 description: >
-  Days with any watching and seconds watched per user over the last seven days by the clock. It
-  changes by time alone: what is older than seven days leaves, without any event.
+  Number of active days and seconds watched per user over the last seven days by the clock.
+  Events older than seven days are removed, even if no new event arrives.
 owner: video
 refresh: micro-batch
 every: 1 hour
 freshness: 2 hours
 tags: [video]
 columns:
-  active_days: Days, in UTC, with at least one event.
-  watch_seconds: Seconds watched in the seven days.
+  active_days: Number of days, in UTC, with at least one event.
+  watch_seconds: Seconds watched in the last seven days.
 */
 SELECT
   v.user_id,

@@ -1,7 +1,8 @@
 /* gold
 description: >
-  The ten titles watched most in the latest complete window of content_popularity, per country
-  and for the whole world. A title that drops out, or a window that passes, leaves.
+  The ten most watched titles in the latest complete window of content_popularity, per country
+  and worldwide. Titles that are no longer in the top ten are removed, and so are the rows of
+  earlier windows.
 grain: [country, rank]
 owner: video
 refresh: micro-batch
@@ -10,8 +11,8 @@ freshness: 15 minutes
 tags: [video]
 columns:
   country: ISO 3166 code of two letters, or world.
-  rank: From 1, the title with the most views; equal ones by their number.
-  views: In the latest complete window of five minutes.
+  rank: Rank from 1, by most views; equal numbers of views are ranked by title_id.
+  views: Number of views in the latest complete window of five minutes.
 */
 WITH latest AS ( -- a window ends every minute, so one of them ended within the last minute
   SELECT

@@ -1,7 +1,7 @@
 /* gold
 description: >
-  One row per user for the front page: what they spent, orders under way, items in the cart and
-  when they last watched a title of the catalogue.
+  One row per user for the front page: total spend, open orders, items in the cart, and the time
+  at which the user last watched a title of the catalogue.
 grain: [user_id]
 owner: shop
 refresh: micro-batch
@@ -9,10 +9,10 @@ every: 1 hour
 freshness: 2 hours
 tags: [shop]
 columns:
-  total_spend: What the completed orders come to.
-  open_orders: Orders that are placed, paid or shipped.
-  cart_items: Pieces in the cart.
-  last_seen_at: The latest event of watching a title of the catalogue.
+  total_spend: Total amount of completed orders.
+  open_orders: Number of orders that are placed, paid or shipped.
+  cart_items: Number of pieces in the cart.
+  last_seen_at: Time of the latest view event for a title of the catalogue.
 */
 WITH open AS (
   SELECT

@@ -1,17 +1,18 @@
 /* gold
 description: >
-  Completed orders per user: how many, their sum and the latest. A deleted order lowers count and
-  sum, and may lower the latest time; a user without completed orders has no row. The cast of
-  total_spend raises an error above 9,999,999,999.99; it never wraps.
+  Number, total amount and latest time of completed orders per user. When an order is deleted,
+  count and total decrease, and the latest time can become earlier. Users without completed
+  orders have no row. The cast of total_spend raises an error above 9,999,999,999.99; it never
+  wraps.
 owner: analytics
 contract: strict
 refresh: continuous
 freshness: 1 minute
 tags: [shop]
 columns:
-  order_count: Completed orders.
-  total_spend: What they come to.
-  last_order_time: When the latest of them was placed.
+  order_count: Number of completed orders.
+  total_spend: Total amount of completed orders.
+  last_order_time: Time at which the latest completed order was placed.
 sinks:
   - postgres: {table: serving.user_order_stats}
   - redis: {prefix: "user_order_stats:"}

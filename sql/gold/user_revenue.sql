@@ -1,14 +1,14 @@
 /* gold
 description: >
-  Revenue per user over all active orders, for look-ups by user. A user whose last order is
-  deleted leaves. The cast raises an error above 9,999,999,999.99; it never wraps.
+  Revenue per user over all active orders, for look-ups by user. A user is removed when their
+  last order is deleted. The cast raises an error above 9,999,999,999.99; it never wraps.
 owner: shop
 refresh: micro-batch
 every: 15 minutes
 freshness: 30 minutes
 tags: [shop]
 columns:
-  total_revenue: What all active orders of the user come to.
+  total_revenue: Total amount of the active orders of the user.
 */
 SELECT
   a.user_id,

@@ -1,7 +1,7 @@
 /* gold
 description: >
-  Sessions of each user: clicks less than ten minutes apart belong together. A late click can make
-  one session out of two.
+  Sessions of each user: clicks less than ten minutes apart belong to the same session. A late
+  click can merge two sessions into one.
 grain: [user_id, session_start]
 owner: shop
 refresh: micro-batch
@@ -9,9 +9,9 @@ every: 1 hour
 freshness: 2 hours
 tags: [shop]
 columns:
-  session_start: The first click.
+  session_start: Time of the first click.
   session_end: Ten minutes after the last click.
-  events: How many clicks there were.
+  events: Number of clicks.
 */
 SELECT
   c.user_id,

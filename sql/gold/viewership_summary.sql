@@ -1,16 +1,16 @@
 /* gold
 description: >
   Watch time per user and title of the current catalogue. Late events count as soon as they
-  arrive; a title that is taken down leaves with all of its rows.
+  arrive. When a title is taken down, all of its rows are removed.
 owner: video
 refresh: micro-batch
 every: 10 minutes
 freshness: 30 minutes
 tags: [video]
 columns:
-  watch_seconds: Seconds watched, all events together.
-  first_seen_at: The earliest event, whenever it arrived.
-  last_seen_at: The latest event.
+  watch_seconds: Total seconds watched.
+  first_seen_at: Time of the earliest event, even if it arrived late.
+  last_seen_at: Time of the latest event.
 sinks:
   - kafka: {topic: gold.viewership_summary, format: upsert}
   - postgres: {table: serving.viewership_summary}

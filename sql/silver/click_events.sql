@@ -1,5 +1,5 @@
 /* silver
-description: Clicks, one row per event however often it was sent.
+description: Clicks, one row per event, even if it was sent more than once.
 owner: shop
 tags: [shop]
 */

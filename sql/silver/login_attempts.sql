@@ -1,5 +1,5 @@
 /* silver
-description: Attempts to sign in, one row per event.
+description: Sign-in attempts, one row per event.
 owner: security
 tags: [security]
 */

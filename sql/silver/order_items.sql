@@ -1,5 +1,5 @@
 /* silver
-description: The lines of the shop's orders as they are now.
+description: Order lines of the shop in their current state.
 owner: shop
 tags: [shop]
 */

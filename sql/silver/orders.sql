@@ -1,5 +1,5 @@
 /* silver
-description: The shop's orders as they are now; deleted orders are gone.
+description: Orders of the shop in their current state; deleted orders are removed.
 owner: shop
 tags: [shop]
 on_failure: warn

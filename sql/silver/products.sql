@@ -1,5 +1,5 @@
 /* silver
-description: The shop's products as they are now.
+description: Products of the shop in their current state.
 owner: shop
 tags: [shop]
 */

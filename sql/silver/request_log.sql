@@ -1,5 +1,5 @@
 /* silver
-description: Requests answered, one row per event.
+description: Requests answered by the services, one row per event.
 owner: platform
 tags: [platform]
 cluster_by: [service, event_time]

@@ -1,5 +1,5 @@
 /* silver
-description: The video catalogue as it is now; titles that were taken down are gone.
+description: The video catalogue in its current state; titles that are taken down are removed.
 owner: video
 tags: [video]
 */

@@ -1,5 +1,5 @@
 /* silver
-description: The shop's users as they are now.
+description: Users of the shop in their current state.
 owner: shop
 tags: [shop]
 */

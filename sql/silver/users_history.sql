@@ -1,5 +1,5 @@
 /* silver
-description: What the shop's users were and when, one row for each span of time.
+description: History of the shop's users, one row for each period of validity.
 owner: shop
 tags: [shop]
 stored_as_scd_type: 2

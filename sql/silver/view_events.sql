@@ -1,5 +1,5 @@
 /* silver
-description: Watching, one row per event however often it was sent.
+description: Views of titles, one row per event, even if it was sent more than once.
 owner: video
 tags: [video]
 */

@@ -103,7 +103,7 @@ def test_a_page_shows_lineage_strategy_and_expectations(shop: Path):
 
     assert "aggregate state: changes are added to it" in page.text
     assert "expect_column_values_to_not_be_null" in page.text
-    assert "What all active orders of the user come to." in page.text
+    assert "Total amount of the active orders of the user." in page.text
     assert ("a", "gold.active_orders.html") in set(page.links())
     assert any(tag == "svg" for tag, _ in page.tags)
 
