@@ -183,6 +183,10 @@ def test_a_whole_batch_cannot_go_to_quarantine(kind: str, kwargs: dict[str, Any]
     assert checked(kind, kwargs, policy=OnFailure.HOLD) == []
 
 
+def test_every_expectation_can_be_named_in_a_suite() -> None:
+    assert [kind for kind in expectation_types() if not kind.isidentifier()] == []
+
+
 def test_rules_and_arguments_are_those_of_great_expectations() -> None:
     known = expectation_types()
 
