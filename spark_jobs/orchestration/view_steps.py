@@ -183,7 +183,7 @@ def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> 
             pinned = rollbacker.pinned(view)
             if pinned is None or pinned.replay_id != agreed["rollback"]:
                 raise AirflowFailException(
-                    f"{agreed['rollback']} holds gold.{view} no longer; fill in the form again"
+                    f"{agreed['rollback']} no longer pins gold.{view}; fill in the form again"
                 )
             rollbacker.release(view, who=who(context), why=because, approved_by=agrees)
             log.info("%s is unpinned; the next refresh picks up the changes since", view)
