@@ -32,7 +32,7 @@ from spark_jobs.bronze.transactions import read_transactions, transaction_topic
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import SparkSettings, StreamSettings
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import TOPIC_PREFIX
+from spark_jobs.stack.connector import TOPIC_PREFIX
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
 from spark_jobs.stack.stack import Stack

@@ -71,7 +71,8 @@ def resnapshot(
 ) -> None:
     """Restart the connector with a new slot and a snapshot, after its slot was lost."""
     from spark_jobs.planning.request import why
-    from spark_jobs.stack.connect import CONNECTOR, SLOT, client, wait_until_running
+    from spark_jobs.stack.connect import client, wait_until_running
+    from spark_jobs.stack.connector import CONNECTOR, SLOT
     from spark_jobs.stack.resnapshot import resnapshot as start_over
 
     with open_project(context) as project:

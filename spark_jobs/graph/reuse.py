@@ -7,25 +7,20 @@ plain SELECT. A replacement keeps the number of lines, so that later locations s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from spark_jobs.definitions.files import DeclaredFile
 from spark_jobs.definitions.project import Definitions, GoldDefinition, SilverDefinition
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.dialect import dialect
-from spark_jobs.graph.functions import is_known
+from spark_jobs.graph.macros import Macro, one_line, read_macro
 from spark_jobs.graph.parsing import SqlText, parse_select, plain_sql
 from spark_jobs.graph.reuse_errors import (
     ExpansionTooLargeError,
     MacroArgumentsError,
-    MacroError,
     ReuseCycleError,
     UnknownEphemeralError,
     UnknownVariableError,
@@ -37,8 +32,6 @@ _Sql = TypeVar("_Sql", SilverDefinition, GoldDefinition)
 EPHEMERAL: Final = "ephemeral"
 # Limit of an expanded statement, in characters.
 LARGEST: Final = 100_000
-_HEAD = re.compile(r"\s*CREATE\s+MACRO\s+(\w+)\s*\(([^()]*)\)\s*AS\b", re.IGNORECASE)
-_PARAMETER = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 # Words after a relation that are not its alias.
 _NO_ALIAS = frozenset(
     [
@@ -74,21 +67,6 @@ _NO_ALIAS = frozenset(
         "TABLESAMPLE",
     ]
 )
-
-
-@dataclass(frozen=True)
-class Macro:
-    """An expression with parameters.
-
-    Attributes:
-        parameters: names in lower case.
-        body: the expression without comments, at its place in the file.
-    """
-
-    name: str
-    file: str
-    parameters: tuple[str, ...]
-    body: str
 
 
 @dataclass
@@ -275,35 +253,6 @@ def library_of(
     return library
 
 
-def read_macro(file: DeclaredFile) -> Macro:
-    """Parse ``CREATE MACRO name(parameter, ...) AS expression``.
-
-    Raises:
-        MacroError: the file contains something else.
-        SqlSyntaxError: it is not valid SQL.
-    """
-    source = SqlText(file.file, file.text)
-    plain = plain_sql(source)
-    head = _HEAD.match(plain)
-    if head is None:
-        raise MacroError(file.name, "it does not begin as one", location=source.first())
-    if head[1].lower() != file.name:
-        problem = f"the file is {file.name}.sql, the macro is {head[1]!r}"
-        raise MacroError(file.name, problem, location=source.at(head.start(1)))
-    if is_known(file.name):
-        problem = "Spark has a function of that name"
-        raise MacroError(file.name, problem, location=source.at(head.start(1)))
-    names = [one.strip().lower() for one in head[2].split(",")] if head[2].strip() else []
-    if len({*names}) < len(names) or not all(map(_PARAMETER.fullmatch, names)):
-        problem = f"({head[2].strip()}) is not a list of parameters"
-        raise MacroError(file.name, problem, location=source.at(head.start(2)))
-    body = plain[head.end() :].rstrip().rstrip(";")
-    place = source.at(head.end() + len(body) - len(body.lstrip()))
-    _check_body(file.name, names, one_line(body), place)
-    blank = re.sub(r"[^\n]", " ", plain[: head.end()])
-    return Macro(file.name, file.file, tuple(names), blank + body)
-
-
 def literal(value: Value) -> str:
     """A value as a SQL literal.
 
@@ -316,31 +265,6 @@ def literal(value: Value) -> str:
         return f"({value})" if value < 0 else str(value)
     quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{quoted}'"
-
-
-def one_line(text: str) -> str:
-    """The text on one line, stripped."""
-    return re.sub(r"[\r\n]", " ", text).strip()
-
-
-def _check_body(name: str, parameters: Sequence[str], body: str, place: Location) -> None:
-    """Check that the body is one expression over the parameters."""
-    try:
-        trees = dialect().parse(re.sub(r"@(\w+)", r"'\1'", body))
-    except SqlglotError as error:
-        problem = str(error).splitlines()[0]
-        raise MacroError(
-            name, f"its body is not an expression: {problem}", location=place
-        ) from error
-    tree = trees[0] if len(trees) == 1 else None
-    if tree is None or isinstance(tree, exp.Query | exp.Command | exp.DDL):
-        raise MacroError(name, "its body is not an expression", location=place)
-    for column in tree.find_all(exp.Column):
-        # The field of a struct parameter looks like a table's column.
-        first = column.parts[0].name.lower()
-        if first not in parameters and not column.find_ancestor(exp.Lambda):
-            problem = f"its body names {column.parts[0].name!r}, which is not a parameter"
-            raise MacroError(name, problem, location=place)
 
 
 def _check(

@@ -13,7 +13,8 @@ from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import CONNECTOR, MESSAGE_PREFIX, register
+from spark_jobs.stack.connect import register
+from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX
 from spark_jobs.stack.kafka import admin, ensure_topics, records_in
 from spark_jobs.stack.kafka_rights import declared_rights, grant
 from spark_jobs.stack.snapshot_signal import ask_for_rows

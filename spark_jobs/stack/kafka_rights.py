@@ -23,7 +23,8 @@ from spark_jobs.bronze.transactions import transaction_topic
 from spark_jobs.definitions.vocabulary import SinkSystem, SourceFormat
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.sinks.kafka import CLIENT_PREFIX, MARKS
-from spark_jobs.stack.connect import GROUP, TOPIC_PREFIX
+from spark_jobs.stack.connect import GROUP
+from spark_jobs.stack.connector import TOPIC_PREFIX
 from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.kafka import INTERNAL_TOPICS
 

@@ -9,7 +9,8 @@ import httpx
 import psycopg
 
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import CONNECTOR, SLOT, client, states
+from spark_jobs.stack.connect import client, states
+from spark_jobs.stack.connector import CONNECTOR, SLOT
 from spark_jobs.stack.errors import ConnectorFailedError
 
 STOPPED_SECONDS = 60.0

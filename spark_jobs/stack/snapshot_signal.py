@@ -10,7 +10,7 @@ import json
 import os
 
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import signal_file
+from spark_jobs.stack.connector import signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 
 

@@ -18,13 +18,13 @@ import httpx
 from spark_jobs.background import BackgroundLoop
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import (
-    CONNECTOR,
     client,
     connector_status,
     first_trace_line,
     restart_failed_tasks,
     states,
 )
+from spark_jobs.stack.connector import CONNECTOR
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,8 @@ from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.check.reconcile import reconcile_silver
 from spark_jobs.silver.check.transactions import incomplete_transactions
 from spark_jobs.silver.flow import SilverFlow
-from spark_jobs.stack.connect import client, connector_config, states
+from spark_jobs.stack.connect import client, states
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.kafka import admin
 from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
 from spark_jobs.stack.resnapshot import drop_slot

@@ -118,7 +118,7 @@ def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
 def _capture(project: OpenProject) -> Iterator[Trouble]:
     """The connector, if it failed or missed changes."""
     from spark_jobs.definitions.vocabulary import SourceFormat
-    from spark_jobs.stack.connect import CONNECTOR
+    from spark_jobs.stack.connector import CONNECTOR
     from spark_jobs.stack.skipped import capture_problem
 
     sources = project.manifest.sources.values()

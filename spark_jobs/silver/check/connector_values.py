@@ -1,7 +1,7 @@
 """Converts PostgreSQL's text output to the JSON that the Debezium connector writes.
 
-The connector is set up as in ``stack/connect.py``: decimals as strings, times in ISO 8601. The text
-comes from a session in UTC with ``datestyle`` ISO. Each function maps a text to JSON.
+The connector is set up as in ``stack/connector.py``: decimals as strings, times in ISO 8601. The
+text comes from a session in UTC with ``datestyle`` ISO. Each function maps a text to JSON.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import psycopg
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from spark_jobs.settings import REPOSITORY, load_settings
-from spark_jobs.stack.connect import connector_config
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.java import java_program
 from spark_jobs.stack.postgres import PUBLICATION
 from tests.servers import LOOPBACK, Postgres

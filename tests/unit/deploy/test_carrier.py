@@ -12,7 +12,7 @@ from spark_jobs.deploy.steps import Step
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.stack.connect import signal_config, signal_file
+from spark_jobs.stack.connector import signal_config, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.snapshot_signal import ask_for_rows
 from spark_jobs.state.deployments import Deployment

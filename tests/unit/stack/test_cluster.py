@@ -14,8 +14,9 @@ from spark_jobs.sections import SecuritySettings
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack.catalog import all_steps, with_needs
 from spark_jobs.stack.certificates import KAFKA, ensure_certificate
-from spark_jobs.stack.connect import connector_config, worker_properties
+from spark_jobs.stack.connect import worker_properties
 from spark_jobs.stack.connect_rest import prepare_rest
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.kafka import server_properties
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.secrets import ensure_secret

@@ -12,8 +12,9 @@ import pytest
 from spark_jobs.settings import load_settings
 from spark_jobs.stack.airflow_config import airflow_environment, airflow_options
 from spark_jobs.stack.catalog import ON_DEMAND, all_steps, check_part_names, with_needs
-from spark_jobs.stack.connect import captured_tables, connector_config, worker_properties
+from spark_jobs.stack.connect import worker_properties
 from spark_jobs.stack.connect_rest import prepare_rest
+from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.errors import UnknownPartError
 from spark_jobs.stack.kafka import server_properties

@@ -15,7 +15,8 @@ from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack import connect
-from spark_jobs.stack.connect import captured_tables, connector_config, register
+from spark_jobs.stack.connect import register
+from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.errors import ConnectorFailedError
 
 RUNNING = {"connector": {"state": "RUNNING"}, "tasks": [{"state": "RUNNING"}]}

@@ -14,8 +14,9 @@ from spark_jobs.stack import airflow_config, secrets
 from spark_jobs.stack.airflow import new_users
 from spark_jobs.stack.airflow_config import airflow_options, write_airflow_config
 from spark_jobs.stack.catalog import all_steps
-from spark_jobs.stack.connect import connector_config, worker_properties
+from spark_jobs.stack.connect import worker_properties
 from spark_jobs.stack.connect_rest import prepare_rest
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.kafka import data_directory
 from spark_jobs.stack.parts import Part

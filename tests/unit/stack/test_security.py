@@ -15,8 +15,9 @@ from spark_jobs.stack.airflow_config import (
 )
 from spark_jobs.stack.catalog import all_steps
 from spark_jobs.stack.certificates import KAFKA, certificate_name, ensure_certificate
-from spark_jobs.stack.connect import connector_config, worker_properties
+from spark_jobs.stack.connect import worker_properties
 from spark_jobs.stack.connect_rest import prepare_rest
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.errors import KafkaUsersMissingError
 from spark_jobs.stack.kafka import kafka_directory, prepare_broker, server_properties
 from spark_jobs.stack.kafka_rights import connect_rights, declared_rights

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.stack.connect import connector_config, prepare_worker, skipped_file, worker_files
+from spark_jobs.stack.connect import prepare_worker, skipped_file, worker_files
+from spark_jobs.stack.connector import connector_config
 from spark_jobs.stack.skipped import Skipped, answer, capture_problem, skipped, unanswered
 
 # As Debezium 3.7 writes them through the worker's logging.
