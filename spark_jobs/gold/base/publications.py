@@ -55,11 +55,15 @@ def publication_of(location: str, attempt_id: str) -> Publication | None:
 
 
 def intruder(location: str, publication: Publication) -> Intruder | None:
-    """The newest foreign commit after the publication that changed rows; compaction does not."""
+    """The newest foreign commit after the publication that changed rows; compaction does not.
+
+    A newer publication is not foreign: a refresh may publish between the two reads of the log.
+    """
     for commit in log.commits(location, limit=_FIRST_LOOK):
         if commit.version <= publication.version:
             return None
-        if rows_changed(location, after=commit.version - 1, upto=commit.version):
+        changed = rows_changed(location, after=commit.version - 1, upto=commit.version)
+        if changed and _publication(commit) is None:
             return Intruder(commit.version, commit.operation)
     return None
 
