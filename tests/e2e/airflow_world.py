@@ -43,6 +43,7 @@ REPLAY, ROLLBACK, RELEASE = "ops__replay", "ops__rollback", "ops__release"
 # A writer waits this long for a table; on a busy machine it takes minutes until the writers of a
 # test have started.
 PATIENCE = 300
+READING_SECONDS = 2
 # Limit of rows that one refresh may read; all other tests read fewer.
 USUAL, MANY = 500, 2000
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY = (date(2026, 1, day) for day in (5, 6, 7, 8))
@@ -181,8 +182,10 @@ class Airflow:
             return self.tasks(run).get("approve")
 
         def approved() -> bool:
-            # After an answer that came too early, Airflow asks again.
+            # After an answer that came too early, Airflow asks again, but only a few times. A
+            # person reads the question first.
             if state() == "awaiting_input":
+                time.sleep(READING_SECONDS)
                 with self.client("engineer") as engineer:
                     said = engineer.patch(path, json=answer)
                     assert said.is_success or said.status_code == httpx.codes.CONFLICT, said.text
