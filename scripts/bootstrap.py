@@ -37,7 +37,11 @@ COMPILED = {
     ROOT / "spark_jobs/stack/ObjectStore.java": ROOT
     / "jars/s3proxy/target/dependency/tidemark-object-store.jar",
 }
-ARCHIVE_SOURCE = ROOT / "spark_jobs/storage/class_archive.py"
+# What runs while the archive is written, and a jar of the class path that is built from source.
+ARCHIVED = (
+    ROOT / "spark_jobs/storage/class_archive.py",
+    ROOT / "spark_jobs/storage/Guard.java",
+)
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 UV = ROOT / ".bootstrap/bin/uv"
 
@@ -287,7 +291,7 @@ def classes() -> list[str]:
     """Write the archive of Spark's classes, from which drivers start with a third less CPU."""
     target = ROOT / "jars/spark/target"
     stamp = target / "classes-stamp"
-    wanted = digest(ROOT / "uv.lock", sums_file("spark"), ARCHIVE_SOURCE) + java_version(
+    wanted = digest(ROOT / "uv.lock", sums_file("spark"), *ARCHIVED) + java_version(
         java_program() or "java"
     )
     if read(stamp) == wanted:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spark_jobs.access.errors import TokenRefusedError
 from spark_jobs.access.secrets import connect_token, on_loopback, token_file
@@ -59,10 +59,8 @@ def open_session(settings: Settings) -> SparkSession:
         JarsMissingError: a session in this process needs jars that are missing.
         JavaMissingError: a session in this process needs Java.
     """
-    if settings.spark.remote:
-        return remote_session(settings, settings.spark.remote)
-    if (remote := _announced(settings)) is not None:
-        return remote_session(settings, remote, announced_in=connect_url_file(settings))
+    if (named := _server(settings)) is not None:
+        return remote_session(settings, named.remote, announced_in=named.announced_in)
     return driver_session(settings, "tidemark", conf=QUIET)
 
 
@@ -79,20 +77,27 @@ def served_session(settings: Settings) -> SparkSession | None:
         StateDirectoryError: this account may not read the server's address or token.
     """
     try:
-        if settings.spark.remote:
-            return remote_session(settings, settings.spark.remote, hurry=True)
-        if (remote := _announced(settings)) is None:
+        if (named := _server(settings)) is None:
             return None
-        file = connect_url_file(settings)
-        return remote_session(settings, remote, announced_in=file, hurry=True)
+        return remote_session(settings, named.remote, announced_in=named.announced_in, hurry=True)
     except OSError as error:
         raise StateDirectoryError(settings.state, error.strerror or str(error)) from error
 
 
-def _announced(settings: Settings) -> str | None:
-    """The URL of the local stack's Connect server; None if that does not run."""
+class _Server(NamedTuple):
+    """A Connect server's URL, and the file that names it; None if a setting does."""
+
+    remote: str
+    announced_in: Path | None = None
+
+
+def _server(settings: Settings) -> _Server | None:
+    """The server that a setting names, or else the local stack's; None if that does not run."""
+    if settings.spark.remote:
+        return _Server(settings.spark.remote)
+    file = connect_url_file(settings)
     try:
-        return connect_url_file(settings).read_text("utf-8").strip()
+        return _Server(file.read_text("utf-8").strip(), file)
     except FileNotFoundError:
         return None
 

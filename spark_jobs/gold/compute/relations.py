@@ -12,7 +12,6 @@ from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.maintenance.states import LAYER
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy
 
@@ -117,7 +116,7 @@ class Relations:
         return self.context.locations.of(TableName.parse(table))
 
 
-def prefix_of(work: RefreshPlan | WorkItem) -> str:
+def prefix_of(work: WorkItem) -> str:
     """The prefix of an attempt's relation names: several attempts may share a session."""
     return "__" + "".join(one if one.isalnum() else "_" for one in work.attempt_id)
 

@@ -11,7 +11,7 @@ from spark_jobs.gold.base.publications import Publication, latest_publication
 from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.compute.pinned import pinned_sql
 from spark_jobs.gold.compute.ranges import range_condition
-from spark_jobs.gold.compute.relations import Relations
+from spark_jobs.gold.compute.relations import PREFIX, Relations
 from spark_jobs.gold.explain.publish_sql import RESULT, Publish, publish_sql
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.delta import StateUpdate
@@ -157,7 +157,7 @@ def _incremental(context: GoldContext, plan: RefreshPlan, base: Publication) -> 
 
 def _meaning(step: str) -> str:
     """What a step of a program computes, by the word in its name."""
-    words = step.removeprefix("__refresh_").split("_")
+    words = step.removeprefix(f"{PREFIX}_").split("_")
     match words[0]:
         case "change":
             return "what changed below the next operator, without what cancels out"

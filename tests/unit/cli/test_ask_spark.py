@@ -14,20 +14,17 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from spark_jobs.cli.main import app
 from spark_jobs.cli.plan import CHANGES
-from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.serving.sql import view_analysis
 from spark_jobs.serving.sql.view_analysis import ACCEPTED
 from spark_jobs.settings import load_settings
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.errors import JavaMissingError
 from tests.golden.declaration_cases import RIGHT, write_project
+from tests.unit.deploy.in_force import in_force, tidemark
 
 SPEND = "sql/gold/spend.sql"
 COUNTED = RIGHT[SPEND].replace("SUM(o.amount)", "COUNT(*)")
@@ -96,26 +93,6 @@ def opened(analyzer: Analyzer, monkeypatch: pytest.MonkeyPatch) -> Callable[[boo
         return found
 
     return replace
-
-
-def tidemark(project: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["--project", str(project), *words])
-
-
-def put_in_force(project: Path) -> None:
-    settings = load_settings(project)
-    manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
-    deployment = Deployment(
-        deployment_id="d1-tests",
-        number=1,
-        status=DeploymentStatus.APPLIED,
-        in_force=True,
-        who="tests",
-        manifest=manifest.model_dump_json(),
-        settings=kept_settings(settings),
-    )
-    with ControlStore.open(settings.control_url) as store:
-        store.begin_deployment(deployment)
 
 
 def problems(result: Result) -> Iterator[tuple[str, str]]:
@@ -264,7 +241,7 @@ def test_the_cache_needs_no_state_directory_and_survives_what_is_no_cache(
 def test_plan_asks_about_what_it_would_compute(
     project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
 ) -> None:
-    put_in_force(project)
+    in_force(project)
     sessions = opened(True)
     assert tidemark(project, "plan").exit_code == 0
     assert sessions == []
@@ -328,7 +305,7 @@ def test_apply_changes_nothing_where_spark_cannot_be_asked(
 def test_an_environment_is_asked_about_too(
     project: Path, analyzer: Analyzer, opened: Callable[[bool], list[str]]
 ) -> None:
-    put_in_force(project)
+    in_force(project)
     opened(True)
     (project / SPEND).write_text(REFUSED)
     assert tidemark(project, "plan", "--env", "ana").exit_code == 1

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
-from spark_jobs.cli.main import app
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.deploy.change import Action, Category, Change, Cost, Kind, Work
 from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
@@ -21,9 +19,9 @@ from spark_jobs.deploy.plan import Plan
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.serving.report.plan_table import plan_view
 from spark_jobs.settings import load_settings
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.compiled import compiled, deployment_of
+from spark_jobs.storage.compiled import deployment_of
+from tests.unit.deploy.in_force import in_force, tidemark
 
 VIEW = """\
 /* gold
@@ -50,29 +48,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
-
-
-def tidemark(project: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["--project", str(project), *words])
-
-
-def in_force(project: Path) -> None:
-    """Put the project in force, as an apply does that computes nothing."""
-    settings = load_settings(project)
-    manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
-    with ControlStore.open(settings.control_url) as store:
-        store.begin_deployment(
-            Deployment(
-                deployment_id="d1-tests",
-                number=1,
-                status=DeploymentStatus.APPLIED,
-                in_force=True,
-                who="tests",
-                manifest=manifest.model_dump_json(),
-                settings=kept_settings(settings),
-            )
-        )
-    manifest.write(settings.manifest_file)
 
 
 def test_the_first_plan_lists_all_changes_with_their_cost(project: Path) -> None:

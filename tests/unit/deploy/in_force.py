@@ -1,0 +1,37 @@
+"""A project that is in force, and the commands over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.settings import load_settings
+from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.compiled import compiled
+
+
+def tidemark(project: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(project), *words])
+
+
+def in_force(project: Path) -> None:
+    """Put the project in force, as an apply does that computes nothing."""
+    settings = load_settings(project)
+    manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
+    with ControlStore.open(settings.control_url) as store:
+        store.begin_deployment(
+            Deployment(
+                deployment_id="d1-tests",
+                number=1,
+                status=DeploymentStatus.APPLIED,
+                in_force=True,
+                who="tests",
+                manifest=manifest.model_dump_json(),
+                settings=kept_settings(settings),
+            )
+        )
+    manifest.write(settings.manifest_file)
