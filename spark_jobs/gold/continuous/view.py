@@ -16,6 +16,8 @@ from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.types import JsonObject, utc_now
 
 LONGEST_PAUSE_SECONDS = 60.0
+# A commit of the database can be recorded for versions that a view has already seen.
+COMMIT_PAUSE_SECONDS = 1.0
 _WAITS = frozenset(
     {
         ReasonCode.INPUT_MISSING,
@@ -77,6 +79,8 @@ class FollowedView:
         """Record a plan that skips, because nothing changed or an input is missing."""
         waits = plan.reason.code in _WAITS
         self._up_to_date(plan, newest[self.table], now=now)
+        if plan.reason.code is ReasonCode.WAITS_FOR_TRANSACTION:
+            self.seen, self.next_try = None, now + COMMIT_PAUSE_SECONDS
         self.state = StreamState.WAITING if waits else StreamState.RUNNING
         self.error = plan.reason.text if waits else None
 

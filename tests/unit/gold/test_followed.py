@@ -59,6 +59,7 @@ def plan(orders: int | None, decision: Full | Skip) -> RefreshPlan:
 
 UNCHANGED = Skip(Reason(ReasonCode.NO_UPSTREAM_CHANGE, "no upstream change"))
 MISSING = Skip(Reason(ReasonCode.INPUT_MISSING, "no table at silver.orders"))
+NO_COMMIT = Skip(Reason(ReasonCode.WAITS_FOR_TRANSACTION, "no commit of database shop"))
 FULL = Full(Reason(ReasonCode.INPUT_CHANGED_NO_RULE, "no rule"))
 
 
@@ -87,6 +88,16 @@ def test_a_missing_input_is_waited_for() -> None:
     assert (one.state, one.error) == (StreamState.WAITING, "no table at silver.orders")
     assert not one.due(versions(None, None), now=0)
     assert one.due(versions(0, None), now=0)
+
+
+def test_a_commit_is_waited_for_although_no_version_changes() -> None:
+    one = view()
+    one.skipped(plan(3, NO_COMMIT), versions(3, 7), now=0)
+    assert (one.state, one.error) == (StreamState.WAITING, "no commit of database shop")
+    assert not one.due(versions(3, 7), now=0.9)
+    assert one.due(versions(3, 7), now=1)
+    one.skipped(plan(3, UNCHANGED), versions(3, 7), now=1)
+    assert not one.due(versions(3, 7), now=1e6)
 
 
 def test_pauses_double_up_to_a_minute_and_end_with_success() -> None:
