@@ -33,7 +33,7 @@ from benchmarks.tpch.tables import versions
 from spark_jobs.definitions.vocabulary import Strategy
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.sections import Engine, SparkSettings
-from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.session import driver_session
@@ -164,7 +164,7 @@ def opened(
         with ControlStore.open(settings.control_url) as store:
             refreshers = {
                 one: Refresher(
-                    _with_engine(settings, one), manifest, store, session_factory=lambda _: session
+                    settings.with_engine(one), manifest, store, session_factory=lambda _: session
                 )
                 for one in engines
             }
@@ -172,11 +172,6 @@ def opened(
             yield lake, contenders(refreshers, lake, strategies)
     finally:
         session.stop()
-
-
-def _with_engine(settings: Settings, engine: Engine) -> Settings:
-    gold = settings.gold.model_copy(update={"engine": engine})
-    return settings.model_copy(update={"gold": gold})
 
 
 def main(
@@ -191,7 +186,7 @@ def main(
     keys: Annotated[Keys, typer.Option(help="Which orders change.")] = Keys.RANDOM,
     engine: Annotated[
         Engines, typer.Option(help="The setting gold.engine; both, one beside the other.")
-    ] = Engines.AUTO,
+    ] = Engines.BOTH,
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds.")] = 3,
     warm_up: Annotated[int, typer.Option(min=0, help="Rounds before, not measured.")] = 1,
     learning: Annotated[

@@ -9,7 +9,6 @@ from pathlib import Path
 from benchmarks.choice import choice
 from benchmarks.plot import plot
 from benchmarks.records import FULL, IDLE, OURS, Cell, Run, ScaleFacts, mean, speedup
-from spark_jobs.sections import Engine
 
 Cells = dict[tuple[str, float, str], Cell]
 # Accepted cost of a refresh, relative to a full recomputation.
@@ -70,9 +69,8 @@ def median_others(cells: Iterable[Cell]) -> float:
 
 
 def _name(run: Run) -> str:
-    engines = "" if run.engines == [Engine.AUTO] else f"-{'-'.join(run.engines)}"
     keys = "" if run.facts.keys == "random" else f"-{run.facts.keys}"
-    return f"ivm-scale-{run.facts.scale:g}{engines}{keys}"
+    return f"ivm-scale-{run.facts.scale:g}-{'-'.join(run.engines)}{keys}"
 
 
 def _picture(run: Run, engine: str) -> str:

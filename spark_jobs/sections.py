@@ -53,6 +53,14 @@ class Ports(BaseModel):
         return f"ports.{name}", int(getattr(self, name))
 
 
+class Engine(StrEnum):
+    """What does the work of a layer."""
+
+    SPARK = "spark"
+    # Small work in the process itself, by a library that is known to give the same result as Spark.
+    AUTO = "auto"
+
+
 class SparkSettings(BaseModel):
     """Where Spark runs and how it is tuned; the defaults suit two cores."""
 
@@ -96,6 +104,9 @@ class StreamSettings(BaseModel):
     # Maximum number of tasks for one large batch of a source; each task writes a file. A full batch
     # uses all of them even if its topic has one partition.
     bronze_tasks: int = Field(default=2, ge=1)
+    # What appends, judges and merges batches. "spark": Spark only; "auto": small batches are
+    # handled in the application's own process, by Arrow and delta-rs.
+    engine: Engine = Engine.SPARK
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)
 
@@ -131,14 +142,6 @@ class SinkSettings(BaseModel):
     trigger_seconds: float = Field(default=2, gt=0)
 
 
-class Engine(StrEnum):
-    """What computes a refresh."""
-
-    # DuckDB, in the process of the refresh, if it is known to give the same result as Spark.
-    AUTO = "auto"
-    SPARK = "spark"
-
-
 class GoldSettings(BaseModel):
     """How gold views are refreshed."""
 
@@ -166,8 +169,9 @@ class GoldSettings(BaseModel):
     # How long a scheduled refresh waits for a commit position that covers the current content of
     # its tables; then it reads the newest position that they have in common.
     transaction_wait_seconds: float = Field(default=10, ge=0)
-    # What computes refreshes. "spark": Spark only; "auto": DuckDB if both are known to agree.
-    engine: Engine = Engine.AUTO
+    # What computes refreshes. "spark": Spark only; "auto": DuckDB, in the process of the refresh,
+    # where it is known to give the same result.
+    engine: Engine = Engine.SPARK
     # Memory limit of DuckDB for one refresh; it spills to disk beyond that.
     engine_memory: str = Field(default="2 GiB", pattern=r"^\d+ ?(MiB|GiB)$")
 

@@ -35,6 +35,7 @@ from spark_jobs.sections import (
     AlertSettings,
     BreakerSettings,
     ControlDatabase,
+    Engine,
     GoldSettings,
     GraphSettings,
     KafkaConnectSettings,
@@ -157,6 +158,16 @@ class Settings(BaseSettings):
             if isinstance(attribute, cached_property):
                 copy.__dict__.pop(name, None)
         return copy
+
+    def with_engine(self, engine: Engine) -> Settings:
+        """A copy in which one engine does the work of streams and of gold."""
+        chosen = {"engine": engine}
+        return self.model_copy(
+            update={
+                "streams": self.streams.model_copy(update=chosen),
+                "gold": self.gold.model_copy(update=chosen),
+            }
+        )
 
     @cached_property
     def state(self) -> Path:

@@ -35,6 +35,8 @@ MARKS = {
     "s3": "s3",
 }
 
+_STACKS = ("services", "cluster", "cassandra", "s3")
+
 # Background jobs of a shell ignore Ctrl-C, and programs that tests interrupt would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -60,6 +62,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         item.add_marker(mark_of(item))
     items.sort(key=place_of)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_engines(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small work without Spark, except in the tests of a whole stack, which run on the defaults.
+
+    Tests of an engine choose it themselves.
+    """
+    folder = request.path.relative_to(TESTS).parts[0] if TESTS in request.path.parents else ""
+    if MARKS.get(folder) in _STACKS:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_GOLD__ENGINE", "auto")
+        patch.setenv("TIDEMARK_STREAMS__ENGINE", "auto")
+        yield
 
 
 def place_of(item: pytest.Item) -> int:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.measure import Cost
 from benchmarks.records import Facts
+from spark_jobs.sections import Engine
 
 Found = TypeVar("Found")
 
@@ -67,14 +68,16 @@ class Memory(_Frozen):
 
 
 class Pace(_Frozen):
-    """The triggers of a run, in seconds."""
+    """The triggers of a run, in seconds, and the engine of its streams and of gold."""
 
     bronze: float
     silver: float
     gold: float
+    # Results of earlier releases do not name it.
+    engine: Engine = Engine.AUTO
 
     def __str__(self) -> str:
-        return f"{self.bronze:g} / {self.silver:g} / {self.gold:g} s"
+        return f"{self.bronze:g} / {self.silver:g} / {self.gold:g} s, {self.engine}"
 
 
 class Ingest(_Frozen):

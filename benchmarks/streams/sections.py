@@ -56,7 +56,7 @@ class Bench:
                 silver_trigger_seconds=pace.silver,
                 gold_trigger_seconds=pace.gold,
             )
-            settings = own_settings(Path(name), self.spark, streams)
+            settings = own_settings(Path(name), self.spark, streams).with_engine(pace.engine)
             with broker(settings):
                 yield settings
 

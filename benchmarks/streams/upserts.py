@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from benchmarks.measure import Cost, measured
 from benchmarks.streams.project import ACCOUNTS, write_rows
 from benchmarks.streams.results import Upserts, VoidError
-from spark_jobs.sections import SparkSettings
+from spark_jobs.sections import Engine, SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.parse.rows import BRONZE_SCHEMA
@@ -32,6 +32,7 @@ from spark_jobs.storage import log
 from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.policy import batch_limit
 from spark_jobs.storage.session import QUIET, driver_session
 from spark_jobs.storage.streams import streaming_conf
 from spark_jobs.storage.tables import append, read, session_values
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILES = 8
-OURS = "silver batch"
+OURS, QUICK = "silver batch", "silver batch, auto"
+_ENGINES = {OURS: Engine.SPARK, QUICK: Engine.AUTO}
 VECTORS = "MERGE, deletion vectors"
 COPIES = "MERGE, copy-on-write"
 DELTA_RS = "delta-rs merge"
@@ -92,12 +94,15 @@ class Contest:
     rows: int
 
     @cached_property
-    def applier(self) -> BatchApplier:
-        """The silver table's batch function, as in the streaming application."""
+    def appliers(self) -> dict[str, BatchApplier]:
+        """A silver table's batch function, as in the streaming application, for each engine."""
+        return {name: self._applier(engine) for name, engine in _ENGINES.items()}
+
+    def _applier(self, engine: Engine) -> BatchApplier:
         manifest = compile_settings(self.settings)
         entry = manifest.silver[ACCOUNTS]
         source = manifest.sources[entry.source]
-        tables = SilverTables.of(Lake(self.settings.lake), entry)
+        tables = SilverTables.of(Lake(f"{self.settings.lake}/{engine}"), entry)
         tables.create(self.spark, source)
         return BatchApplier(
             source=source,
@@ -107,12 +112,13 @@ class Contest:
             max_bytes=self.settings.streams.max_record_bytes,
             record=lambda _: None,
             clock=utc_now,
+            few=batch_limit(engine),
         )
 
     def location(self, name: str) -> str:
         """The location of a method's table."""
-        if name == OURS:
-            return self.applier.tables.table
+        if name in _ENGINES:
+            return self.appliers[name].tables.table
         return str(self.folder / name.replace(" ", "_").replace(",", ""))
 
     def build(self) -> None:
@@ -130,7 +136,8 @@ class Contest:
             "updated_at AS __arrived_at",
             "'0' AS __sequence",
         )
-        append(held, self.location(OURS))
+        for name in _ENGINES:
+            append(held, self.location(name))
         append(rows, self.location(COPIES))
         for name in (VECTORS, DELTA_RS):
             shutil.copytree(self.location(COPIES), self.location(name))
@@ -156,7 +163,10 @@ class Contest:
         arrived = self.spark.read.parquet(str(place / "records"))
         rows = self.spark.read.parquet(str(place / "rows"))
         return {
-            OURS: partial(self.applier.apply, arrived, round_number),
+            **{
+                name: partial(one.apply, arrived, round_number)
+                for name, one in self.appliers.items()
+            },
             VECTORS: partial(self._merge, rows, VECTORS),
             COPIES: partial(self._merge, rows, COPIES),
             DELTA_RS: partial(self._delta_rs, place / "rows"),
@@ -168,7 +178,7 @@ class Contest:
         Raises:
             VoidError: they are not equal.
         """
-        found = {name: self._sum(name) for name in (OURS, VECTORS, COPIES, DELTA_RS)}
+        found = {name: self._sum(name) for name in (*_ENGINES, VECTORS, COPIES, DELTA_RS)}
         if len(set(found.values())) != 1:
             raise VoidError(f"the tables are not equal: {found}")
 

@@ -40,6 +40,7 @@ from spark_jobs.storage.checkpoints import (
 )
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size, transaction_version
+from spark_jobs.storage.policy import batch_limit
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.writer import add_columns
 
@@ -114,6 +115,7 @@ class BronzeFlow:
             self.table,
             checkpoint,
             tasks=streams.bronze_tasks,
+            few=batch_limit(streams.engine),
             maintenance=self.settings.maintenance,
         )
         return (

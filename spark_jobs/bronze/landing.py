@@ -19,10 +19,10 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import policy, writer
+from spark_jobs.storage import writer
 from spark_jobs.storage.checkpoints import BatchOffsets, planned, query_id
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.policy import Place
+from spark_jobs.storage.policy import Limit, Place
 from spark_jobs.storage.rows import Rows, place_of, to_arrow
 from spark_jobs.storage.writer import Joining
 
@@ -35,12 +35,14 @@ class Landing:
         table: location of the table.
         checkpoint: of the query; has each batch's offsets and planning time.
         tasks: maximum number of tasks, and so files, of a large batch.
+        few: the largest batch that is appended without Spark.
         maintenance: when small files are compacted.
     """
 
     table: str
     checkpoint: str
     tasks: int
+    few: Limit
     maintenance: MaintenanceSettings
 
     def land(self, records: DataFrame, batch_id: int) -> None:
@@ -58,7 +60,7 @@ class Landing:
         # The app id of Spark's Delta sink, so that batches which it wrote are recognised too.
         txn = Txn(query_id(self.checkpoint) or self.checkpoint, batch_id)
         few = None
-        if batch is not None and policy.BATCH.fits(rows=self._offsets(batch)):
+        if batch is not None and self.few.fits(rows=self._offsets(batch)):
             # Computed by the first job that reads it, so that Kafka is read only once.
             records = records.localCheckpoint(eager=False)
             few = self._few(records, at)
@@ -87,6 +89,6 @@ class Landing:
 
     def _few(self, records: DataFrame, at: datetime) -> pa.Table | None:
         """The rows as Arrow data if the batch is small in every respect."""
-        if place_of(records, self._length) is Place.SPARK:
+        if place_of(records, self._length, few=self.few) is Place.SPARK:
             return None
         return arrived_here(to_arrow(records), at)

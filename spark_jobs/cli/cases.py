@@ -65,12 +65,12 @@ def run_cases(
         ),
     ] = None,
     engine: Annotated[
-        Engine | None,
+        Engine,
         typer.Option(
-            help="For gold views; auto: DuckDB where it gives the same rows as Spark. "
-            "Default: gold.engine."
+            help="auto: without Spark where the rows are known to be the same; "
+            "spark: all on Spark, the last check before a release."
         ),
-    ] = None,
+    ] = Engine.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run the case files of gold views and silver tables, and compare the rows."""
@@ -119,7 +119,7 @@ def run_files(
     settings: Settings,
     session: LazySession,
     *,
-    engine: Engine | None = None,
+    engine: Engine = Engine.AUTO,
 ) -> Iterator[Ended]:
     """Run case files one after another.
 
@@ -128,22 +128,21 @@ def run_files(
         manifest: the project.
         settings: with a temporary state directory; each file gets a lake below it.
         session: the session for all files.
-        engine: None: that of the settings.
+        engine: the engine of the refreshes and of the batches.
     """
     from spark_jobs.testing.case_files import read_case
     from spark_jobs.testing.ended import Ended, run_case
 
-    chosen = engine or settings.gold.engine
     for file in files:
         if file.parent.name == Layer.SILVER:
-            yield _run_silver(file, manifest, settings, session)
+            yield _run_silver(file, manifest, settings.with_engine(engine), session)
             continue
         try:
             case = read_case(file, manifest)
         except LakehouseError as error:
             yield Ended(name=file.stem, error=error)
             continue
-        yield run_case(case, manifest=manifest, settings=settings, session=session, engine=chosen)
+        yield run_case(case, manifest=manifest, settings=settings, session=session, engine=engine)
 
 
 def _run_silver(file: Path, manifest: Manifest, settings: Settings, session: LazySession) -> Ended:

@@ -31,6 +31,7 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.checkpoints import damage, last_planned
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.policy import batch_limit
 from spark_jobs.storage.streams import read_stream
 
 
@@ -164,6 +165,7 @@ class SilverFlow:
             placeholder=unavailable_placeholder(self.settings),
             maintenance=self.settings.maintenance,
             watch=self._watch,
+            few=batch_limit(self.settings.streams.engine),
         )
 
     @property

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from spark_jobs.sections import Engine
+
 
 class Place(StrEnum):
     """Where rows are read, computed and written."""
@@ -55,6 +57,8 @@ class Limit:
         return self.place(rows=rows, size=size, files=files) is Place.LOCAL
 
 
+# No work at all, not even that without a row.
+NOTHING: Final = Limit(rows=-1)
 # Rows that a refresh stages, publishes or looks up.
 RESULT: Final = Limit(rows=250_000)
 # Expected rows of a view that is computed in order to count them. If the result is too large after
@@ -90,6 +94,18 @@ _ALWAYS_MERGED: Final = 10_000
 MOST_LAYERS: Final = 20
 # Changes are appended while they have at most 1/CHANGED_PART of the state's rows.
 CHANGED_PART: Final = 4
+
+
+def batch_limit(engine: Engine) -> Limit:
+    """The largest micro-batch that a stream handles in its own process.
+
+    >>> batch_limit(Engine.AUTO).fits(rows=1), batch_limit(Engine.SPARK).fits(rows=0)
+    (True, False)
+
+    Args:
+        engine: the setting ``streams.engine``.
+    """
+    return BATCH if engine is Engine.AUTO else NOTHING
 
 
 def most_merged(rows: int) -> int:

@@ -13,7 +13,7 @@ from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.type_agreement import moved
 from spark_jobs.storage import policy
 from spark_jobs.storage.columns import quoted
-from spark_jobs.storage.policy import Place
+from spark_jobs.storage.policy import Limit, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,12 +30,14 @@ class Rows:
         place: where to handle rows of a DataFrame, by their expected number.
         counted: whether that number is exact; otherwise the rows are counted before they are
             collected.
+        most: upper bound of the number of rows; None if unknown.
     """
 
     make: Callable[[], DataFrame]
     here: pa.Table | None = None
     place: Place = Place.SPARK
     counted: bool = False
+    most: int | None = None
 
     @classmethod
     def of(cls, frame: DataFrame, *, place: Place = Place.SPARK) -> Rows:
@@ -196,14 +198,18 @@ def fits_arrow(frame: DataFrame) -> bool:
     return moved(field.dataType.simpleString() for field in frame.schema.fields)
 
 
-def place_of(rows: DataFrame, length: Column) -> Place:
-    """Where the rows of a batch are handled; runs a job, which computes the rows.
+def place_of(rows: DataFrame, length: Column, *, few: Limit) -> Place:
+    """Where the rows of a batch are handled; runs a job, which computes the rows, unless Spark
+    handles any batch.
 
     Args:
         rows: rows of the batch.
         length: length of a row in bytes; NULL counts as 0.
+        few: the largest batch that is handled in this process.
     """
+    if few == policy.NOTHING:
+        return Place.SPARK
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     [(count, size)] = rows.agg(F.count(F.lit(1)), F.sum(length)).collect()
-    return policy.BATCH.place(rows=int(count), size=int(size or 0))
+    return few.place(rows=int(count), size=int(size or 0))

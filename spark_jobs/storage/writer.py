@@ -134,7 +134,7 @@ def merge(
     table = _open_to_merge(rows, location, how)
     few = None if table is None else rows.few
     if table is None or few is None:
-        tables.merge(rows.frame, location, how, txn=txn)
+        tables.merge(rows.frame, location, how, txn=txn, few=policy.CHANGE.fits(rows=rows.most))
         return
     arrow_tables.merge(table, few, how, txn=txn)
     _join(table, location, rows, joining)

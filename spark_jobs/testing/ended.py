@@ -74,8 +74,7 @@ def run_case(
         session: opens a Spark session; called only if Spark runs the case.
         engine: ``SPARK`` runs everything on Spark, including incremental refreshes.
     """
-    gold = settings.gold.model_copy(update={"engine": engine})
-    settings = settings.model_copy(update={"gold": gold})
+    settings = settings.with_engine(engine)
     because = None
     if engine is not Engine.SPARK:
         own = settings.moved_to(settings.state / case.name)

@@ -62,8 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", params=Engine)
-def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+def each_engine(request: pytest.FixtureRequest, quick_engines: None) -> Iterator[Engine]:
     """Parametrizes the engine of refreshes, in settings that are loaded later."""
+    del quick_engines
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_GOLD__ENGINE", request.param)
         yield request.param

@@ -14,7 +14,7 @@ from spark_jobs.bronze import landing
 from spark_jobs.bronze.landing import Landing
 from spark_jobs.bronze.table import COLUMNS, arrived
 from spark_jobs.names import BronzeColumn
-from spark_jobs.sections import MaintenanceSettings
+from spark_jobs.sections import Engine, MaintenanceSettings
 from spark_jobs.storage import log, policy, tables
 from spark_jobs.storage.checkpoints import write_text
 from spark_jobs.storage.delta import Txn
@@ -36,12 +36,20 @@ class World:
     def __init__(self, spark: SparkSession, folder: Path, maintenance: MaintenanceSettings) -> None:
         self.spark = spark
         self.landing = Landing(
-            str(folder / "bronze"), str(folder / "of"), tasks=2, maintenance=maintenance
+            str(folder / "bronze"),
+            str(folder / "of"),
+            tasks=2,
+            few=policy.BATCH,
+            maintenance=maintenance,
         )
         create_stream_table(
             spark, self.landing.table, COLUMNS, partition_by=(BronzeColumn.ARRIVAL_DATE,)
         )
         write_text(f"{self.landing.checkpoint}/metadata", f'{{"id":"{QUERY}"}}')
+
+    def at_most(self, few: Limit) -> None:
+        """From now on only such batches are appended without Spark."""
+        self.landing = replace(self.landing, few=few)
 
     def plan(self, batch_id: int, *, end: int) -> datetime:
         """As Spark writes it before the batch; planned a second after the one before."""
@@ -111,10 +119,8 @@ def test_a_few_records_are_moved_without_sparks_writer(world: World) -> None:
     assert days == {"2026-01-02": 4, "2026-01-03": 2}
 
 
-def test_many_records_are_written_by_several_tasks(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(policy, "BATCH", Limit(rows=9))
+def test_many_records_are_written_by_several_tasks(world: World) -> None:
+    world.at_most(Limit(rows=9))
     world.land(0, range(10), parts=4)
     assert world.writers()[0] == f"WRITE {SPARK}"
     # Delta may join them after the commit.
@@ -128,26 +134,30 @@ def test_many_records_are_written_by_several_tasks(
     assert world.writers()[-1] == f"WRITE {DELTA_RS}"
 
 
-def test_long_records_are_written_by_sparks_tasks(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_records_are_written_by_sparks_tasks(world: World) -> None:
     # Without the header's two bytes of every other record they would fit.
-    monkeypatch.setattr(policy, "BATCH", Limit(bytes=4 * 100 + 3 + 3))
+    world.at_most(Limit(bytes=4 * 100 + 3 + 3))
     world.land(0, range(4), size=100)
     assert world.writers() == [f"WRITE {SPARK}"]
     assert world.offsets == [0, 1, 2, 3]
 
 
+def test_the_setting_leaves_every_batch_to_spark(world: World) -> None:
+    world.at_most(policy.batch_limit(Engine.SPARK))
+    for batch in range(3):
+        world.land(batch, range(batch, batch + 1))
+    assert world.writers() == 3 * [f"WRITE {SPARK}"]
+    assert world.offsets == [0, 1, 2]
+
+
 @pytest.mark.parametrize("first", [9, 0])
 @pytest.mark.parametrize("again", [9, 0])
-def test_a_batch_that_runs_again_changes_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, first: int, again: int
-) -> None:
+def test_a_batch_that_runs_again_changes_nothing(world: World, first: int, again: int) -> None:
     """Whoever wrote it, and whoever would now."""
-    monkeypatch.setattr(policy, "BATCH", Limit(rows=first))
+    world.at_most(Limit(rows=first))
     world.land(7, range(3))
     version = log.table_version(world.landing.table)
-    monkeypatch.setattr(policy, "BATCH", Limit(rows=again))
+    world.at_most(Limit(rows=again))
     world.land(7, range(3))
     assert world.offsets == [0, 1, 2]
     assert log.table_version(world.landing.table) == version
@@ -159,7 +169,7 @@ def test_a_batch_that_runs_again_changes_nothing(
 def test_a_batch_killed_after_its_append_is_not_appended_again(
     world: World, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(policy, "BATCH", Limit(rows=most))
+    world.at_most(Limit(rows=most))
 
     def crash(name: str) -> None:
         if name == "bronze.after_append":

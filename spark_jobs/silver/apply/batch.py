@@ -39,9 +39,10 @@ from spark_jobs.silver.store.releases import unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
-from spark_jobs.storage import writer
+from spark_jobs.storage import policy, writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
+from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.reader import read_by_delta
 from spark_jobs.storage.rows import Rows
 from spark_jobs.storage.writer import Joining
@@ -69,6 +70,7 @@ class BatchApplier:
         frontier: where batches are cut; None: they are applied whole.
         hold: keeps a batch out that its suite blocks; None: it is applied.
         listener: called with the outcome of each part of a batch, before it is written.
+        few: the largest batch that is judged and written without Spark.
     """
 
     source: SourceEntry
@@ -86,6 +88,7 @@ class BatchApplier:
     frontier: TableFrontier | None = None
     hold: BatchHold | None = None
     listener: Callable[[Outcome], None] | None = None
+    few: Limit = policy.NOTHING
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch.
@@ -229,9 +232,9 @@ class BatchApplier:
         joining = Joining(self.maintenance)
         match self.entry.apply:
             case ApplyMode.APPEND:
-                return EventRows(self.tables, self.held, self.clock, joining)
+                return EventRows(self.tables, self.held, self.clock, joining, self.few)
             case ApplyMode.UPSERT:
-                return CurrentRows(self.tables, self.held, self._carried.names, joining)
+                return CurrentRows(self.tables, self.held, self._carried.names, joining, self.few)
             case ApplyMode.HISTORY:
                 return Scd2Rows(self.tables, self.held, self._carried.names)
 

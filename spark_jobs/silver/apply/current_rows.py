@@ -32,7 +32,7 @@ from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.policy import Place
+from spark_jobs.storage.policy import Limit, Place
 from spark_jobs.storage.rows import Merge, fits_arrow, place_of, to_arrow
 from spark_jobs.storage.writer import Joining
 
@@ -46,12 +46,14 @@ class CurrentRows:
 
     Attributes:
         names: columns that may have to be filled from an earlier row.
+        few: the largest batch that is judged and written without Spark.
     """
 
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
     joining: Joining
+    few: Limit
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
@@ -60,7 +62,7 @@ class CurrentRows:
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """The disposition of each record of a batch, as ``silver_rows`` returns it."""
-        place = place_of(rows, sf.col(BYTES))
+        place = place_of(rows, sf.col(BYTES), few=self.few)
         known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
         local = place is Place.LOCAL
         here = self._judged_locally(rows) if local and not known else None

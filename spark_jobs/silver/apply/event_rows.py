@@ -19,23 +19,28 @@ from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, EVENT_ID
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.policy import Place
+from spark_jobs.storage.policy import Limit, Place
 from spark_jobs.storage.rows import fits_arrow, place_of, to_arrow
 from spark_jobs.storage.writer import Joining
 
 
 @dataclass(frozen=True)
 class EventRows:
-    """Writes an event table; the clock decides which events have expired."""
+    """Writes an event table; the clock decides which events have expired.
+
+    Attributes:
+        few: the largest batch that is judged and written without Spark.
+    """
 
     tables: SilverTables
     held: HeldTables
     clock: Callable[[], datetime]
     joining: Joining
+    few: Limit
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """The disposition of each record of a batch, as ``silver_rows`` returns it."""
-        place = place_of(rows, sf.col(BYTES))
+        place = place_of(rows, sf.col(BYTES), few=self.few)
         here = self._judged_locally(rows) if place is Place.LOCAL else None
         if here is not None:
             return here

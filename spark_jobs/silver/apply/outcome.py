@@ -118,7 +118,8 @@ class Outcome:
             return rows.select(*names)
 
         if self.here is None:
-            return Rows(frame, place=self.place, counted=True)
+            most = self.counts[Disposition.APPLIED]
+            return Rows(frame, place=self.place, counted=True, most=most)
         chosen = pc.equal(self.here.column(DISPOSITION), str(Disposition.APPLIED))
         for name, value in wanted:
             chosen = pc.and_(chosen, pc.equal(self.here.column(name), value))

@@ -19,8 +19,8 @@ from spark_jobs.silver.errors import SchemaDriftError
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.drift import Drift, DriftKind
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import policy
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.policy import Place
 from tests.spark.silver.world import (
     CHANGES,
     CLICKS,
@@ -191,10 +191,9 @@ def test_events_may_lack_columns_and_an_undeclared_field_is_said_once(
 
 
 def test_batches_that_spark_judges_show_the_same(
-    spark: SparkSession, lake: Lake, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, lake: Lake, store: ControlStore
 ) -> None:
-    monkeypatch.setattr("spark_jobs.silver.apply.current_rows.place_of", lambda *_: Place.SPARK)
-    work = watching(spark, lake, store, CHANGES, ORDERS)
+    work = replace(watching(spark, lake, store, CHANGES, ORDERS), few=policy.NOTHING)
     gone = altered(change("u", 1, 20, commit=19), amount=..., extra=1)
     with pytest.raises(SchemaDriftError):
         work.apply(bronze(spark, [change("c", 1, 10, commit=9), gone]), 0)

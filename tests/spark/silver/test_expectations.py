@@ -18,7 +18,6 @@ from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.errors import BatchHeldError
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import policy
-from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.reader import read
 from tests.spark.silver.test_reprocess import World
 from tests.spark.silver.world import (
@@ -53,7 +52,7 @@ def judged(entry: SilverEntry, *expectations: dict[str, Any], on_failure: OnFail
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of applying a batch."""
     if request.param == "by Spark":
-        monkeypatch.setattr(policy, "BATCH", Limit(rows=0))
+        monkeypatch.setattr(policy, "BATCH", policy.NOTHING)
     return str(request.param)
 
 

@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS
+from spark_jobs.sections import Engine
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.policy import batch_limit
 
 BRONZE = (
     "key binary, value binary, headers array<struct<key:string,value:binary>>, topic string, "
@@ -142,6 +144,7 @@ def applier(
     *,
     record: list[SilverBatch] | None = None,
     epoch: int = 1,
+    engine: Engine = Engine.AUTO,
 ) -> BatchApplier:
     batches: list[SilverBatch] = [] if record is None else record
     return BatchApplier(
@@ -152,6 +155,7 @@ def applier(
         max_bytes=1000,
         record=batches.append,
         clock=lambda: NOW,
+        few=batch_limit(engine),
     )
 
 

@@ -35,5 +35,5 @@ def test_an_engine_is_measured_alone_or_beside_the_other() -> None:
     assert [one.each for one in Engines] == [
         [Engine.SPARK],
         [Engine.AUTO],
-        [Engine.AUTO, Engine.SPARK],
+        [Engine.SPARK, Engine.AUTO],
     ]
