@@ -1,8 +1,9 @@
 """Compacts the small files of a table; only its writer may call this.
 
-Delta compacts a stream's table after commits by Spark (see ``streams``). Published tables, and
-stream tables after small batches, are written without Spark, so the writer calls this module. The
-commit is marked as changing no data: change feeds, streams and refreshes skip it.
+Not Delta's own auto-compaction: it counts small files in the memory of a process and forgets a
+table without any. So it rewrites each table after the first commit of a process, and a table whose
+files are a little larger than small ones after every merge. The commit is marked as changing no
+data: change feeds, streams and refreshes skip it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ _SMALL = "spark.databricks.delta.optimize.minFileSize"
 
 @usual_rights()
 def join_small_files(
-    location: str, maintenance: MaintenanceSettings, *, spark: Callable[[], SparkSession]
+    location: str,
+    maintenance: MaintenanceSettings,
+    *,
+    spark: Callable[[], SparkSession],
+    here: bool = True,
+    partition: tuple[str, str] | None = None,
 ) -> int | None:
     """Compact a table's small files if there are too many.
 
@@ -42,29 +48,52 @@ def join_small_files(
         location: of the table.
         maintenance: file size that counts as small, and the number that is too many.
         spark: opens a session, for tables that delta-rs does not rewrite.
+        here: whether delta-rs may rewrite the table.
+        partition: a partition column and one of its values, if only that partition was written.
 
     Returns:
         the number of files now; None if nothing was done.
     """
+    few = maintenance.small_files
+    most = policy.small_file_limit(few) if here else few
     try:
-        if small_files(location, maintenance) < policy.small_file_limit(maintenance.small_files):
+        if small_files(location, maintenance, partition) < most:
             return None
-        return _join(location, maintenance, spark)
+        if here and partition is None and (table := plain.open_for_rewriting(location)) is not None:
+            # One task and no retry, as for all writes by delta-rs: see ``arrow_tables``.
+            table.optimize.compact(
+                max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
+            )
+        else:
+            _optimize(spark(), location, maintenance, partition)
+        files = log.size(location).files
     except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows
         logger.warning("small files not joined location=%s error=%s", location, error)
         return None
+    logger.info("small files joined location=%s files=%d", location, files)
+    return files
 
 
-def small_files(location: str, maintenance: MaintenanceSettings) -> int:
+def small_files(
+    location: str, maintenance: MaintenanceSettings, partition: tuple[str, str] | None = None
+) -> int:
     """The number of small files; 0 if there is no table.
 
     In a partitioned table, one small file of each partition is not counted: no compaction joins it.
+
+    Args:
+        location: of the table.
+        maintenance: file size that counts as small.
+        partition: a partition column and one of its values: only files of that partition.
     """
     table = log.open_table(location)
     if table is None:
         return 0
     files = log.files(table)
     small = files.filter(pc.less(files.column("size_bytes"), maintenance.small_file_bytes))
+    if partition is not None:
+        column, value = partition
+        return int(small.filter(_inside(small, column, value)).num_rows)
     columns = [name for name in small.column_names if name.startswith("partition.")]
     alone = small.group_by(columns).aggregate([]).num_rows if columns else 0
     return int(small.num_rows - alone)
@@ -90,9 +119,9 @@ def join_partition(
     """
     try:
         files = log.files(table)
-        inside = pc.equal(files.column(f"partition.{column}").cast(pa.string()), value)
         small_ones = pc.and_(
-            inside, pc.less(files.column("size_bytes"), maintenance.small_file_bytes)
+            _inside(files, column, value),
+            pc.less(files.column("size_bytes"), maintenance.small_file_bytes),
         )
         if int(pc.sum(small_ones).as_py() or 0) < maintenance.small_files:
             return None
@@ -111,19 +140,17 @@ def join_partition(
     return count
 
 
-def _join(
-    location: str, maintenance: MaintenanceSettings, spark: Callable[[], SparkSession]
-) -> int:
-    table = plain.open_for_rewriting(location)
-    if table is None:
-        session = spark()
-        with session_values(session, {_SMALL: str(maintenance.small_file_bytes)}):
-            session.sql(f"OPTIMIZE delta.{quoted(location)}").collect()
-    else:
-        # One task and no retry, as for all writes by delta-rs: see ``arrow_tables``.
-        table.optimize.compact(
-            max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
-        )
-    files = log.size(location).files
-    logger.info("small files joined location=%s files=%d", location, files)
-    return files
+def _inside(files: pa.Table, column: str, value: str) -> pa.ChunkedArray:
+    """Which files of ``log.files`` are in a partition."""
+    return pc.equal(files.column(f"partition.{column}").cast(pa.string()), value)
+
+
+def _optimize(
+    session: SparkSession,
+    location: str,
+    maintenance: MaintenanceSettings,
+    partition: tuple[str, str] | None,
+) -> None:
+    where = "" if partition is None else " WHERE {} = {!r}".format(*partition)
+    with session_values(session, {_SMALL: str(maintenance.small_file_bytes)}):
+        session.sql(f"OPTIMIZE delta.{quoted(location)}{where}").collect()

@@ -30,14 +30,12 @@ class Rows:
         place: where to handle rows of a DataFrame, by their expected number.
         counted: whether that number is exact; otherwise the rows are counted before they are
             collected.
-        most: upper bound of the number of rows; None if unknown.
     """
 
     make: Callable[[], DataFrame]
     here: pa.Table | None = None
     place: Place = Place.SPARK
     counted: bool = False
-    most: int | None = None
 
     @classmethod
     def of(cls, frame: DataFrame, *, place: Place = Place.SPARK) -> Rows:

@@ -19,13 +19,8 @@ from spark_jobs.storage.session import driver_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A stream commits every few seconds. Delta compacts small files after a commit, in the same
-# process; a failure there fails no batch. Log checkpoints are rarer than by default, because each
-# costs a job.
-STREAM_TABLE = {
-    "delta.autoOptimize.autoCompact": "true",
-    "delta.checkpointInterval": "50",
-}
+# A stream commits every few seconds. Log checkpoints are rarer than by default: each costs a job.
+STREAM_TABLE = {"delta.checkpointInterval": "50"}
 POOLS = Path(__file__).with_name("pools.xml")
 BATCH_BYTES = "256m"
 BATCH_FILES = 1000
@@ -39,10 +34,8 @@ def streaming_conf(settings: Settings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": POOLS.as_uri(),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.databricks.delta.autoCompact.minNumFiles": str(settings.maintenance.small_files),
-        "spark.databricks.delta.autoCompact.minFileSize": str(
-            settings.maintenance.small_file_bytes
-        ),
+        # The writer compacts: see ``compaction``. Tables of earlier releases have the property.
+        "spark.databricks.delta.autoCompact.enabled": "false",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.minBatchesToRetain": "20",

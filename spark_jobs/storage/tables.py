@@ -123,7 +123,7 @@ def merge_rows(
         spark.catalog.dropTempView(view)
 
 
-def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn, few: bool = False) -> None:
+def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
     """Merge rows into a table in one commit.
 
     Args:
@@ -132,17 +132,12 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn, few: bool =
         location: of the table.
         how: conditions to update, insert and delete.
         txn: identity of the write.
-        few: whether the source fits into the memory of each task. Delta copies it, and Spark takes
-            the copy for one of unlimited size: without the hint it sorts and moves the whole table.
     """
     from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
     matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
     spark = source.sparkSession
-    if few:
-        source = F.broadcast(source)
     with session_values(spark, _transaction(txn)):
         builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
         if how.delete:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Joining:
-    """How a stream's table is compacted after writes without Spark; Delta does it after Spark's.
+    """How a stream's table is compacted after a write.
 
     Attributes:
         maintenance: file size that counts as small, and the number that is too many.
@@ -69,6 +69,7 @@ def append(
         tables.append(rows.frame, location, txn=txn, metadata=metadata)
         if after is not None:
             _check_follows(location, after, metadata)
+        _join(None, location, rows, joining)
         return
     if after is not None and table.version() != after:
         raise TableMovedError(location, f"It is at version {table.version()}, not at {after}.")
@@ -134,7 +135,8 @@ def merge(
     table = _open_to_merge(rows, location, how)
     few = None if table is None else rows.few
     if table is None or few is None:
-        tables.merge(rows.frame, location, how, txn=txn, few=policy.CHANGE.fits(rows=rows.most))
+        tables.merge(rows.frame, location, how, txn=txn)
+        _join(None, location, rows, joining)
         return
     arrow_tables.merge(table, few, how, txn=txn)
     _join(table, location, rows, joining)
@@ -223,14 +225,28 @@ def _with_columns(table: DeltaTable | None, columns: Sequence[str]) -> DeltaTabl
     return table
 
 
-def _join(table: DeltaTable, location: str, rows: Rows, joining: Joining | None) -> None:
+def _join(table: DeltaTable | None, location: str, rows: Rows, joining: Joining | None) -> None:
+    """Compact the table if it has too many small files, by what wrote it.
+
+    Args:
+        table: at its newest version, if delta-rs wrote it; None: Spark did.
+        location: of the table.
+        rows: that were written.
+        joining: how; None: not at all.
+    """
     if joining is None:
         return
-    if joining.partition is None:
-        join_small_files(location, joining.maintenance, spark=lambda: rows.frame.sparkSession)
+    if table is not None and joining.partition is not None:
+        column, value = joining.partition
+        join_partition(table, joining.maintenance, column=column, value=value)
         return
-    column, value = joining.partition
-    join_partition(table, joining.maintenance, column=column, value=value)
+    join_small_files(
+        location,
+        joining.maintenance,
+        spark=lambda: rows.frame.sparkSession,
+        here=table is not None,
+        partition=joining.partition,
+    )
 
 
 def _check_follows(location: str, after: int, metadata: Mapping[str, Any] | None) -> None:

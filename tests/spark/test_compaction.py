@@ -8,11 +8,12 @@ import pytest
 
 from spark_jobs.graph.manifest import Column
 from spark_jobs.sections import MaintenanceSettings
-from spark_jobs.storage import compaction, log, reader, tables
+from spark_jobs.storage import compaction, log, reader, tables, writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import rows_changed
-from spark_jobs.storage.rows import Merge
+from spark_jobs.storage.rows import Merge, Rows
 from spark_jobs.storage.streams import create_stream_table, read_stream, streaming_conf
+from spark_jobs.storage.writer import Joining
 from tests.spark.gold_project import GoldProject
 
 MAINTENANCE = MaintenanceSettings(small_files=3)
@@ -37,20 +38,25 @@ def optimized(location: str) -> list[int]:
     return [one.version for one in log.commits(location) if one.operation == "OPTIMIZE"]
 
 
+def compaction_conf(project: GoldProject) -> dict[str, str]:
+    """What the streaming application's session says about compaction."""
+    found = {k: value for k, value in streaming_conf(project.settings).items() if "Compact" in k}
+    assert len(found) == 1
+    return found
+
+
 def event(project: GoldProject, number: int) -> None:
     rows = project.spark.sql(f"SELECT {number}L AS id, 'u{number % 2}' AS user, 10L AS amount")
     how = Merge(("id",), ("id", "user", "amount"), update="TRUE", insert="TRUE")
-    tables.merge(rows, project.location("silver.events"), how, txn=Txn("events", number))
+    location, joining = project.location("silver.events"), Joining(MAINTENANCE)
+    writer.merge(Rows.of(rows), location, how, txn=Txn("events", number), joining=joining)
 
 
 def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
     project: GoldProject, tmp_path
 ) -> None:
     spark, location = project.spark, project.location("silver.events")
-    conf = {
-        key: value for key, value in streaming_conf(project.settings).items() if "Compact" in key
-    }
-    assert len(conf) == 2
+    conf = compaction_conf(project)
     followed = str(tmp_path / "followed")
 
     def follow() -> None:
@@ -81,6 +87,31 @@ def test_a_streams_table_is_joined_by_its_writer_and_nobody_sees_rows_change(
     assert project.rows("sums") == [("u0", 20), ("u1", 10)]
     project.execute("OPTIMIZE {}", "silver.events")
     assert project.reason("sums") == "NO_UPSTREAM_CHANGE"
+
+
+def test_a_merge_that_leaves_few_small_files_joins_nothing(project: GoldProject) -> None:
+    """Delta's own compaction would join two files after every merge.
+
+    They are small and become one that is not; then it forgets the table and its count.
+    """
+    spark, location = project.spark, project.location("silver.events")
+    maintenance = MaintenanceSettings(small_files=50, small_file_mib=1)
+    how = Merge(("id",), ("id", "user", "amount"), update="TRUE", insert="TRUE")
+    # A kibibyte, which does not compress.
+    random = "array_join(transform(sequence(1, 16), n -> sha2(string(16 * id + n), 256)), '')"
+    # As in a table of an earlier release.
+    spark.sql(
+        f"ALTER TABLE delta.`{location}` "
+        "SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')"
+    )
+    two = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    with tables.session_values(spark, {**compaction_conf(project), **two}):
+        for number in range(3):
+            rows = spark.range(1_500).selectExpr("id", f"{random} AS user", "0L AS amount")
+            joining = Joining(maintenance)
+            writer.merge(Rows.of(rows), location, how, txn=Txn("e", number), joining=joining)
+    assert 1 < log.size(location).files < 4
+    assert optimized(location) == []
 
 
 def test_a_published_table_is_joined_by_who_publishes(project: GoldProject) -> None:

@@ -201,14 +201,18 @@ def test_a_batch_without_records_commits_nothing(world: World) -> None:
     assert log.table_version(world.landing.table) == version
 
 
-def test_small_files_of_the_day_are_joined_and_nobody_sees_rows_change(world: World) -> None:
+@pytest.mark.parametrize(("engine", "by"), [(Engine.AUTO, DELTA_RS), (Engine.SPARK, SPARK)])
+def test_small_files_of_the_day_are_joined_by_who_wrote_them(
+    world: World, engine: Engine, by: str
+) -> None:
+    world.at_most(policy.batch_limit(engine))
     world.landing = replace(world.landing, maintenance=MaintenanceSettings(small_files=3))
     for batch in range(4):
         world.land(batch, range(batch, batch + 1))
     # Two seconds before midnight, two after: of neither day there are three.
     assert "OPTIMIZE" not in str(world.writers())
     world.land(4, range(4, 5))
-    assert world.writers()[-2:] == [f"WRITE {DELTA_RS}", f"OPTIMIZE {DELTA_RS}"]
+    assert world.writers()[-2:] == [f"WRITE {by}", f"OPTIMIZE {by}"]
     assert log.size(world.landing.table).files == 3
     assert world.offsets == [0, 1, 2, 3, 4]
     assert log.transaction_version(world.landing.table, QUERY) == 4

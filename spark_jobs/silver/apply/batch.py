@@ -236,7 +236,7 @@ class BatchApplier:
             case ApplyMode.UPSERT:
                 return CurrentRows(self.tables, self.held, self._carried.names, joining, self.few)
             case ApplyMode.HISTORY:
-                return Scd2Rows(self.tables, self.held, self._carried.names)
+                return Scd2Rows(self.tables, self.held, self._carried.names, joining)
 
     @property
     def _carried(self) -> Carried:
@@ -305,4 +305,9 @@ class BatchApplier:
             sf.lit(1).alias("attempts"),
         )
         names = [column.name for column in QUARANTINE_COLUMNS]
-        writer.append(Rows.of(raw.select(*names)), self.tables.quarantine, txn=txn)
+        writer.append(
+            Rows.of(raw.select(*names)),
+            self.tables.quarantine,
+            txn=txn,
+            joining=Joining(self.maintenance),
+        )

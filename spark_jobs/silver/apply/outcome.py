@@ -118,8 +118,7 @@ class Outcome:
             return rows.select(*names)
 
         if self.here is None:
-            most = self.counts[Disposition.APPLIED]
-            return Rows(frame, place=self.place, counted=True, most=most)
+            return Rows(frame, place=self.place, counted=True)
         chosen = pc.equal(self.here.column(DISPOSITION), str(Disposition.APPLIED))
         for name, value in wanted:
             chosen = pc.and_(chosen, pc.equal(self.here.column(name), value))

@@ -32,6 +32,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.rows import Merge, Rows
+from spark_jobs.storage.writer import Joining
 
 _TRUNCATES = "__truncates"
 
@@ -47,6 +48,7 @@ class Scd2Rows:
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
+    joining: Joining
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
@@ -88,7 +90,8 @@ class Scd2Rows:
             return
         fresh = outcome.having(*taken).where(~sf.col(KNOWN))
         remembered = [column.name for column in self.tables.change_columns]
-        writer.append(Rows.of(fresh.select(*remembered)), self.tables.changes, txn=txn)
+        stored = Rows.of(fresh.select(*remembered))
+        writer.append(stored, self.tables.changes, txn=txn, joining=self.joining)
         if any(group[_TRUNCATES] for group in outcome.groups):
             self.truncations.forget()
         failpoint("silver.after_changes")
@@ -109,7 +112,8 @@ class Scd2Rows:
         counts = {row[ACTION]: row["count"] for row in found.groupBy(ACTION).count().collect()}
         found = in_few_files(found, sum(counts.values()))
         if counts.keys() == {INSERT}:
-            writer.append(Rows.of(found.select(*names)), self.tables.table, txn=txn)
+            added = Rows.of(found.select(*names))
+            writer.append(added, self.tables.table, txn=txn, joining=self.joining)
         elif counts:
             how = Merge(
                 entry.row_key,
@@ -119,4 +123,4 @@ class Scd2Rows:
                 delete=f"s.{ACTION} = '{DELETE}'",
             )
             merged = Rows.of(found.select(*names, ACTION))
-            writer.merge(merged, self.tables.table, how, txn=txn)
+            writer.merge(merged, self.tables.table, how, txn=txn, joining=self.joining)
