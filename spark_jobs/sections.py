@@ -106,7 +106,7 @@ class StreamSettings(BaseModel):
     bronze_tasks: int = Field(default=2, ge=1)
     # What appends, judges and merges batches. "spark": Spark only; "auto": small batches are
     # handled in the application's own process, by Arrow and delta-rs.
-    engine: Engine = Engine.SPARK
+    engine: Engine = Engine.AUTO
     # A record above this size is quarantined, not parsed.
     max_record_bytes: int = Field(default=1_000_000, ge=1)
 

@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_engines(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Small work without Spark, except in the tests of a whole stack, which run on the defaults.
+    """Refreshes by DuckDB, except in the tests of a whole stack, which run on the defaults.
 
     Tests of an engine choose it themselves.
     """
@@ -76,7 +76,6 @@ def quick_engines(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_GOLD__ENGINE", "auto")
-        patch.setenv("TIDEMARK_STREAMS__ENGINE", "auto")
         yield
 
 

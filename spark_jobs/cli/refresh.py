@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from spark_jobs.gold.refresh.steps import Outcome, Refresher
 
 
+# How often a view is planned that other refreshes publish meanwhile.
+TRIES = 3
 # Skipped although there is something to do.
 _BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"})
 
@@ -101,6 +103,8 @@ def refresh(
                     force=force,
                     let_pass=allowed,
                     asked_by=getpass.getuser(),
+                    # The versions of a given tick are fixed.
+                    tries=1 if tick else TRIES,
                 )
                 for view in chosen
             ]
@@ -125,19 +129,33 @@ def _refresh_one(
     force: bool,
     let_pass: str | None,
     asked_by: str,
+    tries: int,
 ) -> ViewResult:
+    from spark_jobs.gold.base.errors import BaseMovedError
+
     task = progress.add_task(view, total=None)
 
     def show(step: str) -> None:
         progress.update(task, description=f"{view}: {step}")
 
-    started, plan, problem = perf_counter(), None, None
+    started, plan = perf_counter(), None
+    problem: LakehouseError | None = None
     try:
-        show("plan")
-        plan = refresher.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
-        refresher.carry_out(plan, on_step=show)
-    except LakehouseError as error:
-        problem = error
+        for one in (tick, *(f"{tick}/{number}" for number in range(1, tries))):
+            problem = None
+            show("plan")
+            try:
+                plan = refresher.plan(
+                    view, tick=one, force=force, let_pass=let_pass, asked_by=asked_by
+                )
+                refresher.carry_out(plan, on_step=show)
+            except BaseMovedError as error:
+                # The schedule or a stream published first: plan again on top of that.
+                problem = error
+                continue
+            except LakehouseError as error:
+                problem = error
+            break
     finally:
         progress.remove_task(task)
     if plan is None:
