@@ -37,7 +37,7 @@ def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -
     with bank.load(clients=CLIENTS, rate=RATE):
         # The first snapshot is read under load, too.
         bank.running.up(*PARTS)
-        bank.wait_more_than(5, view="transactional", seconds=SECONDS)
+        bank.wait_more_than(3, view="transactional", seconds=SECONDS)
         bank.change_many(7)
         streams = bank.running.kill("streams")
         time.sleep(5)
@@ -45,7 +45,7 @@ def test_every_version_shows_whole_transactions_whatever_is_killed(bank: Bank) -
         bank.running.wait_restarted("streams", streams)
         bank.running.wait_restarted("connect", connect)
         bank.wait_more_than(
-            len(bank.versions("transactional")) + 5, view="transactional", seconds=SECONDS
+            len(bank.versions("transactional")) + 3, view="transactional", seconds=SECONDS
         )
     assert bank.done["committed"] > 200
     assert bank.done["rolled back"] > 10
