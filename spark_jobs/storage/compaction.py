@@ -89,11 +89,9 @@ def small_files(
     table = log.open_table(location)
     if table is None:
         return 0
-    files = log.files(table)
-    small = files.filter(pc.less(files.column("size_bytes"), maintenance.small_file_bytes))
+    small = _small(log.files(table), maintenance, partition)
     if partition is not None:
-        column, value = partition
-        return int(small.filter(_inside(small, column, value)).num_rows)
+        return int(small.num_rows)
     columns = [name for name in small.column_names if name.startswith("partition.")]
     alone = small.group_by(columns).aggregate([]).num_rows if columns else 0
     return int(small.num_rows - alone)
@@ -118,12 +116,8 @@ def join_partition(
         the table's number of files now; None if nothing was done.
     """
     try:
-        files = log.files(table)
-        small_ones = pc.and_(
-            _inside(files, column, value),
-            pc.less(files.column("size_bytes"), maintenance.small_file_bytes),
-        )
-        if int(pc.sum(small_ones).as_py() or 0) < maintenance.small_files:
+        small = _small(log.files(table), maintenance, (column, value))
+        if small.num_rows < maintenance.small_files:
             return None
         # Target the smallest size that is not small, so that records are not copied repeatedly.
         table.optimize.compact(
@@ -140,9 +134,15 @@ def join_partition(
     return count
 
 
-def _inside(files: pa.Table, column: str, value: str) -> pa.ChunkedArray:
-    """Which files of ``log.files`` are in a partition."""
-    return pc.equal(files.column(f"partition.{column}").cast(pa.string()), value)
+def _small(
+    files: pa.Table, maintenance: MaintenanceSettings, partition: tuple[str, str] | None
+) -> pa.Table:
+    """The small ones of ``log.files``, of one partition if it is given."""
+    small = files.filter(pc.less(files.column("size_bytes"), maintenance.small_file_bytes))
+    if partition is None:
+        return small
+    column, value = partition
+    return small.filter(pc.equal(small.column(f"partition.{column}").cast(pa.string()), value))
 
 
 def _optimize(
