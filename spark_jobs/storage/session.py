@@ -202,6 +202,8 @@ def driver_session(
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    from spark_jobs.storage.java_lookups import keep_lookups  # noqa: PLC0415
+
     check_java()
     log_errors_once()
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
@@ -214,6 +216,7 @@ def driver_session(
     restrict(Lake(settings.lake), readable=settings.security.readable)
     spark = builder.getOrCreate()
     only_from(spark, {account.uid} if account else ())
+    keep_lookups(spark)
     return spark
 
 
