@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class _KeptClass(JavaClass):
+class _KeptClass(JavaClass):  # type: ignore[misc]
     """A Java class that remembers its static methods; fields may change, so they are not kept."""
 
     def __getattr__(self, name: str) -> Any:
@@ -25,7 +25,7 @@ class _KeptClass(JavaClass):
         return found
 
 
-class _KeptView(JVMView):
+class _KeptView(JVMView):  # type: ignore[misc]
     """A view of the JVM that remembers classes; a package is not kept, it may be a typing error."""
 
     def __getattr__(self, name: str) -> Any:

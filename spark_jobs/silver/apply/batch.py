@@ -43,7 +43,7 @@ from spark_jobs.storage import policy, writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.policy import Limit
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import Rows
 from spark_jobs.storage.writer import Joining
 
@@ -211,7 +211,7 @@ class BatchApplier:
         spark = bronze.sparkSession
         rejected = self.held.read(spark, self.tables.quarantine)
         known = table_version(self.tables.releases) is not None
-        released = read_by_delta(spark, self.tables.releases) if known else None
+        released = read(spark, self.tables.releases) if known else None
         return unsettled(bronze, released, rejected, epoch=self.epoch)
 
     @cached_property
@@ -293,7 +293,7 @@ class BatchApplier:
     def _quarantine(self, rejected: DataFrame, txn: Txn) -> None:
         if self.epoch > 1:
             # A new epoch reads bronze again, so a rejected record may be in quarantine already.
-            held = read_by_delta(rejected.sparkSession, self.tables.quarantine).select(
+            held = read(rejected.sparkSession, self.tables.quarantine).select(
                 sf.col("partition").alias(COORDINATES[0]), sf.col("offset").alias(COORDINATES[1])
             )
             rejected = rejected.join(held, list(COORDINATES), "left_anti")

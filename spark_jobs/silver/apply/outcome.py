@@ -18,7 +18,7 @@ from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN
 from spark_jobs.storage.log import size
 from spark_jobs.storage.lookup import rows_with_keys
 from spark_jobs.storage.policy import Place
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import Rows, from_arrow
 
 ROWS_PER_FILE = 100_000
@@ -142,7 +142,7 @@ class HeldTables:
 
     def read(self, spark: SparkSession, location: str) -> DataFrame | None:
         """A table at its newest version; None while it is empty."""
-        return read_by_delta(spark, location) if self.has_rows(location) else None
+        return read(spark, location) if self.has_rows(location) else None
 
     def near(
         self, keys: DataFrame, locations: Sequence[str], schema: StructType

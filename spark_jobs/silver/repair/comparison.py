@@ -20,7 +20,7 @@ from spark_jobs.silver.store.releases import PLACE
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverTotals
 from spark_jobs.storage.log import existing_table
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 
 EXAMPLES = 5
 
@@ -90,7 +90,7 @@ class LiveTable:
             TableMissingError: the table, or one of its helper tables, does not exist.
         """
         rows, quarantine, *rest = (
-            read_by_delta(spark, place, existing_table(place).version()) for place in tables.places
+            read(spark, place, existing_table(place).version()) for place in tables.places
         )
         return cls(rows, quarantine, rest[0] if rest else None, totals)
 

@@ -11,7 +11,7 @@ from spark_jobs.graph.manifest import ApplyMode
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.store.releases import PLACE
 from spark_jobs.silver.store.tables import SilverTables
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 
 MOST_RUNS = 1000
 
@@ -44,7 +44,7 @@ def missing_records(
 
 
 def _made_of(spark: SparkSession, tables: SilverTables) -> DataFrame:
-    parts = [read_by_delta(spark, tables.quarantine).select(*PLACE)]
+    parts = [read(spark, tables.quarantine).select(*PLACE)]
     match tables.entry.apply:
         case ApplyMode.APPEND:
             rows = [tables.table]
@@ -53,7 +53,7 @@ def _made_of(spark: SparkSession, tables: SilverTables) -> DataFrame:
         case ApplyMode.HISTORY:
             rows = [tables.changes]
     named = [sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)]
-    parts += [read_by_delta(spark, place).select(*named) for place in rows]
+    parts += [read(spark, place).select(*named) for place in rows]
     return reduce(DataFrame.unionByName, parts)
 
 

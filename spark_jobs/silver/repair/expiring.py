@@ -25,7 +25,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import existing_table, table_version, transaction_version
-from spark_jobs.storage.reader import read_by_delta, read_columns
+from spark_jobs.storage.reader import read, read_columns
 from spark_jobs.storage.rows import Rows
 
 
@@ -80,7 +80,7 @@ def delete_expired(
         TableMovedError: another writer committed tombstones at the same time.
     """
     condition = expired_sql(expiry, _kind(tables, expiry), before=before)
-    expired = read_by_delta(spark, tables.table).where(condition)
+    expired = read(spark, tables.table).where(condition)
     if expired.isEmpty():
         return None
     if tables.entry.apply is ApplyMode.UPSERT:

@@ -26,7 +26,7 @@ from spark_jobs.silver.repair.rebuild import Rebuilder
 from spark_jobs.silver.repair.shadow import came_after
 from spark_jobs.silver.store.releases import PLACE
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.writer import empty_values
 
 EXAMPLES = 5
@@ -114,7 +114,7 @@ class Forgetting:
         return replace(found, rebuilt=rebuilt)
 
     def _found(self, matching: DataFrame) -> Forgotten:
-        among = read_by_delta(self.spark, self.bronze).count()
+        among = read(self.spark, self.bronze).count()
         shown = [sf.col(RAW_COLUMNS[name]).alias(name) for name in PLACE]
         rows = matching.select(*shown, *(column.name for column in self.source.columns))
         examples = tuple(row.asDict() for row in rows.orderBy(*PLACE).limit(EXAMPLES).collect())
@@ -129,9 +129,7 @@ class Forgetting:
         for name in named:
             if name not in telling:
                 raise ForgetColumnError(self.source.name, name, telling)
-        typed = typed_records(
-            read_by_delta(self.spark, self.bronze), self.source, max_bytes=self.max_bytes
-        )
+        typed = typed_records(read(self.spark, self.bronze), self.source, max_bytes=self.max_bytes)
         for name, value in named.items():
             typed = typed.where(sf.col(name) == sf.lit(value).try_cast(types[name]))
         return typed
@@ -139,7 +137,7 @@ class Forgetting:
     def _check_settled(self, table: Rebuilder) -> None:
         with table.stream.between_batches() as version:
             later = came_after(self.spark, self.bronze, version)
-            waiting = read_by_delta(self.spark, self.bronze).where(later).count()
+            waiting = read(self.spark, self.bronze).where(later).count()
         if waiting:
             raise ForgetPendingError(table.live.entry.name, waiting)
 

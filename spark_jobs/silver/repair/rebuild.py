@@ -30,7 +30,7 @@ from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.log import existing_table, table_version
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import RowChange, Rows
 
 
@@ -102,7 +102,7 @@ class Rebuilder:
             decided = table_version(self.tables.releases)
             # Not by time travel to that version: it may still have records that bronze lost since.
             later = came_after(self.spark, self.bronze, version)
-            records = read_by_delta(self.spark, self.bronze).where(~later)
+            records = read(self.spark, self.bronze).where(~later)
             counted = self._totals().records
             lost = missing_records(self.spark, self.tables, records, counted=counted)
         if lost:

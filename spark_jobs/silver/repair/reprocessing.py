@@ -39,7 +39,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.reader import read_by_delta, read_columns
+from spark_jobs.storage.reader import read, read_columns
 from spark_jobs.storage.rows import Merge, Rows
 from spark_jobs.storage.streams import create_stream_table
 
@@ -105,7 +105,7 @@ class Reprocessor:
         decided = {one.place for one in releases(self.applier.tables.releases)}
         if not decided & self._held():
             return None
-        released = read_by_delta(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
+        released = read(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
         return self._quarantine().join(released, list(PLACE))
 
     def _chosen(self, asked: ReprocessRequest) -> DataFrame | None:
@@ -195,7 +195,7 @@ class Reprocessor:
         return self.applier.judged(chosen.withColumn("value", value))
 
     def _quarantine(self) -> DataFrame:
-        return read_by_delta(self.spark, self.applier.tables.quarantine)
+        return read(self.spark, self.applier.tables.quarantine)
 
     def _held(self) -> set[Place]:
         try:

@@ -25,7 +25,7 @@ from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.reader import read_by_delta
+from spark_jobs.storage.reader import read
 
 PIECE_RECORDS = 500_000
 # No release has this epoch, so all released records are judged as released.
@@ -42,7 +42,7 @@ class _Applier(BatchApplier):
         spark = bronze.sparkSession
         rejected = HeldTables().read(spark, self.live.quarantine)
         known = table_version(self.live.releases) is not None
-        released = read_by_delta(spark, self.live.releases) if known else None
+        released = read(spark, self.live.releases) if known else None
         return unsettled(bronze, released, rejected, epoch=_NO_EPOCH)
 
 
@@ -99,7 +99,7 @@ class ShadowTable:
         if version <= self.version:
             return
         # Read the current content of these records: some may have been emptied since.
-        records = read_by_delta(self.spark, self.bronze)
+        records = read(self.spark, self.bronze)
         records = records.where(~came_after(self.spark, self.bronze, version))
         records = records.where(came_after(self.spark, self.bronze, self.version))
         for part in self._parts(records):
@@ -124,7 +124,7 @@ class ShadowTable:
             yield records
             return
         names = [sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)]
-        held = read_by_delta(self.spark, self.live.table).select(*names)
+        held = read(self.spark, self.live.table).select(*names)
         for how in ("left_semi", "left_anti"):
             yield records.join(held, list(PLACE), how).select(*records.columns)
 
@@ -140,7 +140,7 @@ def came_after(spark: SparkSession, bronze: str, version: int) -> Column:
     if version < 0:
         return sf.expr("TRUE")
     partition, offset = PLACE
-    tops = read_by_delta(spark, bronze, version).groupBy(partition).agg(sf.max(offset)).collect()
+    tops = read(spark, bronze, version).groupBy(partition).agg(sf.max(offset)).collect()
     later = ~sf.col(partition).isin([row[0] for row in tops])
     for number, top in tops:
         later |= (sf.col(partition) == number) & (sf.col(offset) > top)
