@@ -120,6 +120,7 @@ class Rebuilder:
                 placeholder=self.live.placeholder,
                 decided=decided,
                 began=self.live.clock(),
+                few=self.live.few,
             )
             shadow.apply_up_to(version)
             failpoint("rebuild.built")

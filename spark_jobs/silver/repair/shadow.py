@@ -23,8 +23,10 @@ from spark_jobs.silver.repair.expiring import delete_expired
 from spark_jobs.silver.store.releases import PLACE, unsettled
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
+from spark_jobs.storage import policy
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
+from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.reader import read
 
 PIECE_RECORDS = 500_000
@@ -56,6 +58,7 @@ class ShadowTable:
         tables: its own tables.
         decided: version of the releases at the start; None if there are none.
         began: the start; rows that had expired by then are left out.
+        few: the largest piece that is judged and written without Spark.
         version: bronze version that it has applied; -1 before the first.
         batches: counts of its batches.
     """
@@ -70,6 +73,7 @@ class ShadowTable:
     placeholder: str
     decided: TableVersion | None
     began: datetime
+    few: Limit = policy.NOTHING
     version: int = -1
     batches: list[SilverBatch] = field(default_factory=list)
 
@@ -85,6 +89,7 @@ class ShadowTable:
             record=self.batches.append,
             clock=lambda: self.began,
             placeholder=self.placeholder,
+            few=self.few,
             live=self.live,
         )
 

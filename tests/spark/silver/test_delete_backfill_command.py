@@ -11,6 +11,7 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from spark_jobs.bronze import delete_records
 from spark_jobs.cli.main import app
 from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import load_settings
@@ -59,6 +60,7 @@ def delete_backfill(
     monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", postgres.dsn)
     # Nobody listens there: whoever gets so far was not refused.
     monkeypatch.setenv("TIDEMARK_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr(delete_records, "_FLUSH_SECONDS", 1)
     monkeypatch.setenv("COLUMNS", "250")
     location = Lake(load_settings(tmp_path).lake).location(TableName(Layer.BRONZE, "orders"))
     known = [change("r", key, 10 + key) for key in range(ALIVE)]
