@@ -1,8 +1,8 @@
 """Makes Py4J look up each Java class and each static method once in a process.
 
-PySpark names ``functions`` and the function anew for every expression. Py4J asks the JVM both times,
-and for a name without a package the JVM first searches every jar for classes that do not exist.
-That was more than half the time of building an expression.
+PySpark names ``functions`` and the function anew for every expression. Py4J asks the JVM both
+times, and for a name without a package the JVM first searches every jar for classes that do not
+exist. That was more than half the time of building an expression.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class _KeptView(JVMView):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
         if isinstance(found, JavaClass):
-            found = self.__dict__[name] = _KeptClass(found._fqn, self._gateway_client)
+            found.__class__ = _KeptClass
+            self.__dict__[name] = found
         return found
 
 
@@ -44,9 +45,6 @@ def keep_lookups(spark: SparkSession) -> None:
     Args:
         spark: a classic session.
     """
-    context: Any = spark.sparkContext
-    view = context._jvm
-    kept = _KeptView(view._gateway_client, view._jvm_name, id=view._id)
-    kept.__dict__.update(vars(view))
-    # PySpark keeps the view in two places, and both outlive the session.
-    type(context)._jvm = type(context)._gateway.jvm = kept
+    # The same object is in two places of PySpark, so its class is changed.
+    view: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
+    view.__class__ = _KeptView

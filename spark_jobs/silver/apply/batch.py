@@ -31,9 +31,8 @@ from spark_jobs.silver.apply.verdicts import passed_on, verdict_on
 from spark_jobs.silver.check.progress import first_part_app, first_part_written, last_written
 from spark_jobs.silver.frontier import Cut, TableFrontier, position, positions_of, reached_by
 from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
-from spark_jobs.silver.parse.prepared import prepared
-from spark_jobs.silver.parse.rows import COORDINATES, silver_rows
-from spark_jobs.silver.parse.typed import typed_records
+from spark_jobs.silver.parse.row_steps import RowSteps, row_steps
+from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.unavailable import Carried
 from spark_jobs.silver.store.releases import unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
@@ -215,16 +214,11 @@ class BatchApplier:
         return unsettled(bronze, released, rejected, epoch=self.epoch)
 
     @cached_property
-    def _rows(self) -> Callable[[DataFrame], DataFrame]:
+    def _rows(self) -> RowSteps:
         """The transformation from bronze records to rows of this table."""
-
-        def to_silver_rows(bronze: DataFrame) -> DataFrame:
-            typed = typed_records(
-                bronze, self.source, max_bytes=self.max_bytes, placeholder=self.placeholder
-            )
-            return silver_rows(typed, self.source, self.entry, projection=self.projection)
-
-        return prepared(to_silver_rows)
+        return row_steps(
+            self.source, self.entry, max_bytes=self.max_bytes, placeholder=self.placeholder
+        )
 
     @cached_property
     def writer(self) -> EventRows | CurrentRows | Scd2Rows:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
-from spark_jobs.graph.manifest import Column as Declared
-from spark_jobs.graph.projection import Projection, split_projection
+from spark_jobs.graph.projection import Projection
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.parse.documents import PROBLEM, problem
 from spark_jobs.silver.parse.expiry import expired_on_arrival
@@ -24,7 +23,6 @@ from spark_jobs.silver.parse.typed import (
     OPERATION,
     SEQUENCE,
     TRUNCATE,
-    typed_records,
 )
 from spark_jobs.silver.parse.unavailable import UNFILLED, Carried
 
@@ -141,19 +139,6 @@ def _change_problems(
         reason = problem(QuarantineReason.SEQUENCE_MISSING, "source.ts_ms")
         found.append(sf.when(placed & sf.col(COMMITTED_AT).isNull(), reason))
     return found
-
-
-def projected_columns(
-    spark: SparkSession, source: SourceEntry, entry: SilverEntry
-) -> tuple[Declared, ...]:
-    """The silver table's columns with the types that Spark derives from the SELECT."""
-    bronze = spark.createDataFrame([], BRONZE_SCHEMA)
-    typed = typed_records(bronze, source, max_bytes=0)
-    projection = split_projection(entry.projection)
-    rows = silver_rows(typed, source, entry, projection=projection)
-    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    types.setdefault(HistoryColumn.VALID_TO, "timestamp")
-    return tuple(column.model_copy(update={"type": types[column.name]}) for column in entry.columns)
 
 
 def _events(passes: Column, source: SourceEntry) -> dict[str, Column]:

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.names import HistoryColumn
 from spark_jobs.silver.errors import TypesDifferError
-from spark_jobs.silver.parse.rows import DELETED, EVENT_ID, projected_columns
+from spark_jobs.silver.parse.row_steps import projected_columns
+from spark_jobs.silver.parse.rows import DELETED, EVENT_ID
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.evolution import Evolution, evolve, repartition, types_of
 from spark_jobs.silver.store.releases import reprocessing_app

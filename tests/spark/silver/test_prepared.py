@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
 from spark_jobs.silver.parse.prepared import prepared
+from spark_jobs.silver.parse.row_steps import row_steps
 from spark_jobs.silver.parse.rows import silver_rows
 from spark_jobs.silver.parse.typed import typed_records
 from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, ORDERS, bronze, change, event
@@ -49,3 +50,13 @@ def test_a_transformation_that_reads_the_frame_cannot_be_prepared() -> None:
         prepared(lambda frame: frame.select(*frame.columns))
     with pytest.raises(AttributeError, match="where"):
         prepared(lambda frame: frame.where(sf.lit(True)))
+
+
+def test_equal_declarations_share_their_steps(spark: SparkSession) -> None:
+    first = row_steps(EVENTS, CLICKS, max_bytes=1000)
+    assert row_steps(EVENTS.model_copy(), CLICKS.model_copy(), max_bytes=1000) is first
+    assert row_steps(EVENTS, CLICKS, max_bytes=1001) is not first
+    other = CLICKS.model_copy(update={"description": "Something else."})
+    assert row_steps(EVENTS, other, max_bytes=1000) is not first
+    assert first.columns(spark) is first.columns(spark)
+    assert {one.name for one in first.columns(spark)} == {one.name for one in CLICKS.columns}
