@@ -64,6 +64,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
         # Delta caches 10,000 logs by default, each with a megabyte of plans. Every refresh has a
         # staged table of its own, so they would fill the heap.
         "spark.databricks.delta.delta.log.cacheSize": "200",
+        # Nothing reads the list of files in a checksum, and after a commit of another writer Delta
+        # runs a job over the whole log to make it.
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
         # Other readers (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         # The last of repeated keys in a JSON object wins; the record is not rejected.
