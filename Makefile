@@ -88,7 +88,7 @@ test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processe
 	$(call lane,spark) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test-dags: ## Tests of the DAGs
-	$(call lane,airflow)
+	$(call lane,airflow) -n $(WORKERS) --dist worksteal
 
 e2e: ## Tests against local stacks, each stack with its own process
 	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile --no-loadscope-reorder

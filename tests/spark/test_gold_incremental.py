@@ -104,7 +104,13 @@ def change(project: GoldProject, rng: random.Random, step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [*range(PARTS - 1), pytest.param(PARTS - 1, marks=pytest.mark.both_engines)]
+    "part",
+    [
+        pytest.param(0, marks=pytest.mark.long),
+        1,
+        pytest.param(2, marks=pytest.mark.long),
+        pytest.param(3, marks=pytest.mark.both_engines),
+    ],
 )
 def test_every_shape_of_view_follows_changes_and_equals_its_sql(
     project: GoldProject, part: int

@@ -210,7 +210,7 @@ HISTORY = (
 )
 
 
-@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("vectors", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_changes_are_those_of_the_feed(
     spark: SparkSession, location: str, *, vectors: bool
 ) -> None:

@@ -65,7 +65,10 @@ def rows_of_script(gold: GoldProject, view: str, script: RefreshSql) -> tuple[Ta
     return result, gold.rows("copied")
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize(
+    "name",
+    [one if one == "largest" else pytest.param(one, marks=pytest.mark.long) for one in VIEWS],
+)
 def test_the_printed_sql_of_an_incremental_refresh_computes_and_publishes_its_rows(
     gold: GoldProject, name: str
 ) -> None:

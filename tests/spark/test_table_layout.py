@@ -106,7 +106,10 @@ def test_maintenance_clusters_files_once(gold: GoldProject, monkeypatch: Any) ->
 
 @pytest.mark.parametrize(
     ("source", "entry", "partitions", "clustered"),
-    [(CHANGES, ORDERS, "status", "order_id"), (EVENTS, CLICKS, "user_id", "at")],
+    [
+        (CHANGES, ORDERS, "status", "order_id"),
+        pytest.param(EVENTS, CLICKS, "user_id", "at", marks=pytest.mark.long),
+    ],
     ids=["current rows", "events"],
 )
 def test_a_silver_table_is_written_in_its_layout(

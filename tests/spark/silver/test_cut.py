@@ -71,7 +71,9 @@ def apply_all(spark: SparkSession, applier: BatchApplier, batches: Sequence[list
         first += len(records)
 
 
-@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])
+@pytest.mark.parametrize(
+    "entry", [ORDERS, pytest.param(HISTORY, marks=pytest.mark.long)], ids=["current", "history"]
+)
 def test_the_version_at_a_cut_has_what_was_committed_before(
     spark: SparkSession, tmp_path: Path, entry: SilverEntry
 ) -> None:

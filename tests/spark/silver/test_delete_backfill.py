@@ -57,7 +57,9 @@ def missed(
     return sorted(found.rows, key=lambda one: one.row["order_id"])
 
 
-@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])
+@pytest.mark.parametrize(
+    "entry", [ORDERS, pytest.param(HISTORY, marks=pytest.mark.long)], ids=["current", "history"]
+)
 def test_a_backfilled_delete_ends_the_row_and_is_found_once(
     spark: SparkSession, tmp_path: Path, postgres: Postgres, entry: SilverEntry
 ) -> None:

@@ -67,7 +67,7 @@ def forgetting(live: Live) -> Forgetting:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["events", pytest.param("history", marks=pytest.mark.long)])
 def test_a_person_leaves_every_table_and_every_file(
     spark: SparkSession, settings: Settings, store: ControlStore, kind: str
 ) -> None:

@@ -249,7 +249,7 @@ TRUNCATION = change("t", 0, 140, commit=130)[1]
     ("entry", "killed"),
     [
         (PLAIN, ("reprocess.before_releases", "reprocess.after_releases")),
-        (HISTORY, ("reprocess.after_apply",)),
+        pytest.param(HISTORY, ("reprocess.after_apply",), marks=pytest.mark.long),
     ],
     ids=["current rows", "SCD type 2"],
 )
