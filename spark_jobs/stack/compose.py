@@ -63,9 +63,15 @@ class Rendered:
     haproxy: str
 
 
+def shipped_settings() -> Settings:
+    """The repository's settings, without the schedule of a demo that ran in it."""
+    # A directory that does not exist: the demo's schedule is in the state directory.
+    return load_settings(REPOSITORY, state_dir=REPOSITORY / "docker/no-state")
+
+
 def main() -> None:
     """Write both files."""
-    rendered = render(load_settings())
+    rendered = render(shipped_settings())
     (REPOSITORY / "docker/compose.yml").write_text(rendered.compose)
     (REPOSITORY / "docker/haproxy.cfg").write_text(rendered.haproxy)
 

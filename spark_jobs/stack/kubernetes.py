@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from spark_jobs.access.secrets import secret_path
-from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.settings import REPOSITORY, Settings
 from spark_jobs.stack.airflow_config import airflow_environment, airflow_options
-from spark_jobs.stack.compose import BASE_IMAGE, HOME, IMAGES, PYTHON, STATE
+from spark_jobs.stack.compose import BASE_IMAGE, HOME, IMAGES, PYTHON, STATE, shipped_settings
 from spark_jobs.stack.environment import settings_variables
 from spark_jobs.stack.foreground import MANIFEST, stack_steps
 from spark_jobs.stack.parts import Part
@@ -63,7 +63,7 @@ class NoAlias(yaml.SafeDumper):
 
 def main() -> None:
     """Write the base, and delete files that are no longer part of it."""
-    files = render(load_settings())
+    files = render(shipped_settings())
     BASE.mkdir(parents=True, exist_ok=True)
     for path in BASE.iterdir():
         if path.name not in files:

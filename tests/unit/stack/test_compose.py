@@ -13,8 +13,15 @@ import compose_spec
 import pytest
 import yaml
 
-from spark_jobs.settings import REPOSITORY, load_settings
-from spark_jobs.stack.compose import BASE_IMAGE, GATEWAY, HOME, STATE, render
+from spark_jobs.settings import DEMO_FILE, REPOSITORY, load_settings
+from spark_jobs.stack.compose import (
+    BASE_IMAGE,
+    GATEWAY,
+    HOME,
+    STATE,
+    render,
+    shipped_settings,
+)
 from spark_jobs.stack.foreground import main, stack_steps
 from spark_jobs.stack.java import MINIMUM_JAVA
 from spark_jobs.stack.parts import Part
@@ -28,7 +35,7 @@ def shipped(monkeypatch):
     """The settings that the shipped files are written for: the repository's, nobody's own."""
     for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
         monkeypatch.delenv(name)
-    return load_settings(REPOSITORY)
+    return shipped_settings()
 
 
 @pytest.fixture
@@ -162,3 +169,13 @@ def test_a_part_that_does_not_serve_fails_its_probe(monkeypatch, tmp_path, capsy
     monkeypatch.setenv("TIDEMARK_PORTS__KAFKA", "1")
     assert main(("probe", "kafka")) == 1
     assert "does not listen yet" in capsys.readouterr().out
+
+
+def test_a_demo_in_the_same_checkout_does_not_reach_the_files(shipped, tmp_path) -> None:
+    (tmp_path / DEMO_FILE).write_text(
+        "gold: {every_override: 1 minute, scheduled_at_first: [daily_order_summary]}"
+    )
+    there = load_settings(REPOSITORY, state_dir=tmp_path)
+    assert "EVERY_OVERRIDE" in render(there).compose
+    assert "EVERY_OVERRIDE" not in render(shipped).compose
+    assert render(there.model_copy(update={"gold": shipped.gold})) == render(shipped)

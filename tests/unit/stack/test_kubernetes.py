@@ -14,7 +14,7 @@ import yaml
 from spark_jobs.access.secrets import AUTHORITY
 from spark_jobs.settings import LOOPBACK, REPOSITORY, load_settings
 from spark_jobs.stack.certificates import ENDPOINT, certificate_name
-from spark_jobs.stack.compose import HOME, IMAGES, STATE
+from spark_jobs.stack.compose import HOME, IMAGES, STATE, shipped_settings
 from spark_jobs.stack.endpoint import SECRET
 from spark_jobs.stack.foreground import main, stack_steps
 from spark_jobs.stack.kubernetes import BASE, render
@@ -34,7 +34,7 @@ def shipped(monkeypatch):
     """The settings that the shipped files are written for: the repository's, nobody's own."""
     for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
         monkeypatch.delenv(name)
-    return load_settings(REPOSITORY)
+    return shipped_settings()
 
 
 @pytest.fixture(scope="module")
