@@ -27,6 +27,8 @@ FIRST_USERS = USERS.format("(1, 'gold'), (2, 'basic'), (3, NULL)")
 
 # So that no test takes minutes on a slow machine.
 PARTS = 4
+# The parts that are not in the long tier, with their marks.
+SHORT = {1: (), PARTS - 1: pytest.mark.both_engines}
 VIEWS = {
     "filtered": "SELECT o.order_id, o.amount FROM silver.sales AS o WHERE o.status = 'paid'",
     "multiset": "SELECT o.status, o.amount FROM silver.sales AS o",
@@ -105,12 +107,7 @@ def change(project: GoldProject, rng: random.Random, step: int) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [
-        pytest.param(0, marks=pytest.mark.long),
-        1,
-        pytest.param(2, marks=pytest.mark.long),
-        pytest.param(3, marks=pytest.mark.both_engines),
-    ],
+    [pytest.param(one, marks=SHORT.get(one, pytest.mark.long)) for one in range(PARTS)],
 )
 def test_every_shape_of_view_follows_changes_and_equals_its_sql(
     project: GoldProject, part: int
