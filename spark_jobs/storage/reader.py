@@ -54,8 +54,8 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
 def read_by_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
     """The same rows by Delta's own reader, with all column metadata.
 
-    For checks that must not depend on this module, and for tables that streams write: each job
-    reads the version that is newest when it starts.
+    For checks that must not depend on this module, and to rewrite a table with its metadata. Unless
+    a version is given, each job reads the one that is newest when it starts.
     """
     return tables.read(spark, location, version)
 

@@ -1,7 +1,8 @@
-"""From bronze records to a silver table's rows: the steps are built once in a process.
+"""From bronze records to a silver table's rows: the steps are built once for equal arguments.
 
-Building the columns of one table takes thousands of calls into the JVM. They depend on nothing but
-the declarations, so a table that is created, checked and followed shares them.
+Building the columns of one table takes thousands of calls into the JVM, and they do not depend on
+the session. All who create and check a table share the steps that give its types, and all who apply
+its batches share those with the limits of the settings.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from spark_jobs.silver.repair.expiring import delete_expired
 from spark_jobs.silver.store.releases import PLACE, unsettled
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import COUNTS, SilverBatch, SilverTotals
-from spark_jobs.storage import policy
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.log import table_version
 from spark_jobs.storage.policy import Limit
@@ -73,7 +72,7 @@ class ShadowTable:
     placeholder: str
     decided: TableVersion | None
     began: datetime
-    few: Limit = policy.NOTHING
+    few: Limit
     version: int = -1
     batches: list[SilverBatch] = field(default_factory=list)
 

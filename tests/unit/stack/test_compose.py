@@ -14,14 +14,7 @@ import pytest
 import yaml
 
 from spark_jobs.settings import DEMO_FILE, REPOSITORY, load_settings
-from spark_jobs.stack.compose import (
-    BASE_IMAGE,
-    GATEWAY,
-    HOME,
-    STATE,
-    render,
-    shipped_settings,
-)
+from spark_jobs.stack.compose import BASE_IMAGE, GATEWAY, HOME, STATE, render, shipped_settings
 from spark_jobs.stack.foreground import main, stack_steps
 from spark_jobs.stack.java import MINIMUM_JAVA
 from spark_jobs.stack.parts import Part
