@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.names import BronzeColumn
 from spark_jobs.silver.parse.casting import text_at
-from spark_jobs.silver.parse.documents import DOCUMENT, unwrapped, with_documents
+from spark_jobs.silver.parse.documents import DOCUMENT, ROOT, unwrapped, with_documents
 
 # No size limit: bronze has changes that are too long for silver too.
 MOST_BYTES = 2**31 - 1
@@ -53,8 +53,8 @@ def incomplete_transactions(
     recent = bronze.where(sf.col(BronzeColumn.ARRIVAL_DATE) >= first)
     change = unwrapped(DOCUMENT)
     numbers = with_documents(recent, max_bytes=MOST_BYTES).select(
-        sf.split(text_at(change, "$.transaction.id"), ":")[0].alias("number"),
-        text_at(change, "$.transaction.total_order").alias("place"),
+        sf.split(text_at(change, f"{ROOT}.transaction.id"), ":")[0].alias("number"),
+        text_at(change, f"{ROOT}.transaction.total_order").alias("place"),
     )
     held = numbers.groupBy("number").agg(sf.countDistinct("place").alias("held"))
     missing = (

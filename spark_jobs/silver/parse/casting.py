@@ -41,7 +41,7 @@ def text_at(image: Column, path: str) -> Column:
     """The text of the value at a path; objects and arrays as JSON, null as NULL.
 
     Args:
-        image: a variant, parsed from the output of ``exact_numbers.marked``.
+        image: a variant; numbers in it may be marked, see ``exact_numbers``.
         path: a JSON path in it.
     """
     return as_sent(sf.try_variant_get(image, path, "string"))

@@ -1,12 +1,16 @@
 """Parses raw bytes to a JSON object, or gives the reason why not. Avro becomes JSON first.
 
-A document is a variant. The last of repeated keys wins (the session must allow repeated keys); NaN,
-comments, single quotes and trailing text are rejected. Numbers that a variant would round are
-stored as marked text, so read scalars with ``casting.text_at``.
+A document is a variant with the object as the first element of an array, so paths in it begin with
+``ROOT``: to take the object out would write it again. A path that leads nowhere is slow, because
+Spark throws an exception inside; ask for what is there. The last of repeated keys wins (the session
+must allow repeated keys); NaN, comments, single quotes and trailing text are rejected. A variant
+rounds some numbers; ``exact`` parses them as marked text, so read scalars with
+``casting.text_at``.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -15,7 +19,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import AvroSchema
 from spark_jobs.silver.parse import avro
-from spark_jobs.silver.parse.exact_numbers import marked
+from spark_jobs.silver.parse.exact_numbers import every_number_marked, marked
 from spark_jobs.silver.parse.payloads import looks_like, too_deep
 
 # Fields of a bronze record under reserved names, to avoid clashes with declared columns.
@@ -32,6 +36,10 @@ RAW_COLUMNS = {
 PROBLEM = "__problem"
 DOCUMENT = "__document"
 KEY_DOCUMENT = "__key_document"
+# Path of the object in a document.
+ROOT = "$[0]"
+# The only field of a document's second element. Random per process, so that no record has it.
+LAST = f"last_{secrets.token_hex(8)}"
 
 
 def problem(reason: QuarantineReason, detail: Column | str | None = None) -> Column:
@@ -63,30 +71,48 @@ def with_documents(
     raw = bronze.select(*(sf.col(old).alias(new) for old, new in RAW_COLUMNS.items()))
     parsed = raw.withColumns(
         {"__text": value, "__key_text": _text("__key", max_bytes)}
-    ).withColumns({"__list": _list("__text"), "__key_list": _list("__key_text")})
-    first = sf.try_variant_get("__list", "$[0]", "variant")
-    key = sf.try_variant_get("__key_list", "$[0]", "variant")
-    described = parsed.withColumns(
-        {PROBLEM: _problem(max_bytes, unread), "__first": first, "__kf": key}
+    ).withColumns(
+        {
+            # The parser refuses numbers of more than a thousand digits unless they are marked.
+            "__list": sf.coalesce(_list(sf.col("__text")), _list(marked(sf.col("__text")))),
+            "__key_list": _list(marked(sf.col("__key_text"))),
+        }
     )
-    return described.select(
+    return parsed.withColumn(PROBLEM, _problem(max_bytes, unread)).select(
         *RAW_COLUMNS.values(),
         PROBLEM,
-        sf.when(sf.col(PROBLEM).isNull(), sf.col("__first")).alias(DOCUMENT),
-        # A Connect converter with schemas nests the key in "payload".
-        sf.coalesce(_payload("__kf"), sf.col("__kf")).alias(KEY_DOCUMENT),
+        sf.when(sf.col(PROBLEM).isNull(), sf.col("__list")).alias(DOCUMENT),
+        unwrapped("__key_list", raw="__key").alias(KEY_DOCUMENT),
     )
 
 
-def unwrapped(document: str) -> Column:
-    """The change itself, also if a Connect converter with schemas nests it in "payload"."""
-    return sf.coalesce(_payload(document), sf.col(document))
+def exact(*, max_bytes: int, schemas: Sequence[AvroSchema] = ()) -> Column:
+    """The document of a record without a problem, with marked text for numbers it would round.
+
+    Parsing the value twice costs time, so ask only for records that need it.
+
+    Args:
+        max_bytes: longer values are not parsed.
+        schemas: Avro schemas of the values; (): values are JSON.
+    """
+    text = _avro("__value", max_bytes, schemas) if schemas else sf.col("__value").cast("string")
+    return _list(every_number_marked(text))
 
 
-def _payload(document: str) -> Column:
-    inner = sf.try_variant_get(document, "$.payload", "variant")
-    schema = sf.try_variant_get(document, "$.schema", "variant")
-    return sf.when(schema.isNotNull() & ~sf.is_variant_null(inner), inner)
+def unwrapped(document: str, *, raw: str = "__value") -> Column:
+    """The document, also if a Connect converter with schemas nests it in "payload".
+
+    Args:
+        document: name of the column with the document.
+        raw: name of the column with its bytes.
+    """
+    inner = sf.try_variant_get(document, f"{ROOT}.payload", "variant")
+    schema = sf.try_variant_get(document, f"{ROOT}.schema", "variant")
+    told = sf.contains(sf.col(raw).cast("string"), sf.lit('payload"'))
+    nested = schema.isNotNull() & inner.isNotNull() & ~sf.is_variant_null(inner)
+    # Not one condition: Spark would evaluate all of its parts for each record.
+    taken = sf.when(nested, sf.to_variant_object(sf.array(inner))).otherwise(sf.col(document))
+    return sf.when(told, taken).otherwise(sf.col(document))
 
 
 def _text(column: str, max_bytes: int) -> Column:
@@ -118,16 +144,17 @@ def _no_avro(column: str, schemas: Sequence[AvroSchema]) -> Column:
     return sf.when(~avro.known(column, schemas), unknown).otherwise(malformed)
 
 
-def _list(text: str) -> Column:
-    # The parser stops after one value. Inside a list, trailing text is an error or a second
-    # element.
-    return sf.try_parse_json(sf.concat(sf.lit("["), marked(sf.col(text)), sf.lit("]")))
+def _list(text: Column) -> Column:
+    # The parser stops after one value. Inside a list, trailing text is an error, or another element
+    # in place of the last.
+    return sf.try_parse_json(sf.concat(sf.lit("["), text, sf.lit(f',{{"{LAST}":0}}]')))
 
 
 def _problem(max_bytes: int, unread: Column) -> Column:
     size = sf.octet_length("__value")
-    second = sf.try_variant_get("__list", "$[1]", "variant")
+    alone = sf.try_variant_get("__list", f"$[1].{LAST}", "int").isNotNull()
     malformed = problem(QuarantineReason.MALFORMED_JSON, looks_like("__value"))
+    opens = sf.startswith(sf.col("__text"), sf.lit("{"))
     return (
         sf.when(sf.col("__value").isNull(), None)
         .when(size == 0, problem(QuarantineReason.EMPTY_VALUE))
@@ -136,10 +163,10 @@ def _problem(max_bytes: int, unread: Column) -> Column:
             problem(QuarantineReason.OVERSIZED, sf.concat(size, sf.lit(" bytes"))),
         )
         .when(sf.col("__text").isNull(), unread)
-        .when(sf.col("__text").rlike(r"^\s*$"), problem(QuarantineReason.EMPTY_VALUE))
-        .when(sf.col("__list").isNull() | second.isNotNull(), malformed)
+        .when(~opens & sf.col("__text").rlike(r"^\s*$"), problem(QuarantineReason.EMPTY_VALUE))
+        .when(sf.col("__list").isNull() | ~alone, malformed)
         .when(
-            ~sf.col("__text").rlike(r"^\s*\{"),
+            ~opens & ~sf.col("__text").rlike(r"^\s*\{"),
             problem(QuarantineReason.NOT_AN_OBJECT),
         )
     )

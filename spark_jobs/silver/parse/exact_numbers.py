@@ -24,13 +24,28 @@ _NUMBER = r"-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+"
 _MARKED = rf'(?s)\G((?:[^"\d-]++|{_STRING}|{_ORDINARY})*+)({_NUMBER})(?=\s*+(?:[,\]}}]|$))'
 
 
+# Types of ``schema_of_variant`` that may be of a rounded number: mixed elements are VARIANT.
+_ROUNDED = ("DOUBLE", "VARIANT")
+
+
 def marked(text: Column) -> Column:
     """A JSON text with marked strings in place of numbers that a variant would round.
 
-    Invalid JSON stays invalid.
+    Invalid JSON stays invalid. The search costs more than parsing: for long texts, parse them and
+    ask ``may_be_rounded`` first.
     """
-    exact = sf.regexp_replace(text, _MARKED, f'$1"{_MARK}$2{_MARK}"')
-    return sf.when(text.rlike(_SUSPECT), exact).otherwise(text)
+    return sf.when(text.rlike(_SUSPECT), every_number_marked(text)).otherwise(text)
+
+
+def every_number_marked(text: Column) -> Column:
+    """The same, for a text that has such numbers."""
+    return sf.regexp_replace(text, _MARKED, f'$1"{_MARK}$2{_MARK}"')
+
+
+def may_be_rounded(types: Column) -> Column:
+    """Whether a variant may have a rounded number, by its ``schema_of_variant``."""
+    found = [sf.contains(types, sf.lit(one)) for one in _ROUNDED]
+    return found[0] | found[1]
 
 
 def as_sent(text: Column) -> Column:

@@ -13,6 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from spark_jobs.silver.parse.casting import text_at
+from spark_jobs.silver.parse.documents import ROOT
 
 POSITION_DIGITS = 20
 ORDER_DIGITS = 10
@@ -21,14 +22,23 @@ YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
 
 
 def commit_sequence(change: Column, operation: Column) -> Column:
-    """The sequence of a Debezium change from PostgreSQL; NULL if it has no position."""
-    lsn = text_at(change, "$.source.lsn").try_cast("bigint")
-    pair = sf.from_json(text_at(change, "$.source.sequence"), "array<string>")
-    last_commit, reached = (sf.try_element_at(pair, sf.lit(at)).try_cast("bigint") for at in (1, 2))
+    """The sequence of a Debezium change from PostgreSQL; NULL if it has no position.
+
+    Args:
+        change: its document.
+        operation: its operation.
+    """
+    lsn = text_at(change, f"{ROOT}.source.lsn").try_cast("bigint")
+    pair = sf.try_parse_json(text_at(change, f"{ROOT}.source.sequence"))
+    last_commit, reached = (
+        sf.try_variant_get(pair, f"$[{at}]", "string").try_cast("bigint") for at in (0, 1)
+    )
     # An incremental snapshot gives only the log position read so far. A change that was written
     # before it and committed after it is newer than the row.
     position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
-    order = sf.coalesce(text_at(change, "$.transaction.total_order").try_cast("bigint"), sf.lit(0))
+    # NULL outside of transactions, as in a snapshot.
+    transaction = sf.try_variant_get(change, f"{ROOT}.transaction", "struct<total_order string>")
+    order = sf.coalesce(transaction["total_order"].try_cast("bigint"), sf.lit(0))
     return _joined(
         _fixed(sf.coalesce(last_commit, lsn, reached), POSITION_DIGITS),
         _fixed(position, POSITION_DIGITS),
@@ -42,8 +52,8 @@ def commit_time(change: Column) -> Column:
 
     For a snapshot row, when the snapshot read it; NULL if there is no such time.
     """
-    exact = text_at(change, "$.source.ts_us").try_cast("bigint")
-    rough = text_at(change, "$.source.ts_ms").try_cast("bigint")
+    exact = text_at(change, f"{ROOT}.source.ts_us").try_cast("bigint")
+    rough = text_at(change, f"{ROOT}.source.ts_ms").try_cast("bigint")
     return sf.timestamp_micros(sf.coalesce(exact, sf.try_multiply(rough, sf.lit(1000))))
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.vocabulary import Operation, SourceFormat
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.silver.parse.documents import RAW_COLUMNS
-from spark_jobs.silver.parse.unavailable import forms
+from spark_jobs.silver.parse.documents import LAST, RAW_COLUMNS
+from spark_jobs.silver.parse.unavailable import forms, shortest_forms
 
 # Changes that leave a row, as the plain text that Spark takes.
 WRITES = tuple(map(str, (Operation.CREATE, Operation.UPDATE, Operation.SNAPSHOT)))
@@ -69,17 +69,18 @@ class Shape:
     exact: bool = True
 
 
-def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) -> Column:
+def shape(source: SourceEntry, types: Column, *, operation: str, placeholder: str) -> Column:
     """The shape of a record with a row; NULL for others.
 
     Args:
         source: the declaration.
-        image: name of the variant column with the row.
+        types: the row's ``schema_of_variant``; NULL without a row.
         operation: name of the column with the change's operation; NULL for an event.
         placeholder: Debezium's placeholder for a value that the database did not send.
     """
     # Drop precision and scale: otherwise each would be another shape.
-    types = sf.regexp_replace(sf.schema_of_variant(image), r"DECIMAL\(\d+,\d+\)", "DECIMAL")
+    plain = sf.regexp_replace(types, r"DECIMAL\(\d+,\d+\)", "DECIMAL")
+    named = sf.when(sf.contains(types, sf.lit("DECIMAL(")), plain).otherwise(types)
     unlisted = [
         sf.when(
             # What stands in a value's place is not its value.
@@ -90,14 +91,16 @@ def shape(source: SourceEntry, image: str, *, operation: str, placeholder: str) 
         if column.values
     ]
     if source.format is not SourceFormat.DEBEZIUM:
-        return sf.when(sf.col(image).isNotNull(), sf.concat_ws(_PART, types, *unlisted))
+        return sf.when(types.isNotNull(), sf.concat_ws(_PART, named, *unlisted))
     text = sf.col(RAW_COLUMNS["value"]).cast("string")
-    # May match too often: a value that merely contains the placeholder; harmless.
-    contained = [sf.contains(text, sf.lit(one)) for one in forms(placeholder)]
-    stands_in = sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN))
+    # Only updates omit values. It may match too often: a value that merely contains the
+    # placeholder; harmless.
+    contained = [sf.contains(text, sf.lit(one)) for one in shortest_forms(placeholder)]
+    update = sf.col(operation) == str(Operation.UPDATE)
+    stands_in = sf.when(update, sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN)))
     # The image of a deleted row may have only the key.
-    whole = sf.col(operation).isin(*WRITES) & sf.col(image).isNotNull()
-    return sf.when(whole, sf.concat_ws(_PART, types, stands_in, *unlisted))
+    whole = sf.col(operation).isin(*WRITES) & types.isNotNull()
+    return sf.when(whole, sf.concat_ws(_PART, named, stands_in, *unlisted))
 
 
 @lru_cache(maxsize=4096)
@@ -109,7 +112,7 @@ def read_shape(text: str) -> Shape:
     ([('a', 'number'), ('b c', 'array')], (('status', 'new'),))
     """
     schema, *parts = text.split(_PART)
-    fields = {name: _kind(kind) for name, kind in _fields(schema)}
+    fields = {name: _kind(kind) for name, kind in _fields(schema) if name != LAST}
     pairs = (part.partition(_VALUE) for part in parts if _VALUE in part)
     unlisted = tuple((column, value) for column, _, value in pairs)
     return Shape(fields, unlisted, exact=_STANDS_IN not in parts)

@@ -21,10 +21,13 @@ from spark_jobs.silver.parse.documents import (
     KEY_DOCUMENT,
     PROBLEM,
     RAW_COLUMNS,
+    ROOT,
+    exact,
     problem,
     unwrapped,
     with_documents,
 )
+from spark_jobs.silver.parse.exact_numbers import may_be_rounded
 from spark_jobs.silver.parse.nested import Nested, nested
 from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
 from spark_jobs.silver.parse.shapes import SHAPE, WRITES, shape
@@ -33,6 +36,8 @@ from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, lar
 OPERATION = "__op"
 SEQUENCE = "__sequence"
 IMAGE = "__image"
+# ``schema_of_variant`` of the image, before numbers are marked.
+TYPES = "__types"
 DELETE = str(Operation.DELETE)
 CHANGES = (*WRITES, DELETE)
 # Logical messages have no row.
@@ -67,29 +72,43 @@ def typed_records(
             Debezium), ``UNAVAILABLE``, the values of ``RAW_COLUMNS``, ``PROBLEM`` and ``SHAPE``.
     """
     documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
+    again = exact(max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:
-        return _typed_changes(documents, source, placeholder)
-    image = documents.withColumn(IMAGE, sf.col(DOCUMENT))
+        return _typed_changes(documents, source, placeholder, again)
     types = {OPERATION: "string", SEQUENCE: "string", COMMITTED_AT: "timestamp"}
     nothing = {name: sf.lit(None).cast(kind) for name, kind in types.items()}
-    typed = _with_declared(image.withColumns(nothing), source)
+    images = documents.withColumns(
+        {**nothing, TYPES: _first_element(sf.schema_of_variant(DOCUMENT))}
+    )
+    rounded = sf.when(may_be_rounded(sf.col(TYPES)), again)
+    typed = _with_declared(images.withColumn(IMAGE, sf.coalesce(rounded, sf.col(DOCUMENT))), source)
     problems = _column_problems(source, placeholder, deleted=sf.lit(False))  # noqa: FBT003
     return _select(typed, source, placeholder, problems=problems)
 
 
-def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) -> DataFrame:
+def _first_element(types: Column) -> Column:
+    """The type of the elements of an array, by the array's ``schema_of_variant``."""
+    start, end = "ARRAY<", ">"
+    return sf.substring(types, sf.lit(len(start) + 1), sf.length(types) - len(start) - len(end))
+
+
+def _typed_changes(
+    documents: DataFrame, source: SourceEntry, placeholder: str, again: Column
+) -> DataFrame:
     changes = documents.withColumn("__change", unwrapped(DOCUMENT)).withColumn(
-        OPERATION, text_at(sf.col("__change"), "$.op")
+        OPERATION, text_at(sf.col("__change"), f"{ROOT}.op")
     )
     operation, change = sf.col(OPERATION), sf.col("__change")
-    after = sf.try_variant_get("__change", "$.after", "variant")
-    before = sf.try_variant_get("__change", "$.before", "variant")
     images = changes.withColumns(
         {
             SEQUENCE: commit_sequence(change, operation),
             COMMITTED_AT: commit_time(change),
-            IMAGE: sf.when(operation == "d", before).otherwise(after),
+            "__rounded": _row_of("__change"),
         }
+    ).withColumn(TYPES, sf.schema_of_variant("__rounded"))
+    parsed = images.withColumn("__exact", sf.when(may_be_rounded(sf.col(TYPES)), again))
+    images = parsed.withColumn("__exact_change", unwrapped("__exact")).withColumn(
+        IMAGE, sf.coalesce(_row_of("__exact_change"), sf.col("__rounded"))
     )
     # A deletion needs only its key, a truncation not even that.
     deleted = operation.isin(DELETE, TRUNCATE)
@@ -104,12 +123,20 @@ def _typed_changes(documents: DataFrame, source: SourceEntry, placeholder: str) 
     )
 
 
+def _row_of(change: str) -> Column:
+    """The row of a change's document: before a deletion, otherwise after the change."""
+    after, before = (
+        sf.try_variant_get(change, f"{ROOT}.{name}", "variant") for name in ("after", "before")
+    )
+    return sf.when(sf.col(OPERATION) == DELETE, before).otherwise(after)
+
+
 def _with_declared(frame: DataFrame, source: SourceEntry) -> DataFrame:
-    image, key = sf.col(IMAGE), sf.col(KEY_DOCUMENT)
+    image = sf.col(IMAGE)
     texts = {
-        _text(column): sf.coalesce(text_at(image, _path(column)), text_at(key, _path(column)))
+        _text(column): sf.coalesce(text_at(image, _path(column, source)), _text_in_key(column))
         if column.name in source.keys
-        else text_at(image, _path(column))
+        else text_at(image, _path(column, source))
         for column in source.columns
     }
     frame = frame.withColumns(texts)
@@ -118,18 +145,18 @@ def _with_declared(frame: DataFrame, source: SourceEntry) -> DataFrame:
 
 def _value(column: Declared, source: SourceEntry) -> Column:
     if nested(column.type):
-        return Nested(column.type, source.format).value(_document(column))
+        return Nested(column.type, source.format).value(_document(column, source))
     return scalar(sf.col(_text(column)), column.type, origin=source.format)
 
 
 def _misfit(column: Declared, source: SourceEntry) -> Column:
     if nested(column.type):
-        return Nested(column.type, source.format).misfit(_document(column))
+        return Nested(column.type, source.format).misfit(_document(column, source))
     return sf.col(_text(column)).isNotNull() & sf.col(column.name).isNull()
 
 
-def _document(column: Declared) -> Column:
-    return sf.try_variant_get(IMAGE, _path(column), "variant")
+def _document(column: Declared, source: SourceEntry) -> Column:
+    return sf.try_variant_get(IMAGE, _path(column, source), "variant")
 
 
 def _text(column: Declared) -> str:
@@ -146,11 +173,18 @@ def _unavailable(source: SourceEntry, placeholder: str) -> Column:
         for column in source.columns
         if column.name in large
     ]
-    return sf.array_compact(sf.array(*found).cast("array<string>"))
+    nothing = sf.array(sf.lit(None)).cast("array<string>")
+    return sf.array_except(sf.array(*found).cast("array<string>"), nothing)
 
 
-def _path(column: Declared) -> str:
-    return f"$.{column.name}"
+def _path(column: Declared, source: SourceEntry) -> str:
+    # An event's image is its document; of a change, the row is part of it.
+    root = "$" if source.format is SourceFormat.DEBEZIUM else ROOT
+    return f"{root}.{column.name}"
+
+
+def _text_in_key(column: Declared) -> Column:
+    return text_at(sf.col(KEY_DOCUMENT), f"{ROOT}.{column.name}")
 
 
 def _change_problems(source: SourceEntry) -> list[Column]:
@@ -185,8 +219,8 @@ def _change_problems(source: SourceEntry) -> list[Column]:
 
 def _key_columns() -> Column:
     """Sorted column names of the Kafka key; NULL if the key is not a JSON object."""
-    fields = sf.try_variant_get(KEY_DOCUMENT, "$", "map<string,variant>")
-    return sf.array_sort(sf.map_keys(fields))
+    fields = sf.try_variant_get(KEY_DOCUMENT, ROOT, "map<string,variant>")
+    return sf.sort_array(sf.map_keys(fields))
 
 
 def _other_key(source: SourceEntry) -> Column:
@@ -200,7 +234,8 @@ def _other_key(source: SourceEntry) -> Column:
 
 def _key_differs(column: Declared) -> Column:
     """Whether the Kafka key and the row image differ in a key column."""
-    return text_at(sf.col(IMAGE), _path(column)) != text_at(sf.col(KEY_DOCUMENT), _path(column))
+    # Without a value in the image, the column's text is that of the key.
+    return sf.col(_text(column)) != _text_in_key(column)
 
 
 def _column_problems(source: SourceEntry, placeholder: str, *, deleted: Column) -> list[Column]:
@@ -260,5 +295,5 @@ def _select(
         _unavailable(source, placeholder).alias(UNAVAILABLE),
         *RAW_COLUMNS.values(),
         sf.coalesce(sf.col(PROBLEM), sf.when(usable, first)).alias(PROBLEM),
-        shape(source, IMAGE, operation=OPERATION, placeholder=placeholder).alias(SHAPE),
+        shape(source, sf.col(TYPES), operation=OPERATION, placeholder=placeholder).alias(SHAPE),
     )

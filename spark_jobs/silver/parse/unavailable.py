@@ -62,6 +62,12 @@ def forms(placeholder: str) -> tuple[str, ...]:
     )
 
 
+def shortest_forms(placeholder: str) -> tuple[str, ...]:
+    """Texts of which a record contains at least one if it contains one of ``forms``."""
+    every = forms(placeholder)
+    return tuple(one for one in every if not any(one != less and less in one for less in every))
+
+
 @dataclass(frozen=True)
 class Carried:
     """How a silver table handles unsent source columns.

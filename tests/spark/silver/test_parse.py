@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
+from spark_jobs.silver.parse.documents import LAST
+from spark_jobs.silver.parse.shapes import SHAPE, Kind, read_shape
 from spark_jobs.silver.parse.typed import typed_records
 from tests.spark.silver.world import CHANGES, EVENTS, Record, bronze, change, columns, event
 
@@ -31,6 +33,9 @@ REJECTED: list[tuple[bytes, str, str | None]] = [
     (b'{"event_id": "a"} {"event_id": "b"}', "MALFORMED_JSON", None),
     (b'{"event_id": "a"}, {"event_id": "b"}', "MALFORMED_JSON", None),
     (b'{"event_id": "a"} rest', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"}, {}', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"}, {"last": 0}', "MALFORMED_JSON", None),
+    (b'{"event_id": "a"},', "MALFORMED_JSON", None),
     (b"{'event_id': 'a'}", "MALFORMED_JSON", None),
     (b'{"event_id": "a", "amount": NaN}', "MALFORMED_JSON", None),
     (b'{"event_id": "\\ud800"}', "MALFORMED_JSON", None),
@@ -127,7 +132,17 @@ TYPES: list[tuple[str, dict[str, Any], list[str]]] = [
         {"1.5e2": Decimal("150.00"), '"0e-500"': Decimal("0.00"), "1E-2": Decimal("0.01")},
         ["1e-3", "1e10", '"15e-3"', '"1e1000"', '"1e"', '"e5"', '"1e2147483647"'],
     ),
-    ("string", {"5": "5", '{"b":[1]}': '{"b":[1]}', '""': ""}, []),
+    (
+        "string",
+        {
+            "5": "5",
+            '[1e5,"x"]': '[1e5,"x"]',
+            '{"c":[{"d":1e400}]}': '{"c":[{"d":1e400}]}',
+            '{"b":[1]}': '{"b":[1]}',
+            '""': "",
+        },
+        [],
+    ),
     # Numbers that a double cannot hold stay as they are written, also within JSON.
     (
         "string",
@@ -394,6 +409,34 @@ def test_changes(spark: SparkSession) -> None:
     assert rows[1]["__sequence"] == f"{200:020}.{200:020}.0.{0:010}"
     assert rows[2]["__sequence"] == f"{9:020}.{9:020}.1.{0:010}"
     assert rows[3]["__sequence"] == rows[0]["__sequence"]
+
+
+def test_numbers_of_a_change_are_exact_and_are_numbers_to_the_drift_check(
+    spark: SparkSession,
+) -> None:
+    """A variant rounds them, so they are read again; also inside a converter's envelope."""
+    source = CHANGES.model_copy(
+        update={"columns": columns(order_id="bigint", amount="decimal(38,2)", status="string")}
+    )
+    texts = ["1.5e2", "123456789012345678901234567890.1e0", "7"]
+    found = []
+    for text in texts:
+        key, value = change("u", 1, 200, commit=150, amount=0, status="[1e5]")
+        plain = (value or b"").replace(b'"amount": 0', b'"amount": ' + text.encode())
+        assert text.encode() in plain
+        wrapped = b'{"schema": {}, "payload": ' + plain + b"}"
+        found += typed(spark, [(key, plain), (key, wrapped)], source)
+    assert [reason(row) for row in found] == [None] * len(found)
+    assert [row["amount"] for row in found] == [Decimal(text) for text in texts for _ in range(2)]
+    assert {row["status"] for row in found} == {"[1e5]"}
+    kinds = [read_shape(row[SHAPE]).fields["amount"] for row in found]
+    assert kinds == [Kind.NUMBER] * len(found)
+    assert LAST not in read_shape(found[0][SHAPE]).fields
+
+
+def test_only_updates_are_searched_for_values_that_were_not_sent(spark: SparkSession) -> None:
+    sent = [change(one, 1, 200, status=DEBEZIUM_PLACEHOLDER) for one in ("u", "c")]
+    assert [read_shape(row[SHAPE]).exact for row in typed(spark, sent, CHANGES)] == [False, True]
 
 
 def test_numbers_that_are_none_come_in_the_connectors_words(spark: SparkSession) -> None:
