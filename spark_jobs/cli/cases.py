@@ -16,7 +16,7 @@ from rich.text import Text
 from spark_jobs.cli.completion import TABLES_HELP, complete_tables
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import Layer
-from spark_jobs.sections import Engine
+from spark_jobs.sections import SHORT_RUN, Engine
 from spark_jobs.serving.project import current_manifest, tables_of
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.tables import FittedTable
@@ -47,7 +47,9 @@ class LazySession:
 
         if self._session is None:
             conf = {**QUIET, **FEW_ROWS}
-            self._session = driver_session(self._settings, self._name, conf=conf)
+            spark = self._settings.spark.model_copy(update={"java_options": SHORT_RUN})
+            short = self._settings.model_copy(update={"spark": spark})
+            self._session = driver_session(short, self._name, conf=conf)
         return self._session
 
     def close(self) -> None:

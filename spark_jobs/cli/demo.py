@@ -11,6 +11,7 @@ import yaml
 from spark_jobs.demo.first_refreshes import build_order, hand_over, refresh_views
 from spark_jobs.demo.waits import drain, opened, scheduled_views, wait_for_refreshes
 from spark_jobs.errors import LakehouseError
+from spark_jobs.sections import SHORT_RUN
 from spark_jobs.settings import DEMO_FILE, Settings, load_settings
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
@@ -32,8 +33,9 @@ PERIOD = "1 minute"
 # The view that is built and shown before all records have arrived; it reads no other view.
 FIRST = "orders_by_status"
 NOTE = """\
-# The schedule of `tidemark demo`, for two cores. For the schedules of the views themselves delete
-# this file, then run `tidemark apply` and `tidemark stack up`.
+# The schedule of `tidemark demo`, for two cores, and options of Java for some minutes. For the
+# schedules of the views themselves, and Java's options for a pipeline that stays up, delete this
+# file, then run `tidemark apply` and `tidemark stack up`.
 """
 
 
@@ -103,9 +105,12 @@ def write_schedule(settings: Settings) -> None:
     from spark_jobs.storage.rights import make_state, usual_rights
 
     make_state(settings.state)
-    schedule = {"gold": {"every_override": PERIOD, "scheduled_at_first": list(SCHEDULED)}}
+    chosen = {
+        "gold": {"every_override": PERIOD, "scheduled_at_first": list(SCHEDULED)},
+        "spark": {"java_options": SHORT_RUN},
+    }
     with usual_rights():
-        (settings.state / DEMO_FILE).write_text(NOTE + yaml.safe_dump(schedule))
+        (settings.state / DEMO_FILE).write_text(NOTE + yaml.safe_dump(chosen))
 
 
 def prepare_shop(settings: Settings, steps: Steps) -> None:

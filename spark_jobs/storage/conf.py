@@ -69,6 +69,9 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
         # Other readers (delta-rs, DuckDB) must be able to read every table.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        # Java never compiles a longer method, so without this limit Spark's generated code for a
+        # source with many checks runs interpreted. Beyond it, Spark generates shorter methods.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
         # The last of repeated keys in a JSON object wins; the record is not rejected.
         "spark.sql.variant.allowDuplicateKeys": "true",
         # Otherwise each Column call records its stack for error messages: a tenth of a small

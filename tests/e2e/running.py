@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from spark_jobs.sections import Ports
+from spark_jobs.sections import SHORT_RUN, Ports
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.ports import bindable
@@ -177,7 +177,7 @@ def own_settings(
         project,
         state_dir=state,
         ports=free_ports(),
-        spark={"driver_memory": "1g", "connect_memory": "1g"},
+        spark={"driver_memory": "1g", "connect_memory": "1g", "java_options": SHORT_RUN},
         security={"enabled": secured},
         local={"free_memory_gib": 2, "free_disk_gib": 1, **(local or {})},
         **overrides,

@@ -25,6 +25,7 @@ from spark_jobs.demo.waits import (
     stalled,
 )
 from spark_jobs.graph.compile import compile_project
+from spark_jobs.sections import LONG_RUN, SHORT_RUN
 from spark_jobs.serving.report.balances import Balance
 from spark_jobs.settings import DEMO_FILE, REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
@@ -62,6 +63,7 @@ def test_every_process_and_every_later_command_has_the_demos_schedule(
     for name, value in stack_environment(shop).items():
         monkeypatch.setenv(name, value)
     assert schedule_of(load_settings()) == (PERIOD, SCHEDULED)
+    assert load_settings().spark.java_options == SHORT_RUN
 
 
 def test_settings_of_the_project_and_the_environment_win_over_the_demos_schedule(
@@ -88,10 +90,14 @@ def test_the_demo_schedule_omits_deleted_views(shop: Settings):
     assert schedule_of(load_settings(shop.project_dir)) == ("", ())
 
 
-@pytest.mark.parametrize("text", ["", "gold: 1", "gold: {every_override: [1]}"])
+@pytest.mark.parametrize(
+    "text", ["", "gold: 1", "gold: {every_override: [1]}", "spark: {java_options: -Xint}"]
+)
 def test_a_file_that_is_no_schedule_of_a_demo_changes_nothing(shop: Settings, text: str):
     (shop.state / DEMO_FILE).write_text(text)
-    assert schedule_of(load_settings(shop.project_dir)) == ("", ())
+    settings = load_settings(shop.project_dir)
+    assert schedule_of(settings) == ("", ())
+    assert settings.spark.java_options == LONG_RUN
 
 
 def test_the_demo_names_views_that_exist():
