@@ -81,7 +81,8 @@ def typed_records(
         {**nothing, TYPES: _first_element(sf.schema_of_variant(DOCUMENT))}
     )
     rounded = sf.when(may_be_rounded(sf.col(TYPES)), again)
-    typed = _with_declared(images.withColumn(IMAGE, sf.coalesce(rounded, sf.col(DOCUMENT))), source)
+    image = _computed_once(sf.coalesce(rounded, sf.col(DOCUMENT)))
+    typed = _with_declared(images.withColumn(IMAGE, image), source)
     problems = _column_problems(source, placeholder, deleted=sf.lit(False))  # noqa: FBT003
     return _select(typed, source, placeholder, problems=problems)
 
@@ -107,9 +108,8 @@ def _typed_changes(
         }
     ).withColumn(TYPES, sf.schema_of_variant("__rounded"))
     parsed = images.withColumn("__exact", sf.when(may_be_rounded(sf.col(TYPES)), again))
-    images = parsed.withColumn("__exact_change", unwrapped("__exact")).withColumn(
-        IMAGE, sf.coalesce(_row_of("__exact_change"), sf.col("__rounded"))
-    )
+    image = _computed_once(sf.coalesce(_row_of("__exact_change"), sf.col("__rounded")))
+    images = parsed.withColumn("__exact_change", unwrapped("__exact")).withColumn(IMAGE, image)
     # A deletion needs only its key, a truncation not even that.
     deleted = operation.isin(DELETE, TRUNCATE)
     return _select(
@@ -121,6 +121,15 @@ def _typed_changes(
             *_column_problems(source, placeholder, deleted=deleted),
         ],
     )
+
+
+def _computed_once(value: Column) -> Column:
+    """The value, as an expression through which Spark pushes no filter.
+
+    A filter takes the place of each column with all that it is made of. By a key of many columns,
+    the image would be repeated thousands of times, and its plan would take minutes.
+    """
+    return sf.when(sf.spark_partition_id() >= 0, value)
 
 
 def _row_of(change: str) -> Column:
@@ -287,6 +296,7 @@ def _select(
         sf.lit(False),  # noqa: FBT003
     )
     first = sf.coalesce(*problems, sf.lit(None))
+    found = sf.coalesce(sf.col(PROBLEM), sf.when(usable, first))
     return frame.select(
         *(sf.col(column.name) for column in source.columns),
         OPERATION,
@@ -294,6 +304,6 @@ def _select(
         COMMITTED_AT,
         _unavailable(source, placeholder).alias(UNAVAILABLE),
         *RAW_COLUMNS.values(),
-        sf.coalesce(sf.col(PROBLEM), sf.when(usable, first)).alias(PROBLEM),
+        found.alias(PROBLEM),
         shape(source, sf.col(TYPES), operation=OPERATION, placeholder=placeholder).alias(SHAPE),
     )
