@@ -7,11 +7,14 @@ import json
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import reduce
+from operator import and_
 from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
@@ -527,3 +530,23 @@ def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:
     assert "added" not in rows[0]
     assert (rows[1]["number"], rows[2]["amount"]) == (2147483647, Decimal("7.00"))
     assert (rows[8]["number"], rows[8]["amount"]) == (None, None)
+
+
+def test_a_filter_by_a_key_of_many_columns_does_not_repeat_the_row(spark: SparkSession) -> None:
+    """Spark writes out what a column is made of to filter earlier, and plans that for minutes."""
+    names = [f"k{number}" for number in range(8)]
+    kinds = columns(order_id="bigint", **dict.fromkeys(names, "decimal(10,2)"))
+    source = CHANGES.model_copy(update={"columns": kinds, "keys": ("order_id", *names)})
+    frame = typed_records(bronze(spark, []), source, max_bytes=1000)
+    filtered = frame.where(reduce(and_, (sf.col(name).isNotNull() for name in source.keys)))
+    assert plan_length(filtered) < 2 * plan_length(frame)
+
+
+def plan_length(frame: DataFrame) -> int:
+    """The length of the optimized plan as text; long fields are not cut."""
+    conf = frame.sparkSession.conf
+    conf.set("spark.sql.debug.maxToStringFields", "100000")
+    try:
+        return len(frame._jdf.queryExecution().optimizedPlan().toString())
+    finally:
+        conf.unset("spark.sql.debug.maxToStringFields")
