@@ -94,6 +94,27 @@ def leave_files(world: World, rng: random.Random) -> str:
     return f"{table.parent.name}.{table.name}"
 
 
+def damage_a_checkpoint(world: World, rng: random.Random) -> str:
+    """Empty the last file of offsets of a silver table's checkpoint while the streams are down."""
+    world.running.stop("streams")
+    try:
+        folders = sorted(Path(world.settings.lake).glob("_checkpoints/silver.*/**/offsets"))
+        files = [
+            max(_batches(one), key=lambda file: int(file.name)) for one in folders if _batches(one)
+        ]
+        if not files:
+            return "there is no checkpoint"
+        chosen = rng.choice(files)
+        chosen.write_text("")
+    finally:
+        world.running.start("streams")
+    return str(chosen.relative_to(Path(world.settings.lake) / "_checkpoints"))
+
+
+def _batches(folder: Path) -> list[Path]:
+    return [one for one in folder.iterdir() if one.name.isdecimal()]
+
+
 def _kill_part(world: World, part: str) -> str:
     pid = world.running.part(part).pid
     if not pid:
@@ -120,4 +141,5 @@ FAULT_STEPS: dict[str, Callable[[World, random.Random], str]] = {
     "kill a replay": kill_a_replay,
     "fill the disk": fill_the_disk,
     "leave files of a dead writer": leave_files,
+    "damage a checkpoint": damage_a_checkpoint,
 }

@@ -21,6 +21,11 @@ ACTIONS = {
     "verify a view": 2,
     "maintain": 1,
     "restart a part": 1,
+    "deploy": 2,
+    "change the new table": 2,
+    "truncate a table": 1,
+    "change a setting": 1,
+    "snapshot again": 1,
     "pause": 2,
 }
 FAULTS = {
@@ -32,6 +37,7 @@ FAULTS = {
     "kill a replay": 1,
     "fill the disk": 1,
     "leave files of a dead writer": 2,
+    "damage a checkpoint": 1,
 }
 QUIET = "quiet"
 # Steps between two quiet points.

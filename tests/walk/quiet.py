@@ -29,12 +29,20 @@ def settle(world: World) -> dict[str, float]:
     stack = world.running
     stack.wait_ready(*PARTS, seconds=READY_SECONDS)
     ready = time.monotonic()
+    # What a step declared while a part was down.
+    code, output = world.tidemark("apply", "--yes")
+    assert code == 0, output
+    if world.snapshot_again:
+        reason = ("--reason", "a quiet point of the walk")
+        code, output = world.tidemark("source", "delete-backfill", "--run", "--let-pass", *reason)
+        assert code == 0, output
+        world.snapshot_again = False
     wait_drained(stack, world.shop)
     arrived = time.monotonic()
-    for view in sorted(world.pinned):
+    for view in sorted(world.pinned.intersection(world.views)):
         code, output = world.tidemark("release", view)
         assert code == 0, output
-        world.pinned.discard(view)
+    world.pinned.clear()
     code, output = world.tidemark("refresh", "--all", "--let-pass", "a quiet point of the walk")
     assert code == 0, output
     assert_sound(stack)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import psutil
 
 from spark_jobs.demo.database import create_shop
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.settings import Settings
+from spark_jobs.settings import REPOSITORY, Settings
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
 from tests.e2e.running import TIDEMARK, RunningStack, own_settings, remove
@@ -41,12 +42,14 @@ class World:
         own_disk: whether the lake has its own disk, which can be filled.
         altered: whether ``alter_table`` has added its column.
         pinned: views that were rolled back.
+        snapshot_again: whether the connector began with a new slot, which misses deletes.
     """
 
     running: RunningStack
     own_disk: bool = False
     altered: bool = False
     pinned: set[str] = field(default_factory=set)
+    snapshot_again: bool = False
 
     @property
     def settings(self) -> Settings:
@@ -57,9 +60,9 @@ class World:
         """Address of the source database."""
         return dsn(self.settings, database=SHOP, role=SHOP)
 
-    @cached_property
+    @property
     def views(self) -> list[str]:
-        """Names of the gold views."""
+        """Names of the gold views that are deployed."""
         return sorted(Manifest.read(self.settings.manifest_file).gold)
 
     def tidemark(self, *words: str) -> tuple[int, str]:
@@ -119,8 +122,10 @@ class World:
 
 @contextmanager
 def new_world() -> Iterator[World]:
-    """A new stack with the shop's tables; it is removed at the end."""
-    settings = own_settings(secured=False)
+    """A new stack with the shop's tables and a copy of the project; removed at the end."""
+    project = Path(tempfile.mkdtemp(prefix="tidemark-walk-"))
+    copy_project(project)
+    settings = own_settings(project, secured=False)
     with disk(Path(settings.lake)) as own:
         running = RunningStack(settings)
         try:
@@ -131,6 +136,14 @@ def new_world() -> Iterator[World]:
         finally:
             remove(settings)
     shutil.rmtree(settings.state, ignore_errors=True)
+    shutil.rmtree(project, ignore_errors=True)
+
+
+def copy_project(target: Path) -> None:
+    """Copy the declarations of this repository, which steps change."""
+    for name in ("sources", "sql", "expectations"):
+        shutil.copytree(REPOSITORY / name, target / name)
+    shutil.copy(REPOSITORY / "tidemark.yml", target)
 
 
 @contextmanager
