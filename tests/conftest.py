@@ -66,9 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_engines(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Refreshes by DuckDB, except in the tests of a whole stack, which run on the defaults.
+    """Refreshes by DuckDB, and JVMs that start quickly.
 
-    Tests of an engine choose it themselves.
+    The tests of a whole stack run on its defaults. Tests of an engine choose it themselves.
     """
     folder = request.path.relative_to(TESTS).parts[0] if TESTS in request.path.parents else ""
     if MARKS.get(folder) in _STACKS:
@@ -76,6 +76,8 @@ def quick_engines(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_GOLD__ENGINE", "auto")
+        if MARKS.get(folder) != "unit":
+            patch.setenv("TIDEMARK_SPARK__JAVA_OPTIONS", SHORT_RUN)
         yield
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.sections import Engine, SparkSettings
+from spark_jobs.sections import Engine
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from tests.servers import Postgres, running_postgres
@@ -32,7 +32,7 @@ def settings(tmp_path: Path) -> Settings:
     return load_settings(
         project,
         state_dir=tmp_path / "state",
-        spark=SparkSettings(master="local[2]", driver_memory="1g"),
+        spark={"master": "local[2]", "driver_memory": "1g"},
     )
 
 

@@ -28,7 +28,7 @@ from spark_jobs.access.secrets import CONNECT_TOKEN, read_secret, token_file
 from spark_jobs.gold.recover import release, rollback
 from spark_jobs.gold.refresh.steps import FAILPOINTS
 from spark_jobs.graph.query import QueryNotReadOnlyError
-from spark_jobs.sections import Ports, SparkSettings
+from spark_jobs.sections import Ports
 from spark_jobs.serving.sql.query import PinnedQuery, run_query
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack.secrets import write_secret
@@ -101,7 +101,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         folder,
         state_dir=folder / "state",
         ports=Ports(spark_connect=free_port(), spark_ui=free_port()),
-        spark=SparkSettings(master="local[2]", connect_memory="1g"),
+        spark={"master": "local[2]", "connect_memory": "1g"},
     )
     part = spark_connect_part(settings)
     part.prepare()

@@ -16,7 +16,7 @@ from spark_jobs.gold.compute.difference import multiset_difference
 from spark_jobs.gold.refresh import publishing, staging
 from spark_jobs.gold.refresh import steps as refresh
 from spark_jobs.gold.refresh.steps import FAILPOINTS, KEPT_FAILPOINTS
-from spark_jobs.sections import Engine, SparkSettings
+from spark_jobs.sections import Engine
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
@@ -43,9 +43,7 @@ def project(
 ) -> Iterator[GoldProject]:
     """One project for all tests: each refresh goes on where the one before it was killed."""
     folder = tmp_path_factory.mktemp("faults")
-    settings = load_settings(
-        folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
-    )
+    settings = load_settings(folder, state_dir=folder / "state", spark={"master": "local[2]"})
     assert settings.gold.engine is each_engine
     with ControlStore.open(settings.control_url) as store:
         project = GoldProject(spark, settings, store)

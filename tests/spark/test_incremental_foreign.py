@@ -14,7 +14,6 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from spark_jobs.gold.refresh.steps import Outcome, Refresher
-from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compile_settings
@@ -89,9 +88,7 @@ def project(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         str(folder / "data/parcels"), parcels("Bonn", "Bonn", "Ulm", None), configuration=FED
     )
     write_deltalake(str(folder / "data/letters"), parcels("Bonn", "Bonn"))
-    settings = load_settings(
-        folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
-    )
+    settings = load_settings(folder, state_dir=folder / "state", spark={"master": "local[2]"})
     manifest = compile_settings(settings)
     with ControlStore.open(settings.control_url) as store:
         refresher = Refresher(settings, manifest, store, session_factory=lambda _: spark)

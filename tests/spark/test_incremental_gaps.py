@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.gold.base.errors import QueryFailedError
-from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
@@ -34,9 +33,7 @@ def lake(
 ) -> Iterator[GoldProject]:
     """One project for all tests."""
     folder = tmp_path_factory.mktemp("gaps")
-    settings = load_settings(
-        folder, state_dir=folder / "state", spark=SparkSettings(master="local[2]")
-    )
+    settings = load_settings(folder, state_dir=folder / "state", spark={"master": "local[2]"})
     with ControlStore.open(settings.control_url) as store:
         yield GoldProject(spark, settings, store, templates=templates)
 

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from spark_jobs.bronze.seed_table import load_seed
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
-from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from tests.spark.gold_project import GoldProject
@@ -39,9 +38,7 @@ FROM silver.sales AS s JOIN bronze.rates AS r ON r.country = s.country
 def test_a_view_follows_a_changed_seed(
     spark: SparkSession, tmp_path: Path, templates: Templates
 ) -> None:
-    settings = load_settings(
-        tmp_path, state_dir=tmp_path / "state", spark=SparkSettings(master="local[2]")
-    )
+    settings = load_settings(tmp_path, state_dir=tmp_path / "state", spark={"master": "local[2]"})
     file = tmp_path / "seeds" / "rates.csv"
     file.parent.mkdir()
     with ControlStore.open(settings.control_url) as store:
