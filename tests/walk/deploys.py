@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 from tests.walk.work import database
-from tests.walk.world import World
+from tests.walk.world import PARTS, World
 
 NAME = "walked"
 SOURCE = f"""\
@@ -30,7 +30,14 @@ description: Rows of the walk.
 */
 SELECT s.id, s.kind, s.amount FROM bronze.{NAME} AS s
 """
-HEADER = "/* gold\ndescription: Sums of the walk.\nowner: tests\nrefresh: micro-batch\n*/\n"
+HEADER = """\
+/* gold
+description: Sums of the walk.
+owner: tests
+refresh: micro-batch
+every: 10 minutes
+*/
+"""
 FILES = {
     f"sources/{NAME}.yml": SOURCE,
     f"sql/silver/{NAME}.sql": SILVER,
@@ -93,7 +100,7 @@ def _change(connection: psycopg.Connection, rng: random.Random) -> None:
     first = rng.randrange(10 * _ROWS)
     connection.execute(
         f"INSERT INTO {NAME} SELECT one, 'kind ' || one %% 7, one * 0.01 "
-        "FROM generate_series(%s, %s) AS one "
+        "FROM generate_series(%s::bigint, %s::bigint) AS one "
         f"ON CONFLICT (id) DO UPDATE SET amount = {NAME}.amount + 1",
         [first, first + _ROWS],
     )
@@ -128,7 +135,7 @@ def change_a_setting(world: World, rng: random.Random) -> str:
     limit = rng.choice(_LIMITS)
     kept.insert(kept.index("streams:") + 1, f"  max_offsets_per_trigger: {limit}")
     file.write_text("\n".join(kept) + "\n")
-    code, _ = world.tidemark("stack", "up", "--restart", "streams")
+    code, _ = world.tidemark("stack", "up", "--parts", ",".join(PARTS), "--restart")
     return f"{limit}: {code}"
 
 
