@@ -76,6 +76,7 @@ def run_walk(seed: int, walk: Iterable[Step], *, minutes: float | None = None) -
             over = minutes is not None and time.monotonic() - began > minutes * 60
             if over and step.name == QUIET:
                 break
+    counts["changes and records of loads"] = world.changes
     print(f"seed {seed}: {dict(counts)}, no difference, {time.monotonic() - began:.0f} s")
     return None
 

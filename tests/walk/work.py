@@ -33,7 +33,9 @@ def load(world: World, rng: random.Random) -> str:
         tally = run_load(order, shop_dsn=world.shop, kafka=access)
     except (ShopUnreachableError, RecordsNotDeliveredError) as error:
         return f"unavailable: {error.condition}"
-    return f"{sum(tally.records.values())} records"
+    changes, records = sum(tally.changes.values()), sum(tally.records.values())
+    world.changes += changes + records
+    return f"{changes} changes, {records} records"
 
 
 def large_transaction(world: World, rng: random.Random) -> str:

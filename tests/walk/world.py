@@ -43,6 +43,7 @@ class World:
         altered: whether ``alter_table`` has added its column.
         pinned: views that were rolled back.
         snapshot_again: whether the connector began with a new slot, which misses deletes.
+        changes: changed rows and sent records of all loads.
     """
 
     running: RunningStack
@@ -50,6 +51,7 @@ class World:
     altered: bool = False
     pinned: set[str] = field(default_factory=set)
     snapshot_again: bool = False
+    changes: int = 0
 
     @property
     def settings(self) -> Settings:
