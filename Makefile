@@ -7,8 +7,9 @@ TIDEMARK := .venv/bin/tidemark
 # Each takes a core and, with Spark, up to 3 GiB.
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest
-# A lane of `make test`: what is marked, without what is long; it leaves its durations.
-lane = $(PYTEST) -m "$(1) and not long" --junitxml=build/durations/$(1).xml
+# A lane of `make test`: a mark and its folders, without what is long; it leaves its durations.
+# Every process imports all modules of these folders.
+lane = $(PYTEST) $(addprefix tests/,$(2)) -m "$(1) and not long" --junitxml=build/durations/$(1).xml
 # PROFILE=cluster: settings of profiles/cluster.yml, for every target.
 ifdef PROFILE
 export TIDEMARK_PROFILE := $(PROFILE)
@@ -82,16 +83,16 @@ test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
 test-unit: ## Tests without Java
-	$(call lane,unit) -n $(WORKERS)
+	$(call lane,unit,unit golden properties walk) -n $(WORKERS)
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
-	$(call lane,spark) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+	$(call lane,spark,spark tpch properties) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test-dags: ## Tests of the DAGs
-	$(call lane,airflow) -n $(WORKERS) --dist worksteal
+	$(call lane,airflow,dags) -n $(WORKERS) --dist worksteal
 
 e2e: ## Tests against local stacks, each stack with its own process
-	$(call lane,services) tests/e2e --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(call lane,services,e2e) --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-long: ## Tests that take hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)

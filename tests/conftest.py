@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_jobs.sections import SHORT_RUN, SparkSettings
+from spark_jobs.sections import LONG_RUN, SHORT_RUN, SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.storage.session import driver_session
 
@@ -110,7 +110,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             spark=SparkSettings(
                 master="local[2]",
                 driver_memory="3g",
-                java_options=f"{SHORT_RUN} {ROOMY}",
+                java_options=f"{LONG_RUN} {ROOMY}",
             ),
         ),
         "tests",

@@ -20,7 +20,7 @@ from spark_jobs.gold.refresh.steps import FAILPOINTS, KEPT_FAILPOINTS
 from spark_jobs.rollout import apply, environments, promotion
 from spark_jobs.settings import REPOSITORY
 from tests import stacks, timing
-from tests.conftest import LONGEST, place_of
+from tests.conftest import LONGEST, MARKS, place_of
 from tests.timing import Spent, reason_of
 
 pytest_plugins = ["pytester"]
@@ -63,6 +63,16 @@ def script(name: str) -> ModuleType:
 )
 def test_a_test_is_slow_by_its_time_and_the_load(spent: Spent, load: float, slow: bool) -> None:
     assert spent.slow(load) is slow
+
+
+def test_the_lanes_name_every_folder_of_their_mark() -> None:
+    lanes = re.findall(r"call lane,(\w+),([\w ]+)\)", (REPOSITORY / "Makefile").read_text())
+    named = {(folder, mark) for mark, folders in lanes for folder in folders.split()}
+    marks = {mark for mark, _ in lanes}
+    expected = {(folder, mark) for folder, mark in MARKS.items() if mark in marks}
+    # A property that needs no Spark is a unit test.
+    assert named == expected | {("properties", "unit")}
+    assert len(marks) == 4
 
 
 def test_seconds_of_children_that_run_count() -> None:

@@ -217,7 +217,9 @@ def test_a_batch_that_was_cut_off_ends_the_same(
     for number, records in enumerate(CHANGE_BATCHES if entry is ORDERS else CHANGE_BATCHES[:2]):
         frame = bronze(spark, records, first=first)
         calm.apply(frame, number)
-        for armed[0] in (*points, ""):
+        # The first batch and the last pass few of them.
+        middle = number == 1
+        for armed[0] in (*(points if middle else points[-2:]), ""):
             # A process that starts again knows nothing but the tables.
             # Not each batch passes each point.
             with suppress(CrashError):

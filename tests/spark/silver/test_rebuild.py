@@ -180,7 +180,7 @@ def test_a_spoiled_table_is_as_it_was(
 ) -> None:
     live = Live(spark, settings, store, declared)
     *early, late = batches(spark, live.entry)
-    monkeypatch.setattr(shadow_module, "PIECE_RECORDS", 40)
+    monkeypatch.setattr(shadow_module, "PIECE_RECORDS", 200)
     with live.following() as query:
         for batch in early:
             live.land(batch)
