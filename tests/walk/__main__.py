@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.walk.capture import CAPTURE_STEPS
 from tests.walk.deploys import DEPLOY_STEPS
 from tests.walk.faults import FAULT_STEPS
 from tests.walk.plan import QUIET, Step, prefix, steps
@@ -85,9 +86,8 @@ def run_step(world: World, step: Step) -> object:
     """Run a step; returns its outcome for the log."""
     if step.name == QUIET:
         return {name: round(value, 1) for name, value in settle(world).items()}
-    return {**ACTION_STEPS, **DEPLOY_STEPS, **FAULT_STEPS}[step.name](
-        world, random.Random(step.seed)
-    )
+    every = {**ACTION_STEPS, **DEPLOY_STEPS, **FAULT_STEPS, **CAPTURE_STEPS}
+    return every[step.name](world, random.Random(step.seed))
 
 
 def shrink(seed: int, failed: int) -> int:

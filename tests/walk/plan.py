@@ -38,6 +38,9 @@ FAULTS = {
     "fill the disk": 1,
     "leave files of a dead writer": 2,
     "damage a checkpoint": 1,
+    "kill Connect in a transaction": 1,
+    "kill a snapshot": 1,
+    "lose Connect's offsets": 1,
 }
 QUIET = "quiet"
 # Steps between two quiet points.

@@ -1,0 +1,85 @@
+"""Faults of a walk in capturing changes: Connect dies at bad moments, or forgets its offsets."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+from confluent_kafka import KafkaException
+
+from spark_jobs.stack.kafka import admin
+from tests.e2e.running import kill
+from tests.walk.work import database
+from tests.walk.world import World
+
+_ROWS = 20_000
+_SNAPSHOT_SECONDS = (0.5, 6)
+_KAFKA_SECONDS = 20
+
+
+def kill_in_a_transaction(world: World, rng: random.Random) -> str:
+    """Kill Connect while a transaction and its COPY are open; they are committed afterwards."""
+    first = -rng.randrange(20 * _ROWS, 40 * _ROWS)
+    half = _ROWS // 2
+    with database(world) as connection:
+        if connection is None:
+            return "unavailable"
+        with connection.transaction():
+            connection.execute("UPDATE orders SET amount = amount + 0.01, updated_at = now()")
+            connection.execute("DELETE FROM titles WHERE title_id <= %s", [-20 * _ROWS])
+            columns = "title_id, name, kind, genre, duration_seconds, updated_at"
+            with (
+                connection.cursor() as cursor,
+                cursor.copy(f"COPY titles ({columns}) FROM STDIN") as copy,
+            ):
+                for number in range(_ROWS):
+                    if number == half:
+                        _kill_connect(world)
+                    row = (first - number, f"copied {number}", "movie", "drama", number, "now")
+                    copy.write_row(row)
+        return f"{_ROWS} rows"
+    return "the database died"
+
+
+def kill_a_snapshot(world: World, rng: random.Random) -> str:
+    """Kill Connect while it reads every table again; it begins once more."""
+    world.snapshot_again = True
+    reason = ("--reason", "a step of the random walk")
+    code, _ = world.tidemark("source", "resnapshot", "--run", *reason)
+    seconds = rng.uniform(*_SNAPSHOT_SECONDS)
+    time.sleep(seconds)
+    _kill_connect(world)
+    return f"{code}, after {seconds:.1f} s"
+
+
+def lose_offsets(world: World, rng: random.Random) -> str:
+    """Delete the topic of Connect's offsets; a new snapshot misses deletes in the meantime."""
+    del rng
+    world.snapshot_again = True
+    world.running.stop("connect")
+    topic = world.settings.kafka_connect.offsets_topic
+    try:
+        for answer in admin(world.settings).delete_topics([topic]).values():
+            answer.result(_KAFKA_SECONDS)
+    except KafkaException as error:
+        return f"unavailable: {error.args[0].name()}"
+    finally:
+        world.running.start("connect")
+    return "lost"
+
+
+def _kill_connect(world: World) -> None:
+    pid = world.running.part("connect").pid
+    if pid:
+        with suppress(psutil.NoSuchProcess):
+            kill(pid)
+
+
+CAPTURE_STEPS: dict[str, Callable[[World, random.Random], str]] = {
+    "kill Connect in a transaction": kill_in_a_transaction,
+    "kill a snapshot": kill_a_snapshot,
+    "lose Connect's offsets": lose_offsets,
+}
