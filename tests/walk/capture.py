@@ -61,8 +61,10 @@ def lose_offsets(world: World, rng: random.Random) -> str:
     world.snapshot_again = True
     world.running.stop("connect")
     topic = world.settings.kafka_connect.offsets_topic
+    # The answers arrive only as long as the client exists.
+    client = admin(world.settings)
     try:
-        for answer in admin(world.settings).delete_topics([topic]).values():
+        for answer in client.delete_topics([topic]).values():
             answer.result(_KAFKA_SECONDS)
     except KafkaException as error:
         return f"unavailable: {error.args[0].name()}"
