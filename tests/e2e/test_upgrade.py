@@ -115,12 +115,12 @@ def first(tmp_path: Path) -> Iterator[Release]:
 
 
 @contextmanager
-def loading(stack: RunningStack) -> Iterator[None]:
+def loading(running: RunningStack) -> Iterator[None]:
     """Change rows and send events meanwhile; the load must succeed."""
     words = (*LOAD, "--seconds", str(LOAD_SECONDS), "--seed", "2")
     with subprocess.Popen(
         [TIDEMARK, *words],
-        env=stack_environment(stack.settings),
+        env=stack_environment(running.settings),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -180,11 +180,11 @@ def backed_up(state: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in state.glob("control.db*")}
 
 
-def versions(stack: RunningStack) -> dict[str, int]:
+def versions(running: RunningStack) -> dict[str, int]:
     """The version of each table of the lake."""
     from deltalake import DeltaTable
 
-    lake = Path(stack.settings.lake)
+    lake = Path(running.settings.lake)
     return {
         str(log.parent.relative_to(lake)): DeltaTable(str(log.parent)).version()
         for log in sorted(lake.glob("*/*/_delta_log"))
