@@ -31,6 +31,7 @@ from spark_jobs.graph.query import QueryNotReadOnlyError
 from spark_jobs.sections import Ports
 from spark_jobs.serving.sql.query import PinnedQuery, run_query
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.silver.check.source_rows import as_bronze
 from spark_jobs.stack.secrets import write_secret
 from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.state.failpoints import EXIT_CODE
@@ -252,6 +253,17 @@ def test_others_may_read_the_tables_of_the_server_and_nothing_else_of_it(
     shuffled = list((server.settings.state / "spark-local").rglob("shuffle_*"))
     assert shuffled
     assert [one for one in shuffled if one.stat().st_mode & 0o077] == []
+
+
+def read_an_empty_source(server: Server) -> None:
+    """A source table without rows has no Arrow batch, from which columns could be inferred."""
+    spark = remote_session(server.settings, server.url)
+    nothing = pa.table({"key": pa.array([], pa.binary()), "value": pa.array([], pa.binary())})
+    assert as_bronze(spark, nothing).select("key", "offset").collect() == []
+
+
+def test_a_source_table_without_rows_is_compared(server: Server) -> None:
+    apart(read_an_empty_source, server)
 
 
 def test_the_driver_s_own_ports_ask_for_a_login(server: Server) -> None:

@@ -21,6 +21,7 @@ from psycopg.types import TypeInfo
 from psycopg.types.string import TextLoader
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.access.source_tables import PostgresType, SourceTable, describe_table
@@ -30,6 +31,7 @@ from spark_jobs.silver.check.connector_values import json_writer
 from spark_jobs.silver.check.samples import Choose, Sample
 from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.silver.parse.typed import typed_records
+from spark_jobs.storage.rows import from_arrow
 
 # Session settings that determine the text form of values.
 _SESSION = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex"
@@ -83,9 +85,24 @@ def read_rows(
         sample = choose(connection, kinds)
         batches = list(snapshot_records(connection, source, kinds, sample=sample))
     records = pa.Table.from_batches(batches, _SCHEMA)
-    at = sf.current_timestamp()
-    nothing = sf.lit(None)
-    bronze = spark.createDataFrame(records).select(
+    bronze = as_bronze(spark, records)
+    # The database returns all values, so use a placeholder that none of them equals.
+    unused_placeholder = uuid4().hex
+    typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=unused_placeholder)
+    unread = tuple((name, kind.shown) for name, kind in kinds.items() if json_writer(kind) is None)
+    return SourceRows(typed, records.num_rows, unread, sample)
+
+
+def as_bronze(spark: SparkSession, records: pa.Table) -> DataFrame:
+    """Records with bronze's columns, as if they had just arrived.
+
+    Args:
+        spark: any session.
+        records: the columns ``key`` and ``value``; it may be empty.
+    """
+    at, nothing = sf.current_timestamp(), sf.lit(None)
+    kinds = StructType([StructField(name, BinaryType()) for name in _SCHEMA.names])
+    return from_arrow(spark, records, lambda: kinds).select(
         *(sf.col(name) for name in _SCHEMA.names),
         sf.array().cast("array<struct<key:string,value:binary>>").alias(BronzeColumn.HEADERS),
         nothing.cast("string").alias(BronzeColumn.TOPIC),
@@ -94,11 +111,6 @@ def read_rows(
         at.alias(BronzeColumn.TIMESTAMP),
         at.alias(BronzeColumn.ARRIVED_AT),
     )
-    # The database returns all values, so use a placeholder that none of them equals.
-    unused_placeholder = uuid4().hex
-    typed = typed_records(bronze, source, max_bytes=max_bytes, placeholder=unused_placeholder)
-    unread = tuple((name, kind.shown) for name, kind in kinds.items() if json_writer(kind) is None)
-    return SourceRows(typed, records.num_rows, unread, sample)
 
 
 @contextmanager

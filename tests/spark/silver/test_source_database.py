@@ -47,6 +47,11 @@ def test_rows_as_multisets(
     assert found.equal == (not missing and not unexpected)
 
 
+def test_an_empty_table_is_compared_too(spark: SparkSession, postgres: Postgres) -> None:
+    assert compared(spark, postgres, [], []) == SourceDifference(0, 0, 0)
+    assert compared(spark, postgres, [], SAME).unexpected == len(SAME)
+
+
 def test_a_value_that_silver_rejects_hides_no_other_difference(
     spark: SparkSession, postgres: Postgres
 ) -> None:
