@@ -37,7 +37,7 @@ from tests.e2e.soundness import (
 )
 
 # Those of a group die at the same moment; nothing of a group needs another one of it.
-VICTIMS = (("streams", "redis", "connect"), ("kafka", "airflow-scheduler"))
+VICTIMS = (("streams", "redis"), ("kafka", "airflow-scheduler"), ("connect",))
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -201,7 +201,7 @@ def test_a_batch_that_was_cut_off_ends_the_same(
     entry: SilverEntry,
     points: tuple[str, ...],
 ) -> None:
-    """Each batch is cut off at each point and then run to its end, beside an undisturbed twin."""
+    """Each batch is cut off at points and then run to its end, beside an undisturbed twin."""
     calm, calm_record = started(spark, tmp_path / "calm", CHANGES, entry)
     cut, cut_record = started(spark, tmp_path / "cut", CHANGES, entry)
     armed, fired = [""], set()
