@@ -117,6 +117,22 @@ class RunningStack:
             timeout=seconds,
         )
 
+    @contextmanager
+    def command(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command; it is killed at the end of the block."""
+        with subprocess.Popen(
+            [TIDEMARK, *words],
+            env=stack_environment(self.settings),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
     def refresh(self, view: str, *, seconds: float = 300) -> None:
         """Refresh a view; wait while a scheduled run refreshes it."""
         deadline = time.monotonic() + seconds

@@ -16,7 +16,7 @@ import pytest
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
-from tests.e2e.running import TIDEMARK, RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, own_settings, remove
 from tests.e2e.soundness import assert_sound, wait_drained
 
 # The first commit with `tidemark upgrade`.
@@ -118,13 +118,7 @@ def first(tmp_path: Path) -> Iterator[Release]:
 def loading(running: RunningStack) -> Iterator[None]:
     """Change rows and send events meanwhile; the load must succeed."""
     words = (*LOAD, "--seconds", str(LOAD_SECONDS), "--seed", "2")
-    with subprocess.Popen(
-        [TIDEMARK, *words],
-        env=stack_environment(running.settings),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    with running.command(*words) as process:
         yield
         output, _ = process.communicate(timeout=10 * LOAD_SECONDS)
     assert process.returncode == 0, output

@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
-import psutil
 from confluent_kafka import KafkaException
 
 from spark_jobs.stack.kafka import admin
-from tests.e2e.running import kill
+from tests.walk.deploys import snapshot_again
+from tests.walk.faults import kill_part
 from tests.walk.work import database
 from tests.walk.world import World
 
@@ -37,7 +36,7 @@ def kill_in_a_transaction(world: World, rng: random.Random) -> str:
             ):
                 for number in range(_ROWS):
                     if number == half:
-                        _kill_connect(world)
+                        kill_part(world, "connect")
                     row = (first - number, f"copied {number}", "movie", "drama", number, "now")
                     copy.write_row(row)
         return f"{_ROWS} rows"
@@ -46,12 +45,10 @@ def kill_in_a_transaction(world: World, rng: random.Random) -> str:
 
 def kill_a_snapshot(world: World, rng: random.Random) -> str:
     """Kill Connect while it reads every table again; it begins once more."""
-    world.snapshot_again = True
-    reason = ("--reason", "a step of the random walk")
-    code, _ = world.tidemark("source", "resnapshot", "--run", *reason)
+    code = snapshot_again(world, rng)
     seconds = rng.uniform(*_SNAPSHOT_SECONDS)
     time.sleep(seconds)
-    _kill_connect(world)
+    kill_part(world, "connect")
     return f"{code}, after {seconds:.1f} s"
 
 
@@ -71,13 +68,6 @@ def lose_offsets(world: World, rng: random.Random) -> str:
     finally:
         world.running.start("connect")
     return "lost"
-
-
-def _kill_connect(world: World) -> None:
-    pid = world.running.part("connect").pid
-    if pid:
-        with suppress(psutil.NoSuchProcess):
-            kill(pid)
 
 
 CAPTURE_STEPS: dict[str, Callable[[World, random.Random], str]] = {

@@ -21,12 +21,12 @@ _BLOCK_BYTES = 1 << 20
 
 def kill_a_part(world: World, rng: random.Random) -> str:
     """Kill a part's process, as the kernel would; the supervisor restarts it."""
-    return _kill_part(world, rng.choice(PARTS))
+    return kill_part(world, rng.choice(PARTS))
 
 
 def kill_two_parts(world: World, rng: random.Random) -> str:
     """Kill two parts at the same moment."""
-    return ", ".join(_kill_part(world, part) for part in rng.sample(PARTS, 2))
+    return ", ".join(kill_part(world, part) for part in rng.sample(PARTS, 2))
 
 
 def kill_a_child(world: World, rng: random.Random) -> str:
@@ -115,7 +115,8 @@ def _batches(folder: Path) -> list[Path]:
     return [one for one in folder.iterdir() if one.name.isdecimal()]
 
 
-def _kill_part(world: World, part: str) -> str:
+def kill_part(world: World, part: str) -> str:
+    """Kill the process of a part, if it has one; returns what happened."""
     pid = world.running.part(part).pid
     if not pid:
         return f"{part} is not running"
@@ -126,7 +127,7 @@ def _kill_part(world: World, part: str) -> str:
 
 def _kill_command(world: World, rng: random.Random, *words: str) -> str:
     seconds = rng.uniform(*_RUN_SECONDS)
-    with world.command(*words) as process:
+    with world.running.command(*words) as process:
         time.sleep(seconds)
         ended = process.poll()
     return f"{' '.join(words[:3])}: " + ("ended" if ended is not None else f"{seconds:.1f} s")

@@ -17,9 +17,8 @@ import psutil
 from spark_jobs.demo.database import create_shop
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import REPOSITORY, Settings
-from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
-from tests.e2e.running import TIDEMARK, RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, own_settings, remove
 
 # Without Airflow, two cores are enough for the parts that store and move data.
 PARTS = ("postgres", "kafka", "connect", "spark-connect", "redis", "streams")
@@ -76,7 +75,7 @@ class World:
         Raises:
             WalkFailedError: it hung, crashed or printed a traceback.
         """
-        with self.command(*words) as process:
+        with self.running.command(*words) as process:
             try:
                 output, _ = process.communicate(timeout=COMMAND_SECONDS)
             except subprocess.TimeoutExpired as error:
@@ -84,22 +83,6 @@ class World:
         if process.returncode == UNFORESEEN or "Traceback" in output:
             raise WalkFailedError(f"tidemark {' '.join(words)} crashed: {output[-3000:]}")
         return process.returncode, output
-
-    @contextmanager
-    def command(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Start a command; it is killed at the end of the block."""
-        with subprocess.Popen(
-            [TIDEMARK, *words],
-            env=stack_environment(self.settings),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                if process.poll() is None:
-                    process.kill()
 
     def leftover_processes(self) -> list[str]:
         """Processes outside the stack whose command line has the state directory."""
