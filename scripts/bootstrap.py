@@ -37,10 +37,11 @@ COMPILED = {
     ROOT / "spark_jobs/stack/ObjectStore.java": ROOT
     / "jars/s3proxy/target/dependency/tidemark-object-store.jar",
 }
-# What runs while the archive is written, and a jar of the class path that is built from source.
+# What runs while the archive is written, and jars of the class path that are built from source.
 ARCHIVED = (
     ROOT / "spark_jobs/storage/class_archive.py",
     ROOT / "spark_jobs/storage/Guard.java",
+    ROOT / "spark_jobs/storage/LocalFiles.java",
 )
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 UV = ROOT / ".bootstrap/bin/uv"

@@ -186,7 +186,7 @@ def server_session(settings: Settings) -> Iterator[SparkSession]:
     from spark_jobs.stack.endpoint_files import endpoint_files
     from spark_jobs.storage.accounts import jvm_of
     from spark_jobs.storage.conf import session_conf
-    from spark_jobs.storage.guard import ensure_guard
+    from spark_jobs.storage.java_classes import ensure_classes
     from spark_jobs.storage.session import driver_session
 
     conf = thrift_conf(settings)
@@ -194,7 +194,7 @@ def server_session(settings: Settings) -> Iterator[SparkSession]:
         account = None
         if settings.endpoint.account:
             account, files = prepare_account(settings), endpoint_files(settings)
-            ensure_guard(settings)
+            ensure_classes(settings)
             make_class_path(settings)
             running.enter_context(jvm_of(account, {**session_conf(settings), **conf}, files=files))
         else:

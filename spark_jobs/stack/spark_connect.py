@@ -22,7 +22,7 @@ from spark_jobs.storage.conf import (
     session_conf,
     session_environment,
 )
-from spark_jobs.storage.guard import ensure_guard
+from spark_jobs.storage.java_classes import ensure_classes
 from spark_jobs.storage.session import with_token
 
 NAME = "spark-connect"
@@ -71,7 +71,7 @@ def prepare_server(settings: Settings, properties: Path) -> None:
         "spark.connect.authenticate.token": ensure_secret(settings, CONNECT_TOKEN),
         **cluster_secret(settings),
     }
-    ensure_guard(settings)
+    ensure_classes(settings)
     write_properties(properties, conf)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from spark_jobs.settings import LOOPBACK, Settings
 from spark_jobs.storage.errors import JarsMissingError, JavaMissingError
 from spark_jobs.storage.guard import EXTENSION
+from spark_jobs.storage.java_classes import LOCAL_FILES_CONF
 from spark_jobs.storage.log_store import in_s3, store_conf, store_jars
 
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
@@ -104,6 +105,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(settings.state / "spark-local"),
             **(NO_TIMEOUTS if settings.spark_master.startswith("local") else {}),
+            # Elsewhere, executors use files before they have this project's classes.
+            **LOCAL_FILES_CONF,
             # Executors see the same directory, so no jar is copied to them.
             "spark.executor.extraClassPath": conf["spark.driver.extraClassPath"],
         }

@@ -5,31 +5,24 @@ The extension is part of every session, and checks plans only while a policy is 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from spark_jobs.graph.functions import spark_functions
 from spark_jobs.graph.query import TABLE_FUNCTIONS, UNSAFE_FUNCTIONS
-from spark_jobs.settings import Settings
-from spark_jobs.storage.errors import JarsMissingError
-from spark_jobs.storage.java_compiler import SHIPPED, compile_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA_SOURCE: Final = Path(__file__).with_name("Guard.java")
 EXTENSION: Final = "tidemark.Guard"
 # As in Guard.java.
 KEY: Final = "spark.tidemark.reads"
 # Set for a session that may read only Delta tables, under any policy; as in Guard.java.
 ONLY_DELTA: Final = "spark.tidemark.onlyDelta"
 REFUSED: Final = "[QUERY_NOT_READ_ONLY] "
-_JAR: Final = "tidemark-guard-{}.jar"
 
 
 @dataclass(frozen=True)
@@ -86,27 +79,3 @@ def enforced(spark: SparkSession, policy: Policy) -> Iterator[None]:
         # If the server is gone, the query has failed already.
         with suppress(PySparkException):
             spark.conf.unset(KEY)
-
-
-def guard_jar(settings: Settings) -> Path:
-    """The extension's jar; its name contains the hash of the source."""
-    digest = hashlib.sha256(JAVA_SOURCE.read_bytes()).hexdigest()[:12]
-    return settings.spark_jars / _JAR.format(digest)
-
-
-def ensure_guard(settings: Settings) -> None:
-    """Compile the extension next to Delta's jars, unless the jar exists.
-
-    Raises:
-        JarsMissingError: the jar is missing and cannot be written.
-    """
-    jar = guard_jar(settings)
-    if jar.exists():
-        return
-    try:
-        compile_jar(JAVA_SOURCE, jar, [str(SHIPPED / "*"), str(settings.spark_jars / "*")])
-    except OSError as error:
-        raise JarsMissingError(str(settings.spark_jars)) from error
-    for old in settings.spark_jars.glob(_JAR.format("*")):
-        if old != jar:
-            old.unlink(missing_ok=True)

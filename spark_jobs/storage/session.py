@@ -26,7 +26,7 @@ from spark_jobs.storage.conf import (
     session_environment,
 )
 from spark_jobs.storage.errors import SparkUnreachableError, StateDirectoryError
-from spark_jobs.storage.guard import ensure_guard
+from spark_jobs.storage.java_classes import ensure_classes
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, restrict
 
@@ -209,7 +209,7 @@ def driver_session(
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in {**session_conf(settings), **(conf or {})}.items():
         builder = builder.config(key, value)
-    ensure_guard(settings)
+    ensure_classes(settings)
     for key, value in session_environment(settings).items():
         os.environ.setdefault(key, value)
     close_state(settings.state, makes=MADE_BY_SPARK)

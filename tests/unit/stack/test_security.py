@@ -26,7 +26,7 @@ from spark_jobs.stack.postgres import AIRFLOW, SHOP, dsn, secret_name
 from spark_jobs.stack.postgres_server import server_files
 from spark_jobs.stack.secrets import ensure_secret, read_secret
 from spark_jobs.stack.spark_connect import connect_url, prepare_server
-from spark_jobs.storage.guard import guard_jar
+from spark_jobs.storage.java_classes import class_jars
 
 
 @pytest.fixture
@@ -94,7 +94,8 @@ def test_every_client_of_postgres_checks_who_answers(settings):
 @pytest.mark.parametrize("enabled", [False, True])
 def test_spark_connect_asks_for_a_token(tmp_path, enabled):
     settings = load_settings(tmp_path, spark_jars=jars(tmp_path), security={"enabled": enabled})
-    guard_jar(settings).touch()
+    for jar in class_jars(settings).values():
+        jar.touch()
     file = tmp_path / "connect.conf"
     prepare_server(settings, file)
     text = file.read_text()
