@@ -15,7 +15,7 @@ from spark_jobs.deploy.streams import silver_definition
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
 from spark_jobs.settings import Settings
-from spark_jobs.silver.apply.batch import BatchApplier, transaction_app
+from spark_jobs.silver.apply.batch import Apply, BatchApplier, transaction_app
 from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.apply.outcome import Outcome
@@ -89,12 +89,12 @@ class SilverFlow:
         self._hold(epoch).check()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         pace = f"{self.settings.streams.silver_trigger_seconds} seconds"
+        frame, apply = self._stream_applier(epoch).streamed(read_stream(spark, bronze))
         return (
-            read_stream(spark, bronze)
-            .writeStream.queryName(self.name)
+            frame.writeStream.queryName(self.name)
             .option("checkpointLocation", self.checkpoint(epoch))
             .trigger(processingTime=pace)
-            .foreachBatch(self.batches(epoch))
+            .foreachBatch(self._guarded(apply))
             .start()
         )
 
@@ -108,16 +108,7 @@ class SilverFlow:
             epoch: part of the transaction ids.
             listener: called with the outcome of each part of a batch, before it is written.
         """
-        frontier = self.frontiers.of(self.entry.name)
-        applier = replace(
-            self._applier(epoch), frontier=frontier, hold=self._hold(epoch), listener=listener
-        )
-
-        def apply(frame: DataFrame, batch_id: int) -> None:
-            with self._guard(), frontier.batch:
-                applier.apply(frame, batch_id)
-
-        return apply
+        return self._guarded(replace(self._stream_applier(epoch), listener=listener).apply)
 
     def reprocessor(self, spark: SparkSession) -> Reprocessor:
         """Reprocesses quarantined records of this table, next to the running query."""
@@ -152,6 +143,19 @@ class SilverFlow:
         """Nothing: bronze watches the topic."""
         del ids
         return None
+
+    def _stream_applier(self, epoch: int) -> BatchApplier:
+        frontier = self.frontiers.of(self.entry.name)
+        return replace(self._applier(epoch), frontier=frontier, hold=self._hold(epoch))
+
+    def _guarded(self, apply: Apply) -> Callable[[DataFrame, int], None]:
+        frontier = self.frontiers.of(self.entry.name)
+
+        def guarded(frame: DataFrame, batch_id: int) -> None:
+            with self._guard(), frontier.batch:
+                apply(frame, batch_id)
+
+        return guarded
 
     def _applier(self, epoch: int) -> BatchApplier:
         return BatchApplier(

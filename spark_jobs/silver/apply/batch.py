@@ -34,9 +34,10 @@ from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.row_steps import RowSteps, row_steps
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.unavailable import Carried
-from spark_jobs.silver.store.releases import unsettled
+from spark_jobs.silver.store.releases import PLACE, unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.state.batches import SilverBatch
+from spark_jobs.state.epochs import FIRST_EPOCH
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import policy, writer
 from spark_jobs.storage.delta import Txn
@@ -45,6 +46,9 @@ from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import Rows
 from spark_jobs.storage.writer import Joining
+
+# Applies a batch, given its records and its number.
+Apply = Callable[[DataFrame, int], SilverBatch | None]
 
 
 def transaction_app(entry: SilverEntry, epoch: int) -> str:
@@ -89,6 +93,19 @@ class BatchApplier:
     listener: Callable[[Outcome], None] | None = None
     few: Limit = policy.NOTHING
 
+    def streamed(self, bronze: DataFrame) -> tuple[DataFrame, Apply]:
+        """What a stream reads, and the function that applies each of its batches.
+
+        In the first epoch the stream itself makes rows of records, so that Spark analyzes these
+        steps once and not for each batch. In later ones, released records are replaced before.
+
+        Args:
+            bronze: a stream with bronze's columns.
+        """
+        if self.epoch == FIRST_EPOCH:
+            return self.rows(bronze), self.apply_rows
+        return bronze, self.apply
+
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch.
 
@@ -103,11 +120,28 @@ class BatchApplier:
             SchemaDriftError: the records differ from the declaration; nothing was written.
             BatchHeldError: the suite blocks the batch; nothing was written.
         """
-        # The first batch of a stream may be the empty initial version of its source.
-        if not bronze.rdd.getNumPartitions():
-            return None
         records, settled = self._unsettled(bronze)
-        rows = self._kept_rows(records)
+        return self._apply(_kept(self.rows(records)), batch_id, settled)
+
+    def apply_rows(self, rows: DataFrame, batch_id: int) -> SilverBatch | None:
+        """Apply one batch of the first epoch, as ``apply`` does.
+
+        Args:
+            rows: the batch's records as ``rows`` returns them.
+            batch_id: number of the batch in its epoch.
+
+        Returns:
+            the batch's counts; None if it had no records.
+
+        Raises:
+            SchemaDriftError: the records differ from the declaration; nothing was written.
+            BatchHeldError: the suite blocks the batch; nothing was written.
+        """
+        kept = _kept(rows)
+        left, settled = self._unsettled(kept, place=COORDINATES)
+        return self._apply(_kept(left) if settled else kept, batch_id, settled)
+
+    def _apply(self, rows: DataFrame, batch_id: int, settled: int) -> SilverBatch | None:
         before: dict[Disposition, int] = {}
         verdict = None
         target = self._cut_at(rows, batch_id)
@@ -125,12 +159,7 @@ class BatchApplier:
 
     def judged(self, bronze: DataFrame) -> Outcome:
         """The disposition of each bronze record, by the current declarations and tables."""
-        return self.writer.outcome(self._kept_rows(bronze))
-
-    def _kept_rows(self, bronze: DataFrame) -> DataFrame:
-        # A lazy local checkpoint: later steps read the rows several times, and planning costs more
-        # than computing a small batch. The first job that reads the rows computes them.
-        return self._rows(bronze).localCheckpoint(eager=False)
+        return self.writer.outcome(_kept(self.rows(bronze)))
 
     def _checked(self, rows: DataFrame) -> Outcome:
         outcome = self.writer.outcome(rows)
@@ -199,22 +228,24 @@ class BatchApplier:
         """The parsed SELECT of the table."""
         return split_projection(self.entry.projection)
 
-    def _unsettled(self, bronze: DataFrame) -> tuple[DataFrame, int]:
+    def _unsettled(
+        self, records: DataFrame, *, place: tuple[str, str] = PLACE
+    ) -> tuple[DataFrame, int]:
         """The records that this batch must judge, and the number of those rejected before.
 
         Only the first batch of a run, and batches of an epoch that reads bronze again, can contain
         such records.
         """
-        if self.epoch == 1 and self.ended:
-            return bronze, 0
-        spark = bronze.sparkSession
+        if self.epoch == FIRST_EPOCH and self.ended:
+            return records, 0
+        spark = records.sparkSession
         rejected = self.held.read(spark, self.tables.quarantine)
         known = table_version(self.tables.releases) is not None
         released = read(spark, self.tables.releases) if known else None
-        return unsettled(bronze, released, rejected, epoch=self.epoch)
+        return unsettled(records, released, rejected, epoch=self.epoch, place=place)
 
     @cached_property
-    def _rows(self) -> RowSteps:
+    def rows(self) -> RowSteps:
         """The transformation from bronze records to rows of this table."""
         return row_steps(
             self.source, self.entry, max_bytes=self.max_bytes, placeholder=self.placeholder
@@ -305,3 +336,9 @@ class BatchApplier:
             txn=txn,
             joining=Joining(self.maintenance),
         )
+
+
+def _kept(rows: DataFrame) -> DataFrame:
+    # A lazy local checkpoint: later steps read the rows several times, and planning costs more than
+    # computing a small batch. The first job that reads the rows computes them.
+    return rows.localCheckpoint(eager=False)

@@ -39,12 +39,14 @@ class _Applier(BatchApplier):
 
     live: SilverTables = field(kw_only=True)
 
-    def _unsettled(self, bronze: DataFrame) -> tuple[DataFrame, int]:
-        spark = bronze.sparkSession
+    def _unsettled(
+        self, records: DataFrame, *, place: tuple[str, str] = PLACE
+    ) -> tuple[DataFrame, int]:
+        spark = records.sparkSession
         rejected = HeldTables().read(spark, self.live.quarantine)
         known = table_version(self.live.releases) is not None
         released = read(spark, self.live.releases) if known else None
-        return unsettled(bronze, released, rejected, epoch=_NO_EPOCH)
+        return unsettled(records, released, rejected, epoch=_NO_EPOCH, place=place)
 
 
 @dataclass

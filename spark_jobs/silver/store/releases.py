@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import Column, SilverEntry
 from spark_jobs.names import BronzeColumn, Disposition
 from spark_jobs.state.batches import SilverTotals
+from spark_jobs.state.epochs import FIRST_EPOCH
 from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.reader import read_columns
 
@@ -121,7 +122,12 @@ def released_value(action: str, mended_value: str) -> Condition:
 
 
 def unsettled(
-    bronze: DataFrame, released: DataFrame | None, rejected: DataFrame | None, *, epoch: int
+    records: DataFrame,
+    released: DataFrame | None,
+    rejected: DataFrame | None,
+    *,
+    epoch: int,
+    place: tuple[str, str] = PLACE,
 ) -> tuple[DataFrame, int]:
     """The records of a batch that this epoch must judge, and the number of others.
 
@@ -130,10 +136,12 @@ def unsettled(
     the current tables would accept it.
 
     Args:
-        bronze: the records of the batch, with bronze's columns.
+        records: the records of the batch, with bronze's columns if ``released`` has records of
+            other epochs.
         released: rows of the releases; None if there are none.
         rejected: the quarantine; None while it is empty.
         epoch: epoch of the batch.
+        place: the columns of ``records`` with partition and offset.
 
     Returns:
         records as ``as_released`` returns them; and how many records are left out.
@@ -147,18 +155,19 @@ def unsettled(
     if released is not None:
         places.append(released.where(sf.col("epoch") == epoch).select(*PLACE))
     if not places:
-        return bronze, 0
-    own = sf.broadcast(bronze.select(*PLACE))
+        return records, 0
+    own = sf.broadcast(records.select(*place).toDF(*PLACE))
     found = reduce(DataFrame.unionByName, places).join(own, list(PLACE), "left_semi")
     settled = found.localCheckpoint(eager=False)
     count = settled.count()
     if count:
         # A join by name puts the join columns first; restore the order.
-        names = bronze.columns
-        bronze = bronze.join(sf.broadcast(settled), list(PLACE), "left_anti").select(*names)
-    if released is not None:
-        bronze = as_released(bronze, released.where(sf.col("epoch") != epoch))
-    return bronze, count
+        names = records.columns
+        gone = sf.broadcast(settled.toDF(*place))
+        records = records.join(gone, list(place), "left_anti").select(*names)
+    if released is not None and epoch != FIRST_EPOCH:
+        records = as_released(records, released.where(sf.col("epoch") != epoch))
+    return records, count
 
 
 def _named(released: DataFrame) -> DataFrame:

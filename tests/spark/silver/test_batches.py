@@ -223,7 +223,8 @@ def test_a_batch_that_was_cut_off_ends_the_same(
             # A process that starts again knows nothing but the tables.
             # Not each batch passes each point.
             with suppress(CrashError):
-                replace(cut, held=HeldTables()).apply(frame, number)
+                read_by_stream, apply = replace(cut, held=HeldTables()).streamed(frame)
+                apply(read_by_stream, number)
         first += len(records)
     assert fired == set(points)
     assert {batch.batch_id: batch for batch in cut_record} == dict(enumerate(calm_record))

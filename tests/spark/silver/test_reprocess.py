@@ -79,7 +79,8 @@ class World:
         self.bronze: Counter[Place] = Counter()
 
     def take(self, records: list[Record], number: int, *, first: int = 0) -> None:
-        self.applier.apply(bronze(self.spark, records, first=first), number)
+        frame, apply = self.applier.streamed(bronze(self.spark, records, first=first))
+        apply(frame, number)
         self.bronze |= Counter((0, first + at) for at in range(len(records)))
 
     def again(self, *, epoch: int = 1) -> None:
