@@ -192,7 +192,7 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
     kinds = [columns.field(key).type for key in how.keys]
     merger = table.merge(
         rows,
-        " AND ".join(f"t.{_name(key)} = s.{_name(key)}" for key in how.keys),
+        " AND ".join(map(_same, how.keys, kinds)),
         source_alias="s",
         target_alias="t",
         # Otherwise delta-rs skips files by their key statistics, which must be exact.
@@ -235,6 +235,15 @@ def _committed(table: DeltaTable, txn: Txn | None) -> bool:
     """Whether the transaction was committed, by Delta's rule: versions of an app id only grow."""
     last = None if txn is None else table.transaction_version(txn.app_id)
     return txn is not None and last is not None and last >= txn.version
+
+
+def _same(key: str, kind: pa.DataType) -> str:
+    """The condition that a key column is equal in the target and the source."""
+    sides = [f"{alias}.{_name(key)}" for alias in ("t", "s")]
+    if pa.types.is_timestamp(kind):
+        # As a number: the log's statistics of times are truncated, and must not skip files.
+        sides = [f"CAST({side} AS BIGINT)" for side in sides]
+    return " = ".join(sides)
 
 
 def _name(column: str) -> str:

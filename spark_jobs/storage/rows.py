@@ -211,3 +211,17 @@ def place_of(rows: DataFrame, length: Column, *, few: Limit) -> Place:
 
     [(count, size)] = rows.agg(F.count(F.lit(1)), F.sum(length)).collect()
     return few.place(rows=int(count), size=int(size or 0))
+
+
+def size(rows: DataFrame) -> Column:
+    """The length of a row in bytes, roughly."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    total = F.lit(0)
+    for field in rows.schema.fields:
+        kind, value = field.dataType.simpleString(), F.col(quoted(field.name))
+        if kind.startswith(("struct<", "array<", "map<")):
+            value, kind = F.to_json(value), "string"
+        long = kind in {"string", "binary"}
+        total = total + (F.coalesce(F.octet_length(value), F.lit(0)) if long else F.lit(8))
+    return total

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
-from spark_jobs.graph.type_agreement import keyed
+from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import arrow_tables, log, plain, policy, tables
@@ -213,7 +213,7 @@ def _open_to_merge(rows: Rows, location: str, how: Merge) -> DeltaTable | None:
         return None
     kinds = rows.kinds
     # The keys of Arrow rows were looked up before, so their types are supported.
-    if kinds is not None and not keyed(kinds[key] for key in how.keys):
+    if kinds is not None and not compared(kinds[key] for key in how.keys):
         return None
     return _with_columns(plain.open_for_rewriting(location), how.columns)
 

@@ -261,7 +261,7 @@ class BatchApplier:
             case ApplyMode.UPSERT:
                 return CurrentRows(self.tables, self.held, self._carried.names, joining, self.few)
             case ApplyMode.HISTORY:
-                return Scd2Rows(self.tables, self.held, self._carried.names, joining)
+                return Scd2Rows(self.tables, self.held, self._carried.names, joining, self.few)
 
     @property
     def _carried(self) -> Carried:

@@ -25,16 +25,18 @@ from spark_jobs.silver.apply.scd2 import (
     timeline,
 )
 from spark_jobs.silver.apply.truncations import RememberedTruncations, joined, truncations_in
-from spark_jobs.silver.parse.rows import CANDIDATE
+from spark_jobs.silver.parse.rows import BYTES, CANDIDATE
 from spark_jobs.silver.parse.typed import OPERATION, TRUNCATE
+from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.rows import Merge, Rows
+from spark_jobs.storage.policy import Limit, Place
+from spark_jobs.storage.rows import Merge, Rows, place_of, size
 from spark_jobs.storage.writer import Joining
 
-_TRUNCATES = "__truncates"
+_TRUNCATES, _LACKS = "__truncates", "__lacks"
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ class Scd2Rows:
 
     Attributes:
         names: columns that may have to be filled from an earlier row.
+        few: the largest batch that is written without Spark. Spark judges all.
     """
 
     tables: SilverTables
     held: HeldTables
     names: tuple[str, ...]
     joining: Joining
+    few: Limit
 
     @cached_property
     def truncations(self) -> RememberedTruncations:
@@ -61,6 +65,7 @@ class Scd2Rows:
         The outcome's rows are all changes of the affected keys.
         """
         keys = self.tables.entry.keys
+        place = place_of(rows, sf.col(BYTES), few=self.few)
         kept = self.held.read(rows.sparkSession, self.tables.changes)
         known = () if kept is None else self.truncations.now()
         own = truncations_in(rows, timed=True)
@@ -69,7 +74,9 @@ class Scd2Rows:
             kept = self._in_reach(kept, rows, everything=bool(own))
         every = joined(known, own)
         changes = timeline(rows, kept, known=known, truncations=every, keys=keys, names=self.names)
-        return Outcome.of(changes, (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES))
+        truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
+        lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
+        return Outcome.of(changes, truncates, lacks, place=place)
 
     def _in_reach(self, table: DataFrame, rows: DataFrame, *, everything: bool) -> DataFrame:
         """The rows of a table whose keys a batch affects; a truncation affects all."""
@@ -90,7 +97,10 @@ class Scd2Rows:
             return
         fresh = outcome.having(*taken).where(~sf.col(KNOWN))
         remembered = [column.name for column in self.tables.change_columns]
-        stored = Rows.of(fresh.select(*remembered))
+        # Filled values come from other rows, so the size of the result is unknown.
+        filled = any(group[_LACKS] for group in outcome.groups)
+        place = Place.SPARK if filled else outcome.place
+        stored = Rows(lambda: fresh.select(*remembered), place=place, counted=True)
         writer.append(stored, self.tables.changes, txn=txn, joining=self.joining)
         if any(group[_TRUNCATES] for group in outcome.groups):
             self.truncations.forget()
@@ -109,12 +119,16 @@ class Scd2Rows:
         found = actions(
             target.select(*names), current, keys=entry.row_key, names=selected
         ).localCheckpoint(eager=False)
-        counts = {row[ACTION]: row["count"] for row in found.groupBy(ACTION).count().collect()}
-        found = in_few_files(found, sum(counts.values()))
-        if counts.keys() == {INSERT}:
-            added = Rows.of(found.select(*names))
+        sums = sf.count(sf.lit(1)), sf.sum(size(found.select(*names)))
+        groups = found.groupBy(ACTION).agg(*sums).collect()
+        count = sum(group[1] for group in groups)
+        found = in_few_files(found, count)
+        # Rows that the batch only ends may be longer than its records.
+        place = self.few.place(rows=count, size=sum(group[2] for group in groups))
+        if [group[ACTION] for group in groups] == [INSERT]:
+            added = Rows(lambda: found.select(*names), place=place, counted=True)
             writer.append(added, self.tables.table, txn=txn, joining=self.joining)
-        elif counts:
+        elif groups:
             how = Merge(
                 entry.row_key,
                 names,
@@ -122,5 +136,5 @@ class Scd2Rows:
                 insert=f"s.{ACTION} = '{INSERT}'",
                 delete=f"s.{ACTION} = '{DELETE}'",
             )
-            merged = Rows.of(found.select(*names, ACTION))
+            merged = Rows(lambda: found.select(*names, ACTION), place=place, counted=True)
             writer.merge(merged, self.tables.table, how, txn=txn, joining=self.joining)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -12,22 +10,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
-from spark_jobs.graph.manifest import Expiry, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Expiry, SilverEntry
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.silver.apply import batch as batch_module
 from spark_jobs.silver.apply import current_rows
 from spark_jobs.silver.apply import scd2_rows as history_rows
-from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.outcome import HeldTables
-from spark_jobs.state.batches import SilverBatch
-from spark_jobs.storage import policy, tables
-from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
 from spark_jobs.storage.reader import read
+from tests.spark.silver.both_ways import apply_both_ways, feed, started, written
 from tests.spark.silver.world import (
     CHANGES,
     CLICKS,
@@ -35,7 +28,6 @@ from tests.spark.silver.world import (
     HISTORY,
     ORDERS,
     Record,
-    applier,
     bronze,
     change,
     columns,
@@ -70,15 +62,6 @@ WIDE = ORDERS.model_copy(
 
 class CrashError(Exception):
     """Simulates a kill."""
-
-
-def started(
-    spark: SparkSession, tmp_path: Path, source: SourceEntry, entry: SilverEntry
-) -> tuple[BatchApplier, list[SilverBatch]]:
-    record: list[SilverBatch] = []
-    found = applier(Lake(str(tmp_path)), source, entry, record=record)
-    found.tables.create(spark, source)
-    return found, record
 
 
 def rows(spark: SparkSession, location: str, *names: str) -> list[tuple[Any, ...]]:
@@ -249,26 +232,6 @@ PLAIN_BATCHES: list[list[Record]] = [
 ]
 
 
-def apply_both_ways(
-    spark: SparkSession,
-    here: BatchApplier,
-    there: BatchApplier,
-    history: Sequence[list[Record]],
-) -> None:
-    """Apply each batch twice, in this process and by Spark alone; all tables are equal then."""
-    first = 0
-    there = replace(there, few=policy.NOTHING)
-    for number, records in enumerate(history):
-        frame = bronze(spark, records, first=first)
-        for _ in range(2):
-            here.apply(frame, number)
-            there.apply(frame, number)
-        first += len(records)
-    for mine, theirs in zip(here.tables.places, there.tables.places, strict=True):
-        # By the reader of the other writer.
-        assert multiset(tables.read(spark, mine)) == multiset(tables.read(spark, theirs))
-
-
 @pytest.mark.parametrize(
     "entry", [pytest.param(ORDERS, marks=pytest.mark.long), WIDE], ids=["by number", "by text"]
 )
@@ -282,15 +245,7 @@ def test_few_rows_are_written_as_spark_writes_them(
     there, there_record = started(spark, tmp_path / "there", source, entry)
     apply_both_ways(spark, here, there, PLAIN_BATCHES)
     assert here_record == there_record
-    feeds = [
-        multiset(
-            tables.changes(spark, place, after=0, upto=DeltaTable(place).version()).drop(
-                "_commit_version", "_commit_timestamp"
-            )
-        )
-        for place in (here.tables.table, there.tables.table)
-    ]
-    assert feeds[0] == feeds[1]
+    assert feed(spark, here.tables.table) == feed(spark, there.tables.table)
     writers = [
         {commit.get("engineInfo", "").split("/")[0].split(":")[0] for commit in written(one)}
         for one in (here.tables.table, here.tables.tombstones, there.tables.table)
@@ -354,13 +309,3 @@ def test_few_events_are_judged_as_spark_judges_them(
     assert {"applied", "duplicate", "ignored", "quarantined"} <= told
     engines = {one.get("engineInfo", "").split(":")[0] for one in written(here.tables.table)}
     assert engines == {"delta-rs"}
-
-
-def written(location: str) -> list[dict[str, Any]]:
-    """The commits of a table after the one that made it."""
-    return DeltaTable(location).history()[:-1]
-
-
-def multiset(frame: DataFrame) -> Counter[str]:
-    """The rows as text; a map and a NaN have no other order."""
-    return Counter(row[0] for row in frame.select(sf.to_json(sf.struct("*"))).collect())

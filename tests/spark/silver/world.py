@@ -106,7 +106,7 @@ def change(
     commit: int | None = None,
     status: str = "placed",
     amount: str = "1.50",
-    at: int | None = None,
+    at: float | None = None,
 ) -> Record:
     """A Debezium change of an order; a snapshot's row has no commit.
 
@@ -128,7 +128,7 @@ def change(
         "source": {
             "lsn": position,
             "sequence": sequence,
-            "ts_us": (position if at is None else at) * 1_000_000,
+            "ts_us": round((position if at is None else at) * 1_000_000),
         },
         "transaction": None,
     }
